@@ -17,16 +17,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from pages import DATA, ROOT, SETS, machine, write_results
+from pages import DATA, ROOT, SETS, machine, write_tables
 
 from sentemb.system.tables import markdown_table
 
-# Name -> settings, and what it is.
-VARIANTS = {
-    "before": ({}, "the defaults of the version before mini-batches of neighbours (`--source`)"),
-    "after": ({}, "the defaults, with the faster kernels of their version"),
-    "mixed": ({"neighbours": 1}, "`--neighbours 1`: as before, but look-ups by clusters"),
-}
+# Name -> settings. "before" is the version before mini-batches of neighbours (`--source`).
+VARIANTS = {"before": {}, "after": {}, "mixed": {"neighbours": 1}}
 PARTS = ("dev", "test")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -98,24 +94,9 @@ def figures_in(folder):
     return found
 
 
-def page(found):
-    """The lines of the page."""
-    lines = [
-        f"Machine: {machine()}. One thread; CPU seconds of `sentemb.train`, from the file to the "
-        "model, on a machine that did other work too, without compiling and without the ranker. "
-        "NDCG of the judged titles, and MRR@10 over all titles of the log and the set; the model "
-        "of the best epoch on dev. Only dev decides.",
-        "",
-        *(f"- {variant}: {VARIANTS[variant][1]}" for variant in found),
-        *(
-            f"- {variant}, {name}, seed {seed}: {run['note']}"
-            for variant, sets in found.items()
-            for name, runs in sets.items()
-            for seed, run in runs.items()
-            if "note" in run
-        ),
-        "",
-    ]
+def tables_of(found):
+    """The tables of the page, by heading."""
+    tables = {}
     for part in PARTS:
         head = ["variant", "set", "seeds", "NDCG@1", "NDCG@3", "NDCG@10", "MRR@10, all titles"]
         rows = [[*head, "CPU"]]
@@ -127,13 +108,13 @@ def page(found):
                 means.append([*values.mean(axis=0), np.mean(seconds)])
                 rows.append(cells(variant, name, str(len(runs)), means[-1]))
             rows.append(cells(variant, "mean of the sets", "", np.mean(means, axis=0)))
-        lines += [f"## Figures on {part}", "", *markdown_table(rows, left=2), ""]
+        tables[f"Figures on {part}"] = markdown_table(rows, left=2)
     rows = [["set", "seed", *found]]
     for name in SETS:
         for seed in sorted({seed for sets in found.values() for seed in sets.get(name, {})}):
             runs = [sets.get(name, {}).get(seed) for sets in found.values()]
             rows.append([name, str(seed), *(f"{run['dev'][0]:.4f}" if run else "" for run in runs)])
-    return [*lines, "## Each training", "", "NDCG@1 on dev.", "", *markdown_table(rows), ""]
+    return tables | {"Each training": markdown_table(rows)}
 
 
 def cells(variant, name, seeds, values):
@@ -158,12 +139,12 @@ def main():
                 path = options.folder / f"{variant}-{name}-{seed}.json"
                 if not path.exists():
                     data = (options.data / name).resolve()
-                    run = measure(data, seed, VARIANTS[variant][0], options.source.resolve())
+                    run = measure(data, seed, VARIANTS[variant], options.source.resolve())
                     path.write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
                     print(path.stem, run["dev"], f"{run['seconds']:.0f} s", flush=True)
     found = figures_in(options.folder)
     if found:
-        write_results("defaults", "The defaults", "benchmarks/defaults.py", page(found))
+        write_tables("defaults", tables_of(found), machine())
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from pages import ROOT, SETS, options_for, write_results
+from pages import ROOT, SETS, options_for, write_tables
 
 from sentemb import Index, export, load_ranker
 from sentemb.bridges.export.search_engines.scoring import CLICKED, NEAREST, TITLE, WORDS
@@ -109,7 +109,7 @@ class Engine:
 
 
 def rows(data, name, threads):
-    """The table of one log."""
+    """The rows of the table of one log."""
     ranker = load_ranker(BUILD / name / "seed-0", threads=threads)
     judged = read_judged_set(data / name / "test")
     held_out = HeldOutClicks(best_graded(judged), judged.titles, list(METRICS))
@@ -129,23 +129,14 @@ def rows(data, name, threads):
         interval = f"{difference.mean:+.3f} ({difference.low:+.3f} to {difference.high:+.3f})"
         means = [f"{mean:.3f}" for mean in values.mean(axis=0)]
         yield [system, *means, "-" if system == "index" else interval]
-    yield index.recipe
 
 
 def main():
     options = options_for(__doc__, SETS)
-    lines = [
-        "The titles of the test set of each log, ranked for each of its queries by the model, by "
-        "what `query.json` of an export to Elasticsearch adds up, and by the index that was "
-        "exported. The sum is computed in Python with the words of the package and exact nearest "
-        "titles, so it is what an engine comes close to. In brackets are 95 % intervals of the "
-        "paired bootstrap over the queries.",
-        "",
-    ]
+    tables = {}
     for name in SETS:
-        *table, recipe = rows(options.data, name, options.threads)
-        lines += [f"## {name}", "", *markdown_table(table), "", f"The index: {recipe}.", ""]
-    write_results("engines", "Rankings of search engines", "benchmarks/engines.py", lines)
+        tables[name] = markdown_table(rows(options.data, name, options.threads))
+    write_tables("engines", tables)
 
 
 if __name__ == "__main__":

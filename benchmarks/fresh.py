@@ -16,7 +16,7 @@ import time
 from dataclasses import replace
 
 import numpy as np
-from pages import ROOT, machine, options_for, write_results
+from pages import ROOT, machine, options_for, write_tables
 
 import sentemb
 from sentemb.data.click_log import ClickLogBuilder, read_click_log
@@ -175,7 +175,7 @@ def measured(name, data, threads):
             found[label] = kept(folder, label, halves, halves.new, **given)
         found[NEGATIVES] = kept(folder, NEGATIVES, halves, halves.with_titles(), **scratch)
     found[QUERIES_TOO] = kept(folder, QUERIES_TOO, halves, halves.with_queries(), **scratch)
-    return found, halves
+    return found
 
 
 def row(label, one, before):
@@ -196,33 +196,14 @@ HEAD = [
 ]
 
 
-def section(name, found, halves):
-    """The lines about one set."""
-    changed = ", ".join(f"{key} {value}" for key, value in (SETS[name] | SCRATCH[name]).items())
-    brought = set(halves.all.titles) - set(halves.old.titles)
-    lines = [
-        f"## New clicks, {name}",
-        "",
-        f"{halves.old.clicks.size:,} old pairs and {halves.new.clicks.size:,} new ones;",
-        f"{len(brought):,} of {len(halves.all.titles):,} titles are in the new part only. Queries",
-        f"with new titles: {int(halves.is_new.sum()):,} of {halves.is_new.size:,} dev queries,",
-        "those of which a best title is one of the chosen tenth.",
-        f"Changed to save time: {changed}." if changed else "From scratch: all defaults.",
-        "",
-        *HEAD,
-        *(row(label, found[label], found[OLD]) for label in (OLD, *CONTINUED, ALL)),
-        "",
-    ]
-    queries = min(QUERIES, len(halves.held_out.queries))
+def section(name, found):
+    """{heading: table} of one set."""
+    first = (row(label, found[label], found[OLD]) for label in (OLD, *CONTINUED, ALL))
+    tables = {f"New clicks, {name}": [*HEAD, *first]}
     without = {"not trained on": found[OLD]} | {
         label: found[label] for label in (NEGATIVES, QUERIES_TOO) if label in found
     }
-    lines += [
-        f"## Titles without clicks, {name}",
-        "",
-        "All are trained on the old clicks. hit@1 and MRR@10 are of new clicks on titles that have",
-        f"none in the old part, {queries:,} queries; all titles are ranked.",
-        "",
+    tables[f"Titles without clicks, {name}"] = [
         "| titles without clicks | NDCG@1 on dev | queries with known titles "
         "| queries with new titles | hit@1 | MRR@10 | CPU time |",
         "| --- | --- | --- | --- | --- | --- | --- |",
@@ -232,41 +213,20 @@ def section(name, found, halves):
             + f" | {one['seconds']:.0f} s |"
             for label, one in without.items()
         ),
-        "",
     ]
     if name != LOOKED_UP:
-        return lines
+        return tables
     chosen = f"{CHOSEN['epochs']} epochs, {CHOSEN['learning_rate']} (default)"
     rates = {chosen: found["`--replay old.tsv:0.5`"], **{label: found[label] for label in RATES}}
-    return [
-        *lines,
-        f"## Epochs and learning rate, {name}",
-        "",
-        "With `--replay old.tsv:0.5`.",
-        "",
-        *HEAD,
-        *(row(label, one, found[OLD]) for label, one in rates.items()),
-        "",
-    ]
+    third = (row(label, one, found[OLD]) for label, one in rates.items())
+    return tables | {f"Epochs and learning rate, {name}": [*HEAD, *third]}
 
 
 def main():
     options = options_for(__doc__, SETS)
-    made = [
-        f"Machine: {machine()}. One thread, and other work at the same time: CPU times vary by",
-        "some per cent from run to run.",
-        "",
-        f"The new part is {NEW_PAIRS:.0%} of the pairs, among them all pairs of a tenth of the",
-        "titles. A model that continues starts from that of the old clicks and trains for",
-        f"{CHOSEN['epochs']} epochs with a learning rate of {CHOSEN['learning_rate']}, the",
-        f"defaults of `--start-from`. First titles kept: of {QUERIES:,} dev queries, those whose",
-        "first of all titles is still that of the model of the old clicks.",
-        "",
-    ]
     for name in SETS:
-        made += section(name, *measured(name, options.data, options.threads))
-    print("\n".join(made))
-    write_results("fresh", "Next month's clicks", "benchmarks/fresh.py", made)
+        found = measured(name, options.data, options.threads)
+        write_tables("fresh", section(name, found), machine())
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def _measure(bench, panel, log, x=None, **settings):
 
 
 def growth_tables(panels):
-    """Lines of two tables: the whole job by pairs, a training step by what else varies."""
+    """Two tables by heading: the whole job by pairs, a training step by what else varies."""
     pairs = [[f"{x:,}", f"{seconds['ours']:.1f} s"] for x, seconds in panels["pairs"]]
     steps = [
         [name, f"{x:,}", *(f"{seconds[kind] * 1e3:.1f} ms" for kind in KINDS)]
@@ -51,21 +51,12 @@ def growth_tables(panels):
         if name != "pairs"
         for x, seconds in points
     ]
-    return [
-        "## Growth with the log",
-        "",
-        "The whole job of one epoch, from reading the log to saving the model; one thread, preset "
-        "`paper`, the realistic log.",
-        "",
-        *markdown_table([["pairs", "sentemb"], *pairs]),
-        "",
-        "## Growth with the model and the texts",
-        "",
-        "A training step of 512 pairs, one thread; reduced LSTM with 96 cells unless cells vary. "
-        "The log is the realistic one where cells vary, otherwise the uniform one.",
-        "",
-        *markdown_table([["varied", "value", *LABELS.values()], *steps]),
-    ]
+    return {
+        "Growth with the log": markdown_table([["pairs", "sentemb"], *pairs]),
+        "Growth with the model and the texts": markdown_table(
+            [["varied", "value", *LABELS.values()], *steps]
+        ),
+    }
 
 
 def growth_section(bench, quick, targets):

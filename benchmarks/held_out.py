@@ -12,9 +12,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import systems
-from pages import DATA, ROOT, SETS, sections_of, write_results
+from pages import DATA, ROOT, SETS, write_tables
 
 from sentemb.comparison.baselines.clicked_queries import with_clicked_queries
 from sentemb.data.click_log import ClickLog, read_click_log
@@ -28,7 +27,6 @@ from sentemb.retrieval.words_and_stems import words_of
 from sentemb.system.tables import markdown_table
 
 BUILD = ROOT / "build" / "held-out"
-TITLE = "Held-out clicks over whole catalogues"
 BOTH = (0, 1)  # the seeds of an average
 METRICS = ("hit@1", "mrr@10", "recall@10", "recall@100")
 SHARE = 0.05
@@ -141,7 +139,7 @@ ROWS = {
 
 
 def section(data, name, by):
-    """The lines of the page for one log and one way to split it."""
+    """The table of one log and one way to split it."""
     parts = parts_of(data, name, by)
     held_out = HeldOutClicks(parts.test, parts.titles, METRICS)
     found = {row: held_out.evaluate(make(parts)) for row, make in ROWS.items()}
@@ -160,17 +158,7 @@ def section(data, name, by):
             by_how_much = each[place - 1]
             minus = f"{by_how_much.mean:+.3f} ({by_how_much.low:+.3f} to {by_how_much.high:+.3f})"
         rows.append([row, *(f"{value:.3f}" for value in one.mean), minus])
-    learned = np.isin(parts.test.titles, parts.train.titles).mean()
-    return [
-        f"## {name}, {WAYS[by]}",
-        "",
-        f"{parts.train.query_index.size:,} pairs to train, {len(parts.test.queries):,} test "
-        f"queries, {first.n_titles:,} titles. {learned:.0%} of the titles clicked in test are "
-        "clicked in training.",
-        "",
-        *markdown_table(rows, left=1),
-        "",
-    ]
+    return list(markdown_table(rows))
 
 
 def main():
@@ -181,35 +169,10 @@ def main():
     present = [name for name in options.sets if (options.data / name / "pairs.tsv").exists()]
     if not present:
         sys.exit(f"{options.data} has none of {', '.join(options.sets)}")
-    lines = [
-        f"Each log is split by `sentemb split` with the seed 0: {SHARE:.0%} dev, {SHARE:.0%} test. "
-        "The model is trained on the rest with the defaults and the seed 0; dev chooses the epoch. "
-        "For every test query all titles of the log are ranked; the clicked ones are right. Equal "
-        "scores are ordered by a hash of the title.",
-        "",
-        "`bm25` reads the titles, `bm25-clicks` also the queries that were clicked on them in "
-        "training, `-stem` reduces English words to their stems; k1 and b are the defaults. The "
-        "average is that of the seeds 0 and 1. The ranker is what `sentemb train` makes by "
-        "default: the weighted sum of cosine, memory of the log and BM25 with clicks, with all "
-        "parameters and weights from dev; with two seeds its model is the average. In brackets "
-        "are 95 % intervals of the paired bootstrap over the queries.",
-        "",
-    ]
-    known = sections_of("held-out")
-    wanted = [(by, name) for by in WAYS for name in SETS]
-    made = {}
-    for by, name in sorted(wanted, key=lambda one: one[1] in present):
-        heading = f"## {name}, {WAYS[by]}"
-        if name in present:
-            made[heading] = section(options.data, name, by)
-        elif heading in known:
-            made[heading] = known[heading]
-        all_lines = [
-            made[f"## {name}, {WAYS[by]}"]
-            for by, name in wanted
-            if f"## {name}, {WAYS[by]}" in made
-        ]
-        write_results("held-out", TITLE, "benchmarks/held_out.py", sum(all_lines, lines))
+    for by, way in WAYS.items():
+        for name in present:
+            table = section(options.data, name, by)
+            write_tables("held-out", {f"{name}, {way}": table})
 
 
 if __name__ == "__main__":

@@ -17,13 +17,12 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from pages import machine, write_results
+from pages import machine, print_tables, write_tables
 from rounds import Spread, note
 from synthetic import lexicon
 
 from sentemb.system.tables import markdown_table
 
-TARGET = 150_000
 SIZES = (1_000_000, 4_000_000)
 PRODUCTS = 100_000
 OURS, PARQUET, SUMS = "`sentemb import`, CSV", "… Parquet", "… CSV, `--min-clicks 2`"
@@ -66,7 +65,7 @@ table.to_csv(sys.argv[2], sep="\\t", header=False, index=False)
 """
 
 
-def write_tables(folder, n_rows, all_formats):
+def write_clicks(folder, n_rows, all_formats):
     """Clicks in CSV and as a log, and the catalogue; packed CSV and JSON lines if wanted.
 
     Queries of 1 + Poisson(2) words and titles of 3 + Poisson(6); one title in ten has a quote and a
@@ -144,10 +143,10 @@ def jobs(folder, has_parquet):
     clicks, out = folder / "clicks.csv", folder / "pairs.tsv"
 
     def ours(name, *options):
-        given = ("--clicks", "clicks", "--force", "-o", out)
+        given = ("--clicks-column", "clicks", "--force", "-o", out)
         return (COMMAND, "import", folder / name, *given, *options)
 
-    join = ("--id", "sku", "--catalogue", folder / "products.csv", "--title", "name")
+    join = ("--id-column", "sku", "--catalogue", folder / "products.csv", "--title-column", "name")
     found = {
         OURS: ours("clicks.csv"),
         "… packed (`.csv.gz`)": ours("clicks.csv.gz"),
@@ -155,7 +154,7 @@ def jobs(folder, has_parquet):
         PARQUET: ours("clicks.parquet"),
         f"… CSV joined with {PRODUCTS:,} titles": ours("clicks.csv", *join),
         SUMS: ours("clicks.csv", "--min-clicks", "2"),
-        SPLIT: (COMMAND, "split", folder / "log.tsv", folder / "split", "--force"),
+        SPLIT: (COMMAND, "split", folder / "log.tsv", "-o", folder / "split", "--force"),
         "csv module, reading alone": (CSV_MODULE, clicks),
         "csv module, reading and writing, no checks": (CSV_COPY, clicks, out),
         OTHER: (PANDAS, clicks, out),
@@ -172,7 +171,7 @@ def measure(n_rows, rounds, names=None):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         note(f"writing {n_rows:,} rows")
-        write_tables(folder, n_rows, names is None)
+        write_clicks(folder, n_rows, names is None)
         chosen = jobs(folder, write_parquet(folder))
         chosen = {what: job for what, job in chosen.items() if names is None or what in names}
         seconds = {what: [] for what in chosen}
@@ -204,25 +203,11 @@ def main():
                 f"{many[1][what]:,.0f}" if what in many[1] else "-",
             ]
         )
-    rate = sizes[0] / few[0][OURS].median
-    lines = [
-        f"Machine: {machine()}. Processor time of the whole process, median of {rounds} rounds, "
-        f"{sizes[0]:,} rows of five columns, made up. One thread.",
-        "",
-        "## Import and split",
-        "",
-        *markdown_table(rows),
-        "",
-        f"The target is {TARGET:,} rows per second: {'met' if rate >= TARGET else 'missed'}. "
-        "Memory does not grow with the file, except for the titles of a catalogue and, with "
-        "`--min-clicks`, the cache of the temporary database (64 MB) and 100,000 pairs. `split` "
-        "keeps up to 200,000 distinct titles and held-out queries in memory and more of them in "
-        "files.",
-    ]
+    tables = {"Import and split": markdown_table(rows)}
     if quick:
-        print("\n".join(lines))
+        print_tables(tables)
     else:
-        write_results("import-speed", "Speed of import", "benchmarks/import_speed.py", lines)
+        write_tables("import-speed", tables, machine())
 
 
 if __name__ == "__main__":

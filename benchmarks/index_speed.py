@@ -14,8 +14,8 @@ from pathlib import Path
 
 import faiss
 import numpy as np
-from pages import machine, write_results
-from rounds import CLOCKS, note, take_turns
+from pages import machine, print_tables, write_tables
+from rounds import CLOCKS, note, query_table, take_turns
 from sif_speed import COMMAND, in_process
 from synthetic import mixed_titles
 from threadpoolctl import threadpool_limits
@@ -61,29 +61,13 @@ def bare_product(queries, titles):
         titles[first : first + BLOCK] @ across
 
 
-def section(title, n_queries, result, base, words=()):
-    """A table of contenders with the time per query and ratios."""
-    rows = [["", "seconds", "ms per query", f"ratio to {base}"]]
-    for name in result.seconds:
-        spread, ratio = result.time(name), result.ratio(name, base)
-        rows.append(
-            [
-                name,
-                f"{spread.median:.4f}",
-                f"{spread.median / n_queries * 1e3:.2f}",
-                f"{ratio.median:.2f} × ({ratio.least:.2f}–{ratio.most:.2f})",
-            ]
-        )
-    return [f"## {title}", "", *markdown_table(rows), "", *words, ""]
-
-
 def agree(found, scores, exact):
     """The share of found titles that score at least as much as the k-th of exact search."""
     return float((scores[np.arange(len(found))[:, None], found] >= exact[:, -1:] - 1e-6).mean())
 
 
 def searches(index, queries, rounds, clock):
-    """Sections that compare searches in one running process."""
+    """{heading: table} that compare searches in one running process."""
     titles = np.asarray(index.vectors)
     types = {
         "sentemb": titles,
@@ -92,7 +76,7 @@ def searches(index, queries, rounds, clock):
     }
     flat = faiss.IndexFlatIP(titles.shape[1])
     flat.add(titles)
-    lines = []
+    tables = {}
     faiss.omp_set_num_threads(1)
     with threadpool_limits(1):
         for m in (1, 64):
@@ -109,16 +93,8 @@ def searches(index, queries, rounds, clock):
                     titles, some[0], K, MetricKind.IP, exact=True, threads=1
                 )
             result = take_turns(contenders, rounds if m == 1 else 3, clock)
-            own = result.time("sentemb").median / m
-            if m == 1:
-                alone, words = own, []
-            else:
-                words = [
-                    f"At once, {m} queries have {alone / own:.1f} times the throughput of one by "
-                    f"one, and {0.060 / own:.0f} times that of a query in 60 ms."
-                ]
             plural = "One query" if m == 1 else f"{m} queries at once"
-            lines += section(f"{plural}, one thread", m, result, "sentemb", words)
+            tables[f"{plural}, one thread"] = query_table(result, m, "sentemb")
     threads = available_threads()
     note(f"{len(queries)} queries on {threads} threads")
     faiss.omp_set_num_threads(threads)
@@ -132,8 +108,8 @@ def searches(index, queries, rounds, clock):
         }
         result = take_turns(contenders, 1 if len(titles) > 500_000 else 2, clock)
     title = f"{len(queries):,} queries at once, {threads} threads"
-    lines += section(title, len(queries), result, "product alone")
-    return lines + quality(titles, types, queries)
+    tables[title] = query_table(result, len(queries), "product alone")
+    return tables | {"Recall": recall(titles, types, queries)}
 
 
 def parts(index, queries, rounds, clock):
@@ -155,11 +131,10 @@ def parts(index, queries, rounds, clock):
         contenders[what] = partial(of_parts.ranked, queries[:1], K)
     with threadpool_limits(1):
         result = take_turns(contenders, rounds, clock)
-    words = [f"{len(own):,} titles have a clicked query. The model embeds the query each time."]
-    return section("Parts of a ranking, one query, one thread", 1, result, "cosine", words)
+    return {"Parts of a ranking, one query, one thread": query_table(result, 1, "cosine")}
 
 
-def quality(titles, types, queries):
+def recall(titles, types, queries):
     """What rounded vectors find of the 10 best titles."""
     note("recall")
     rows = [["", "recall@10", "MB"]]
@@ -172,12 +147,7 @@ def quality(titles, types, queries):
         rows.append(
             [name, f"{agree(places, scores, exact):.4f}", f"{titles.size * size / 1e6:.0f}"]
         )
-    lines = [
-        "## Recall", "", *markdown_table(rows), "",
-        f"The share of the {K} titles found for each of {len(some)} queries that have at least the "
-        "float32 score of the tenth title of exact search. int8 has 4 more bytes per title.", "",
-    ]  # fmt: skip
-    return lines
+    return markdown_table(rows)
 
 
 def commands(folder, model, n):
@@ -203,11 +173,7 @@ def commands(folder, model, n):
             in_process(COMMAND, *arguments)
         seconds, peak, _ = in_process(COMMAND, *arguments)
         rows.append([what, f"{seconds:.1f} s", f"{peak:,.0f} MB"])
-    told = (
-        "One run each, all processors, from the start of the process to its end. The memory "
-        "includes the pages of mapped files that were read, which the system can take back."
-    )
-    return ["## Commands", "", *markdown_table(rows), "", told, ""]
+    return markdown_table(rows)
 
 
 def main():
@@ -228,25 +194,16 @@ def main():
         lines = [f"t{place}\t{title}" for place, title in enumerate(titles)]
         write_lines(folder / "titles.tsv", lines[:n])
         write_lines(folder / "new.tsv", lines[n:])
-        of_commands = commands(folder, folder / "model", n)
+        tables = {"Commands": commands(folder, folder / "model", n)}
         index = Index.open(folder / "index")
         asked = read_judged_set(folder / "log" / "test").queries
         asked = (asked * (m // len(asked) + 1))[:m]
         queries = unit_rows(model.encode_query(asked))
-        dim = model.dim
-        of_searches = searches(index, queries, rounds, clock)
-        of_searches += parts(index, asked, rounds, clock)
-    lines = [
-        machine(), "",
-        f"{n:,} titles, mixed from those of a simulated log, and vectors of {dim} float32 numbers "
-        f"from an LSTM; the {K} best titles per query. Medians; "
-        f"{'processor' if options.clock == 'cpu' else 'wall-clock'} time.", "",
-        *of_commands, *of_searches,
-    ]  # fmt: skip
+        tables |= searches(index, queries, rounds, clock) | parts(index, asked, rounds, clock)
     if quick:
-        print("\n".join(lines))
+        print_tables(tables)
     else:
-        write_results("index-speed", "Speed of an index", "benchmarks/index_speed.py", lines)
+        write_tables("index-speed", tables, machine())
 
 
 if __name__ == "__main__":

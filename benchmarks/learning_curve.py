@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import systems
-from pages import DATA, ROOT, machine, write_results
+from pages import DATA, ROOT, machine, write_tables
 from systems import (
     BM25,
     MODEL,
@@ -40,7 +40,6 @@ from sentemb.system.tables import markdown_table
 SETS = ("tldr", "occupations", "msdocs_index")
 DENOMINATORS = (32, 16, 8, 4, 2, 1)
 BUILD = ROOT / "build" / "learning-curve"
-TITLE = "How many clicks a model needs"
 # Upper bounds of the groups by the number of clicked queries of the best title.
 GROUPS = (0, 2, 5, 10, 30)
 MEASURES = {"ndcg@1": "judged titles, NDCG@1", "mrr@10": "all titles, MRR@10"}
@@ -138,14 +137,14 @@ def name_of_group(number):
 
 
 def pays_from(found, system, measure_name):
-    """A line: from which share on a system is ahead of BM25 with clicks."""
+    """From which share on a system is ahead of BM25 with clicks, as an item of a list."""
     # The smallest share from which on the system is ahead on all.
     first = None
     for denominator, one in reversed(found.items()):
         if ahead_of_bm25(one, measure_name)[system].low <= 0:
             break
         first = denominator
-    where = f"{system}, {MEASURES[measure_name]}"
+    where = f"- {system}, {MEASURES[measure_name]}"
     if first is None:
         return f"{where}: not on the largest share that was measured."
     one = found[first]
@@ -153,38 +152,20 @@ def pays_from(found, system, measure_name):
     return f"{where}: from {one['pairs']:,} pairs on ({per_title:.1f} per title)."
 
 
-def page(results):
-    """The lines of the page."""
-    lines = [
-        f"Machine: {machine()}.",
-        "",
-        "Each share has the clicks of that part of the log's queries, drawn at random; smaller "
-        "shares are in the larger ones. The model has the defaults and the seed 0. `bm25-clicks` "
-        "reads titles and the queries clicked on them; the ranker adds cosine, BM25 and the memory "
-        "of the log. Dev chooses the epoch, the parameters of BM25 and the weights. In brackets "
-        "are 95 % intervals of the paired bootstrap over the queries of test.",
-    ]
+def tables_of(results):
+    """The tables and lists of the page, by heading."""
+    tables = {}
     for name, found in results.items():
-        lines += ["", f"Ahead of `bm25-clicks` on {name}, with the whole interval above 0:", ""]
-        lines += [
-            f"- {pays_from(found, system, one)}" for system in (MODEL, RANKER) for one in MEASURES
+        tables[f"{name}, where it pays"] = [
+            pays_from(found, system, measure) for system in (MODEL, RANKER) for measure in MEASURES
         ]
-        for one, label in MEASURES.items():
-            lines += ["", f"## {name}, {label}", "", *markdown_table(curve(found, one))]
-        largest = min(found)
-        share = "the whole log" if largest == 1 else f"1/{largest} of the log"
-        for one, label in MEASURES.items():
-            lines += [
-                "",
-                f"### {name}, {label} by clicks per title",
-                "",
-                f"Trained on {share}. Groups of fewer than two queries are left out.",
-                "",
-                *markdown_table(by_clicks(found[largest], one)),
-            ]
-        lines += ["", f"### {name}, what dev chose", ""]
-        lines += [f"- 1/{share}: {one['recipe']}" for share, one in found.items()]
-    return lines
+        for measure, label in MEASURES.items():
+            tables[f"{name}, {label}"] = markdown_table(curve(found, measure))
+            of_groups = by_clicks(found[min(found)], measure)
+            tables[f"{name}, {label} by clicks per title"] = markdown_table(of_groups)
+        recipes = (f"- 1/{share}: {part['recipe']}" for share, part in found.items())
+        tables[f"{name}, what dev chose"] = recipes
+    return tables
 
 
 def main():
@@ -208,7 +189,7 @@ def main():
                 ),
             )
         if name in results:
-            write_results("learning-curve", TITLE, "benchmarks/learning_curve.py", page(results))
+            write_tables("learning-curve", tables_of(results), machine())
 
 
 if __name__ == "__main__":

@@ -14,12 +14,12 @@ import argparse
 import time
 
 import numpy as np
-from pages import machine, write_results
+from pages import machine, write_tables
 
 from sentemb.system.parallel import Workers
 from sentemb.system.tables import markdown_table
 from sentemb.training.negatives import hard_negatives
-from sentemb.training.negatives.title_clusters import PROBED, TitleClusters, n_clusters
+from sentemb.training.negatives.title_clusters import TitleClusters, n_clusters
 from sentemb.training.settings import HARD_AMONG
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -141,13 +141,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--most", type=int, default=SIZES[-1], help="titles, at most")
     options = parser.parse_args()
-    lines = [
-        f"Machine: {machine()}. One thread, CPU time without encoding and compiling. As many "
-        f"queries as titles, each a unit vector of {DIM} numbers. A query is compared with the "
-        f"titles of its {PROBED} nearest clusters; the {HARD_AMONG} best are kept. Found is the "
-        f"share of the exact {HARD_AMONG} best, for {_SAMPLE:,} queries.",
-        "",
-    ]
+    tables = {}
     for name, scatter in _SCATTER.items():
         head = ["titles", "clusters", "by clusters", "exact", "found", "mean cosine"]
         rows, per_product = [[*head, "mean cosine, exact"]], 0.0
@@ -155,14 +149,14 @@ def main():
             if count <= options.most:
                 cells, per_product = row(count, scatter, per_product)
                 rows.append(cells)
-        lines += [f"## Vectors in {name} clusters", "", *markdown_table(rows), ""]
+        tables[f"Vectors in {name} clusters"] = markdown_table(rows)
     for name, scatter in _SCATTER.items():
         head = ["titles", "clusters", "by clusters", "found", "mean cosine"]
         texts = made_up(options.most, scatter)
         rows = [[*head, "mean cosine, exact"]]
         rows += [row_of_drawn(texts, n_drawn) for n_drawn in _DRAWN if n_drawn < options.most]
-        lines += [f"## Some of the titles, in {name} clusters", "", *markdown_table(rows), ""]
-    write_results("look-up", "Looking up hard negatives", "benchmarks/look_up.py", lines)
+        tables[f"Some of the titles, in {name} clusters"] = markdown_table(rows)
+    write_tables("look-up", tables, machine())
 
 
 if __name__ == "__main__":

@@ -9,12 +9,11 @@ not trained, which does not change its speed. Writes docs/results/module-speed.m
 import argparse
 import os
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
-from pages import machine, write_results
-from rounds import Spread
+from pages import machine, print_tables, write_tables
+from rounds import CLOCKS, take_turns
 
 from sentemb import SentenceEncoder
 from sentemb.data.click_log import read_click_log
@@ -64,33 +63,19 @@ def main():
         "`SentenceTransformer`": lambda: module.encode_document(titles),
         "… `batch_size=2048`": lambda: module.encode_document(titles, batch_size=2048),
     }
-    vectors = [encode() for encode in contenders.values()]  # also warms up
+    vectors = [encode() for encode in contenders.values()]
     if not all(np.array_equal(some, vectors[0]) for some in vectors):
         raise SystemExit("the vectors differ, so the times mean nothing")
-    seconds = {name: [] for name in contenders}
-    for _ in range(rounds):
-        for name, encode in contenders.items():
-            began = time.process_time()
-            encode()
-            seconds[name].append(time.process_time() - began)
+    result = take_turns(contenders, rounds, CLOCKS["cpu"])
     rows = [["", "ms", "texts/s"]]
-    for name, values in seconds.items():
-        spread = Spread.of(values)
-        rows.append([name, f"{1e3 * spread.median:.0f}", f"{count / spread.median:,.0f}"])
-    lines = [
-        f"Machine: {machine()}. Processor time, median of {rounds} rounds, {count:,} titles of a "
-        "simulated log, an LSTM with 96 cells, one thread. All vectors are equal to the bit.",
-        "",
-        "## Ten thousand titles" if not quick else "## A few titles",
-        "",
-        *markdown_table(rows),
-    ]
+    for name in contenders:
+        median = result.time(name).median
+        rows.append([name, f"{1e3 * median:.0f}", f"{count / median:,.0f}"])
+    tables = {"Ten thousand titles": markdown_table(rows)}
     if quick:
-        print("\n".join(lines))
+        print_tables(tables)
     else:
-        write_results(
-            "module-speed", "Speed in sentence-transformers", "benchmarks/module_speed.py", lines
-        )
+        write_tables("module-speed", tables, machine())
 
 
 if __name__ == "__main__":

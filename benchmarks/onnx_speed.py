@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from pages import machine, write_results
+from pages import machine, print_tables, write_tables
 from rounds import CLOCKS, note, take_turns
 from synthetic import write_log
 
@@ -103,22 +103,11 @@ def main():
                     ),
                 ]
             )
-    lines = [
-        machine(), "",
-        f"{len(titles):,} titles of {np.mean([len(title.split()) for title in titles]):.1f} words, "
-        f"{len(model.vocabulary):,} letter trigrams, one thread each. Medians; "
-        f"{'processor' if options.clock == 'cpu' else 'wall-clock'} time.", "",
-        "## Embedding", "",
-        *markdown_table(rows), "",
-        f"`onnxruntime` runs in batches of {BATCH} titles whose inputs are made beforehand; "
-        "`tokeniser` is the time that `tokeniser.py` takes to make them. The package reads the "
-        "texts itself, and starts without remembered words. One text is measured with the "
-        "tokeniser, and with the words of the package remembered.",
-    ]  # fmt: skip
+    tables = {"Embedding": markdown_table(rows)}
     if options.quick:
-        print("\n".join(lines))
+        print_tables(tables)
     else:
-        write_results("onnx-speed", "Speed of exported models", "benchmarks/onnx_speed.py", lines)
+        write_tables("onnx-speed", tables, machine())
 
 
 if __name__ == "__main__":

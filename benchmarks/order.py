@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from pages import DATA, ROOT, SETS, write_results
+from pages import DATA, ROOT, SETS, write_tables
 from table4 import ORDER_FREE, REFERENCE, opened, sentemb
 
 from sentemb.comparison.data import read_data
@@ -129,16 +129,14 @@ def main():
     present = [name for name in SETS if (options.folder / name).is_dir()]
     if not present:
         sys.exit(f"{options.folder} has no results; run `make table4` first")
-    lines, parts = ["Test NDCG@1; in parentheses the 95 % interval (paired bootstrap).", ""], []
+    tables, parts = {}, []
     for name in present:
         whole = opened(options.data / name, options.folder / name, rows_of(SHOWN))
-        lines += [f"## {name}", "", *cut_table(whole), ""]
+        tables[name] = cut_table(whole)
         parts += part_rows(name, whole, options)
     head = ["set", "pairs", *TRAINED, DIFFERENCE]
-    lines += ["## Size of the log", "", "Trained on a fraction of the log:", ""]
-    lines += markdown_table([head, *parts])
-    print("\n".join(lines))
-    write_results("order", "Where word order helps", "benchmarks/order.py", lines)
+    tables["Size of the log"] = markdown_table([head, *parts])
+    write_tables("order", tables)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from held_out import parts_of, trained
-from pages import DOCS, fill, machine, options_for, write_results
+from pages import DOCS, fill, machine, options_for, write_tables
 from playwright.sync_api import sync_playwright
 from rounds import note
 from synthetic import mixed_titles
@@ -170,16 +170,7 @@ def main():
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         sys.exit("no chromium or google-chrome on the PATH")
-    lines = [
-        machine(),
-        "",
-        "Models with the defaults; titles of the log, and beyond these, mixtures of two; "
-        f"the ranking fitted to the dev part; the {K} best titles of held-out queries in headless "
-        "Chromium. *Start* is the time from opening the file to the first possible query, *longest "
-        "block* the longest time without a reaction meanwhile. The fastest of "
-        f"{ROUNDS} rounds counts for each query and each start.",
-        "",
-    ]
+    tables = {}
     stem_rows = [["log", "stems", "words in the page", "words of queries", "not in the page"]]
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as name:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -190,22 +181,14 @@ def main():
             queries = list(parts.test.queries[:QUERIES])
             rows = sizes(browser, Path(name), parts, ranker, queries)
             table = list(markdown_table(rows))
-            lines += [f"## Sizes and times, {log}", "", *table, ""]
+            tables[f"Sizes and times, {log}"] = table
             if log == LOGS[0]:
-                fill(HOWTO, {"sizes": ["\n".join(table)]})
+                fill(HOWTO, {"sizes": table})
             rows = agreement(browser, Path(name), parts, ranker, queries)
-            lines += [f"## Against the package, {log}", "", *markdown_table(rows), ""]
-            lines += [f"{EXACT:,} titles; queries: {len(queries)} of the test part.", ""]
+            tables[f"Against the package, {log}"] = markdown_table(rows)
             stem_rows.append([log, *stems(parts, model)])
         browser.close()
-    lines += ["## Stems", "", *markdown_table(stem_rows), ""]
-    lines += [
-        "Words of held-out queries whose stem is in some title; BM25 in the page ignores those "
-        "that are not among its words.",
-    ]
-    write_results(
-        "page-speed", "Speed and size of a search page", "benchmarks/page_speed.py", lines
-    )
+    write_tables("page-speed", tables | {"Stems": markdown_table(stem_rows)}, machine())
 
 
 if __name__ == "__main__":

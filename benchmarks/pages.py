@@ -95,6 +95,12 @@ def write_tables(name, tables, machine=None):
             (RESULTS / f"{section}.csv").write_text(text, encoding="utf-8")
 
 
+def print_tables(tables):
+    """Print what `write_tables` would write."""
+    for heading, lines in tables.items():
+        print("\n".join([f"## {heading}", "", *lines, ""]))
+
+
 def write_results(name, title, script, lines):
     """Fill the tables of docs/results/``name``.md with those among lines of Markdown."""
     write_tables(name, tables_of(lines))

@@ -14,7 +14,7 @@ from collections import defaultdict
 import numpy as np
 import torch
 import torch.nn.functional as F
-from pages import machine, write_results
+from pages import machine, print_tables, write_tables
 from rounds import DisagreementError, Result, note
 
 from sentemb.models.pairs import make_pair_model
@@ -251,7 +251,7 @@ def main():
     forward = [["maps", "texts", "sentemb pairs/s", "PyTorch pairs/s", "PyTorch / sentemb"]]
     step = [["maps", "texts", "sentemb", "PyTorch", "PyTorch / sentemb"]]
     targets = [["what", "target", "measured", ""]]
-    profiles = []
+    profiles = {}
     for maps in MAPS:
         name = "-".join(map(str, maps))
         for texts, lengths in LENGTHS.items():
@@ -283,45 +283,20 @@ def main():
                      seconds[OURS] <= most),
                 ):  # fmt: skip
                     targets.append([what, target, value, "met" if met else "missed"])
-            profiles += [
-                f"### {name}, {texts}",
-                "",
-                *markdown_table(
-                    [["kernel", "time"]]
-                    + [[kernel, f"{1e3 * took:.1f} ms"] for kernel, took in profile(case, clock)]
-                ),
-                "",
-            ]
-    kind = "wall-clock" if arguments.clock == "wall" else "processor"
-    lines = [
-        f"Machine: {machine()}. One thread, {kind} time, float32, median of {rounds} rounds "
-        f"(least–most). {TRIPLES} triples are {2 * TRIPLES} pairs of {TRIPLES} queries; at most "
-        f"{LONGEST} words, window 3, word vectors of length {EMBEDDING}, MLP {MLP}. PyTorch "
-        f"{torch.__version__}. In float64, scores and gradients agree to 1e-9 of their norm "
-        "(checked).",
-        "",
-        "## Targets",
-        "",
-        *markdown_table(targets),
-        "",
-        "## Forward",
-        "",
-        *markdown_table(forward),
-        "",
-        "## Step",
-        "",
-        "Scores, hinge, and the gradient at all weights and words; without the optimiser.",
-        "",
-        *markdown_table(step),
-        "",
-        "## Where a step spends its time",
-        "",
-        *profiles,
-    ]
+            profiles[f"{name}, {texts}"] = markdown_table([
+                ["kernel", "time"],
+                *([kernel, f"{1e3 * took:.1f} ms"] for kernel, took in profile(case, clock)),
+            ])  # fmt: skip
+    tables = {
+        "Targets": markdown_table(targets),
+        "Forward": markdown_table(forward),
+        "Step": markdown_table(step),
+        **profiles,
+    }
     if arguments.quick:
-        print("\n".join(lines))
+        print_tables(tables)
     else:
-        write_results("pair-speed", "Speed of ARC-II", "benchmarks/pair_speed.py", lines)
+        write_tables("pair-speed", tables, machine("torch"))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-from pages import DATA, SETS, machine, write_results
+from pages import DATA, SETS, machine, write_tables
+
+from sentemb.system.tables import markdown_table
 
 SETTINGS = {
     "defaults": [],
@@ -63,17 +65,11 @@ def measure(data, name, options, seed):
     }
 
 
-def table(results, seeds):
-    """The lines of the page."""
-    lines = [
-        f"Machine: {machine()}.",
-        f"NDCG with gain 2^grade - 1; mean over {seeds} seed{'s' if seeds > 1 else ''}. Time is",
-        "that of the whole command, from reading the log to the saved model; memory is the peak.",
-        "",
-        "| set | pairs | trigrams | settings | dev NDCG@1 / @3 / @10 | test NDCG@1 / @3 / @10 "
-        "| time | memory |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
+def table(results):
+    """The rows of the table."""
+    of_ndcg = "NDCG@1 / @3 / @10"
+    yield ["set", "pairs", "trigrams", "settings", f"dev {of_ndcg}", f"test {of_ndcg}",
+           "time", "memory"]  # fmt: skip
     for (name, label), runs in results.items():
         dev, test = (
             " / ".join(f"{value:.3f}" for value in np.mean([run[part] for run in runs], axis=0))
@@ -81,18 +77,9 @@ def table(results, seeds):
         )
         seconds = np.mean([run["seconds"] for run in runs])
         memory = max(run["memory"] for run in runs)
-        lines.append(
-            f"| {name} | {runs[0]['training']['pairs']:,} | {runs[0]['trigrams']:,} | {label} "
-            f"| {dev} | {test} | {seconds:.0f} s | {memory:.0f} MB |"
-        )
-    lines += ["", "Settings (from `config.json` of the models):", ""]
-    for label in SETTINGS:
-        runs = next(runs for (_, used), runs in results.items() if used == label)
-        used = {
-            key: value for key, value in runs[0]["training"].items() if key not in ("pairs", "log")
-        }
-        lines.append(f"- {label}: " + ", ".join(f"{key} {value}" for key, value in used.items()))
-    return lines
+        sizes = runs[0]["training"]["pairs"], runs[0]["trigrams"]
+        yield [name, *(f"{size:,}" for size in sizes), label, dev, test, f"{seconds:.0f} s",
+               f"{memory:.0f} MB"]  # fmt: skip
 
 
 def main():
@@ -111,9 +98,7 @@ def main():
             results[name, label] = [
                 measure(options.data, name, extra, seed) for seed in range(options.seeds)
             ]
-    made = table(results, options.seeds)
-    print("\n".join(made))
-    write_results("presets", "Defaults and presets", "benchmarks/quality.py", made)
+    write_tables("presets", {"": markdown_table(table(results), left=8)}, machine())
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from pages import DATA, ROOT, write_results
+from pages import DATA, ROOT, write_tables
+from systems import kept
 
 from sentemb import load, train
 from sentemb.comparison.baselines.bm25 import BM25
@@ -61,28 +62,6 @@ PAIR_MODELS = {
         {**ARC2, **TUNED},
     ),
 }
-INTRODUCTION = [
-    f"The default LSTM finds the {DEPTH} best titles of each query among all titles of the judged "
-    "set. Other systems put these into another order: alone, or added to the LSTM's scores. Scores "
-    "are standardised per query before they are added up; the weight of the second system is "
-    f"chosen on dev by NDCG@1, from {', '.join(map(str, WEIGHTS))}.",
-    "",
-    "Titles without a judgment count as not relevant. In brackets are 95 % intervals of the paired "
-    "bootstrap over the queries. The last column ranks the judged titles only, as the other pages "
-    "do.",
-    "",
-    "`wordembed`, `arc1` and `arc2` are pair models. They learned from the same log: 3 random "
-    "negatives per pair and 3 from the LSTM's 30 highest unclicked titles; texts are cut to 16 "
-    "words; 48 maps in each of two layers. Words are the vectors of the bag, fixed unless the row "
-    "says that they are tuned; with own features they are letter trigrams and frequent words, "
-    "trained with the model. The passes over a log are few: "
-    + "; ".join(
-        f"{label}: {', '.join(f'{n} on {name}' for name, n in epochs.items())}"
-        for label, (epochs, _) in PAIR_MODELS.items()
-    )
-    + ".",
-    "",
-]
 
 
 def trained(data, name, label, threads, settings):
@@ -257,15 +236,13 @@ def interval(difference):
 
 
 def section(name, measured):
-    """The lines of the page for one log."""
+    """{heading: table} of one log."""
     found = list(measured.systems())
     (_, _, tower, tower_judged), *others = found
     differences = [
         compare_all([values[:, column] for _, _, values, _ in others], tower[:, column])
         for column in (0, 2)
     ]
-    test = measured.found["test"]
-    reached = ndcg(test.judged, test.ceiling(), CUTOFFS).mean
     rows = [
         ["re-ranked by", "weight", "all titles NDCG@1 / @3 / @10", "NDCG@1 minus LSTM",
          "NDCG@10 minus LSTM", "judged titles NDCG@1 / @3 / @10"],
@@ -276,28 +253,11 @@ def section(name, measured):
             [label, "-" if weight is None else f"{weight}", numbers(values),
              *(interval(some[k]) for some in differences), numbers(of_judged)]
         )  # fmt: skip
-    best_order = " / ".join(f"{value:.3f}" for value in reached)
-    judged = test.judged
-    lines = [
-        f"## {name}",
-        "",
-        f"{len(tower):,} test queries, {len(judged.titles):,} titles. In the best order the "
-        f"{DEPTH} candidates would reach {best_order}.",
-        "",
-        *markdown_table(rows, left=1),
-        "",
-        f"### {name}, queries of the log",
-        "",
-        "1,000 queries that all models were trained with, among all titles of the log: NDCG@1 of "
-        f"the LSTM and of its {DEPTH} best after re-ranking.",
-        "",
-        *markdown_table(
-            [["system", "NDCG@1"], *([label, f"{v:.3f}"] for label, v in measured.on_the_log())],
-            left=1,
-        ),
-        "",
-    ]
-    return lines
+    of_log = [["system", "NDCG@1"], *([label, f"{v:.3f}"] for label, v in measured.on_the_log())]
+    return {
+        name: list(markdown_table(rows)),
+        f"{name}, queries of the log": list(markdown_table(of_log)),
+    }
 
 
 def main():
@@ -309,14 +269,12 @@ def main():
     present = [name for name in options.sets if (options.data / name / "pairs.tsv").exists()]
     if not present:
         sys.exit(f"{options.data} has none of {', '.join(options.sets)}")
-    lines = list(INTRODUCTION)
     for name in present:
-        done = MODELS / name / "section.md"
-        if not done.exists():
-            made = section(name, Measured(options.data, name, options.threads))
-            done.write_text("\n".join(made), encoding="utf-8")
-        lines += done.read_text(encoding="utf-8").split("\n")
-    write_results("rerank", "Re-ranking", "benchmarks/rerank.py", lines)
+        tables = kept(
+            MODELS / name / "tables.json",
+            lambda name=name: section(name, Measured(options.data, name, options.threads)),
+        )
+        write_tables("rerank", tables)
 
 
 if __name__ == "__main__":

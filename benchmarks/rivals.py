@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import rival_scores
-from pages import DATA, SETS, write_results
+from pages import DATA, SETS, write_tables
 from rival_scores import Lab
 
 from sentemb.evaluation.evaluate import evaluate_model
@@ -63,36 +63,6 @@ UNBOUNDED = ("bm25", CLICKS)
 JUDGED, ALL = "judged", "all"
 COLUMNS = {JUDGED: ("NDCG@1", "NDCG@3", "NDCG@10"), ALL: METRICS}
 CHOSEN_BY = {JUDGED: "NDCG@1", ALL: "mrr@10"}
-
-INTRODUCTION = [
-    "NDCG has the gain 2^grade - 1 and ranks the judged titles of a query. Over all titles of the "
-    "test set, the titles with the best grade count as clicked. Settings are chosen on dev, by "
-    "NDCG@1 for the judged titles and by MRR@10 for all titles. In brackets are 95 % intervals of "
-    "the paired bootstrap over the queries. Times are CPU seconds on one core.",
-    "",
-    "`bm25`, `sif` and `minilm` do not see which title was clicked; every other rival does.",
-    "",
-    "- `popularity`: the clicks of a title, whatever the query.",
-    "- `bm25`: BM25 with stems over the titles.",
-    "- `bm25-clicks`: BM25 with stems over each title, one to three times, and the queries clicked "
-    "on it.",
-    "- `nearest-words`, `nearest-letters`: the TF-IDF cosine of the query to the clicked queries, "
-    "by stems or by letter n-grams (3 to 5). A title has the highest cosine of its clicked "
-    "queries (`max`), their sum, or the sum over those among the 10 or 50 nearest of the log.",
-    "- `nearest-tower`: the same with the query embeddings of our defaults.",
-    "- `fasttext`: fastText with the titles of the log as labels: 100 numbers, letter n-grams (3 "
-    "to 5), negative sampling.",
-    "- `sif`: SIF with GloVe vectors of 150 numbers; word frequencies from the log (`p texts`) or "
-    "from the rank.",
-    "- `minilm`: the transformer all-MiniLM-L6-v2 as published.",
-    "- `minilm-tuned`: the same, fine-tuned on the log in bfloat16: softmax over the titles of a "
-    "mini-batch of 256 pairs, AdamW. It reads at most 64 word pieces of a text.",
-    "- `defaults`: the model of `sentemb train` with its defaults, seed 0. Titles are ranked by "
-    "the cosine alone, without the ranker that the command fits; [ranking](ranking.md) has that.",
-    "- Sums: each part has a weight from dev, the first has 1. Scores of BM25 are divided by the "
-    "query's highest.",
-    "",
-]
 
 
 class Matrix:
@@ -311,32 +281,19 @@ def costs(found):
 
 
 def fine_tuning(histories):
-    """The table of the transformer's epochs, and whether each run has converged."""
+    """The table of the transformer's epochs."""
     lines = [["set", "learning rate", "epoch", "loss", "dev NDCG@1", "CPU s", "wall s"]]
-    rising = []
     for name, rows in histories.items():
         for rate, group in itertools.groupby(rows, key=lambda row: row["rate"]):
-            epochs = list(group)
-            ndcg = [float(row["dev NDCG@1"]) for row in epochs]
-            if ndcg[-1] == max(ndcg):
-                count = "1 epoch" if len(ndcg) == 1 else f"{len(ndcg)} epochs"
-                rising.append(f"{name}, learning rate {rate}: {count}")
-            for row in epochs:
+            for row in group:
                 cells = [f"{float(row['loss']):.3f}", f"{float(row['dev NDCG@1']):.3f}"]
                 times = [f"{float(row[key]):,.0f}" for key in ("CPU s", "wall s")]
                 lines.append([name, rate, row["epoch"], *cells, *times])
-    text = "Dev is best before the last epoch of every run: all have converged."
-    if rising:
-        text = f"Dev is best in the last epoch, so more may gain: {'; '.join(rising)}."
-    text = (
-        "The learning rate falls to 0 over the planned epochs; a run may have been stopped before "
-        f"the last of them. {text}"
-    )
-    return [text, "", *markdown_table(lines, left=1)]
+    return markdown_table(lines, left=1)
 
 
-def page(found, histories):
-    """The lines of the page.
+def tables_of(found, histories):
+    """The tables and lists of the page, by heading.
 
     Parameters
     ----------
@@ -345,21 +302,16 @@ def page(found, histories):
     histories : dict
         Set -> the epochs of the transformer.
     """
-    lines = list(INTRODUCTION)
-    for way, heading in ((JUDGED, []), (ALL, ["", "## All titles", ""])):
+    tables = {}
+    for way, heading in ((JUDGED, ""), (ALL, "All titles")):
         differences = {name: minus_ours(rows, way) for name, rows in found.items()}
-        what = f"{COLUMNS[way][0]} of the defaults, then what others have, minus the defaults:"
-        lines += [*heading, what, ""]
-        lines += [strongest(name, rows, way, differences) for name, rows in found.items()]
-        lines += ["", *table(found, way, differences)]
-    lines += ["", "## Cost", "", *costs(found)]
-    everything = [label_of(one) for one in (*RIVALS, *SUMS)]
-    for name, rows in found.items():
-        if missing := [f"`{label}`" for label in everything if label not in rows]:
-            lines += ["", f"Not measured on {name}: {', '.join(missing)}."]
+        strong = [strongest(name, rows, way, differences) for name, rows in found.items()]
+        tables[f"{heading} strongest".strip()] = strong
+        tables[heading] = table(found, way, differences)
+    tables["Cost"] = costs(found)
     if any(histories.values()):
-        lines += ["", "## Epochs of the transformer", "", *fine_tuning(histories)]
-    return lines
+        tables["Epochs of the transformer"] = fine_tuning(histories)
+    return tables
 
 
 def main():
@@ -379,7 +331,7 @@ def main():
             names = [one for one in names if contest.path(one).exists()]
         found[name] = {label_of(one): contest.row(one) for one in names}
         histories[name] = contest.rivals[TUNED].history("lr*")
-    write_results("rivals", "Rivals", "benchmarks/rivals.py", page(found, histories))
+    write_tables("rivals", tables_of(found, histories))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from dataclasses import replace
 from unittest import mock
 
 import numpy as np
-from pages import ROOT, machine, options_for, write_results
+from pages import ROOT, machine, options_for, write_tables
 from systems import BUILD, SYSTEMS, ranker_of, systems_of, trained
 from systems import kept as kept_file
 
@@ -32,7 +32,6 @@ from sentemb.training.batches.corpus import Corpus
 from sentemb.training.batches.text_list import TextList
 
 SETS = ("tldr", "occupations")
-TITLE = "Typos, capitals, polite phrases"
 CUTOFFS = (1, 3, 10)
 KEPT = ROOT / "build" / "robustness"
 TYPOS = "typos"
@@ -267,55 +266,6 @@ def table(rows):
     return lines
 
 
-def page_of_systems(systems):
-    """The lines of docs/results/robustness.md."""
-    return [
-        f"Machine: {machine()}.",
-        "",
-        "NDCG@1 of the defaults with the seed 0, of `bm25-clicks` (BM25 over titles and the",
-        "queries clicked on them) and of the ranker of both. Dev has chosen the epoch, the",
-        "parameters and the weights with the queries as they are. *Changed* is the number of",
-        "queries that the change changes.",
-        *(
-            line
-            for name, found in systems.items()
-            for line in ("", f"## {name}", "", *markdown_table(table_of_systems(found)))
-        ),
-    ]
-
-
-def page_of_training(quick, full):
-    """The lines of docs/results/typos.md."""
-    first = {name: quick[name, "defaults"][0] for name in SETS}
-    accents = " and ".join(
-        f"{found['decomposed (NFD)']['changed']} of {name}" for name, found in first.items()
-    )
-    alike = {(name, label): runs[:1] for (name, label), runs in quick.items()}
-    return [
-        f"Machine: {machine()}.",
-        "",
-        "NDCG@1 / @3 / @10 on dev: with each query as it is, with one typo in a word of four or",
-        "more letters, with letters and accents as separate characters (NFD), in quotation marks,",
-        f"and followed by a question mark. Decomposing changes few queries: {accents}.",
-        "",
-        "In the rows with typos, each word of four or more letters of a query is mistyped with",
-        "this probability, in every epoch in another way: a letter is inserted, left out or",
-        "replaced, or two are swapped.",
-        "",
-        "## Six epochs without hard negatives, seed 0",
-        "",
-        *table(alike),
-        "",
-        "## Mean over more seeds",
-        "",
-        *table({key: runs for key, runs in quick.items() if len(runs) > 1}),
-        "",
-        "## All defaults, seed 0",
-        "",
-        *table(full),
-    ]
-
-
 def main():
     options = options_for(__doc__, SETS)
     systems = {
@@ -325,8 +275,9 @@ def main():
         )
         for name in SETS
     }
-    made = page_of_systems(systems)
-    write_results("robustness", TITLE, "benchmarks/robustness.py", made)
+    rows = {name: table_of_systems(of_set) for name, of_set in systems.items()}
+    tables = {name: markdown_table(of_set) for name, of_set in rows.items()}
+    write_tables("robustness", tables, machine())
     quick = {
         (name, label): [
             kept(name, VARIANTS[label] | QUICK, seed, options.data, options.threads)
@@ -339,8 +290,12 @@ def main():
         for name in SETS
         for label in CHOSEN
     }
-    made = page_of_training(quick, full)
-    write_results("typos", "Training with typos", "benchmarks/robustness.py", made)
+    tables = {
+        "Six epochs without hard negatives, seed 0": {key: runs[:1] for key, runs in quick.items()},
+        "Mean over more seeds": {key: runs for key, runs in quick.items() if len(runs) > 1},
+        "All defaults, seed 0": full,
+    }
+    write_tables("typos", {heading: table(rows) for heading, rows in tables.items()}, machine())
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from contenders import Contender
 from pages import DATA
 from synthetic import write_log, write_realistic_log
 
+from sentemb.system.tables import markdown_table
+
 # Losses of two contenders may differ by this much in any of the first steps.
 TOLERANCE = 1e-4
 # A contender that also moves the rows that a mini-batch does not touch agrees for fewer steps.
@@ -160,6 +162,29 @@ def take_turns(contenders, rounds, clock):
             if count:
                 seconds[name].append(clock() - began)
     return Result(seconds)
+
+
+def ratio_table(result, count, base):
+    """Lines of a table of contenders, each with its texts per second and its ratio to ``base``."""
+    return _table_of(result, base, "texts/s", lambda seconds: f"{count / seconds:,.0f}", ".3f")
+
+
+def query_table(result, count, base):
+    """Lines of a table of contenders, each with its time per query and its ratio to ``base``."""
+    return _table_of(
+        result, base, "ms per query", lambda seconds: f"{1e3 * seconds / count:.2f}", ".4f"
+    )
+
+
+def _table_of(result, base, head, cell_of, form):
+    rows = [["", "seconds", head, f"ratio to {base}"]]
+    for name in result.seconds:
+        median, ratio = result.time(name).median, result.ratio(name, base)
+        rows.append([
+            name, f"{median:{form}}", cell_of(median),
+            f"{ratio.median:.2f} × ({ratio.least:.2f}–{ratio.most:.2f})",
+        ])  # fmt: skip
+    return markdown_table(rows)
 
 
 def note(message):

@@ -10,7 +10,6 @@ Writes docs/results/scale.md, docs/figures/scale.png and a table of docs/howto/l
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from large_log import write_judged, write_large_log
-from pages import DOCS, ROOT, fill, machine, write_results
+from pages import DOCS, ROOT, fill, machine, write_tables
 
 from sentemb.data.prepared_log import PreparedLog
 from sentemb.system.tables import markdown_table
@@ -125,7 +124,7 @@ def commands(place):
     sentemb, model = Path(sys.executable).parent / "sentemb", place / "model"
     prepared = place / "prepared"
     return {
-        "prepare": [sentemb, "prepare", place / "pairs.tsv", prepared, "--force"],
+        "prepare": [sentemb, "prepare", place / "pairs.tsv", "-o", prepared, "--force"],
         "train": [sys.executable, "-c", _TRAIN, prepared, model],
         "evaluate": [sentemb, "evaluate", model, place / "judged", "--json"],
         "index": [
@@ -185,8 +184,8 @@ def _files(path):
     return [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
 
 
-def page(found):
-    """The lines of the page."""
+def tables_of(found):
+    """The tables of the page, by heading."""
     sizes = [["pairs", "lines", "queries", "titles", "log", "prepared", "model", "index"]]
     times = [["pairs", *STEPS, "look-up", "NDCG@1"]]
     memory = [["pairs", *STEPS]]
@@ -208,33 +207,12 @@ def page(found):
         memory.append(
             [f"{pairs:,}", *(f"{step['own']:,.0f} ({step['all']:,.0f})" for step in steps)]
         )
-    return [
-        f"Machine: {machine()}; {os.cpu_count()} threads. One run of each. The log is made by "
-        "`benchmarks/large_log.py`: new words and titles keep coming as it grows. Training is one "
-        "epoch of the default model with a look-up of hard negatives before it, at most "
-        f"{MAX_WORDS:,} whole words, no dev set. The index has all titles of the log, float16.",
-        "",
-        "## Sizes",
-        "",
-        *markdown_table(sizes),
-        "",
-        "## Seconds",
-        "",
-        f"The time of training contains that of the look-up. NDCG@1 is for {QUERIES:,} queries "
-        "that the log does not have, each with one right title "
-        "and nine that have half of its words.",
-        "",
-        *markdown_table(times),
-        "",
-        "## Memory",
-        "",
-        "MB at most: the process's own, and in brackets with the pages of mapped files, which the "
-        "system takes back when it needs them.",
-        "",
-        *markdown_table(memory),
-        "",
-        *estimates(found),
-    ]
+    return {
+        "Sizes": markdown_table(sizes),
+        "Seconds": markdown_table(times),
+        "Memory": markdown_table(memory),
+        "Estimates for larger logs": estimates(found),
+    }
 
 
 def summary(found):
@@ -256,14 +234,12 @@ def summary(found):
         "",
         "Larger logs, estimated from the last two sizes:",
         "",
-        *estimates(found)[4:-1],
+        *estimates(found),
     ]
 
 
 def estimates(found):
     """What larger logs would take, from the last two sizes that were measured."""
-    if len(found) < 2:
-        return []
     small, large = sorted(found)[-2:]
     steps = [step for step in STEPS if step != "evaluate"]
     rows = [["pairs", *(f"{step}: time, memory" for step in steps), "prepared", "index"]]
@@ -279,16 +255,7 @@ def estimates(found):
             size = _by_line(first[place], last[place], small, large, pairs) / 1000
             row.append(f"{_figure(size)} GB")
         rows.append(row)
-    return [
-        "## Estimates for larger logs",
-        "",
-        "Nothing of this was run. Times grow further with the power of the pairs that they have "
-        f"from {small:,} to {large:,} pairs, memory and disk along a straight line. The time of "
-        "training is that of one epoch and a look-up.",
-        "",
-        *markdown_table(rows),
-        "",
-    ]
+    return list(markdown_table(rows))
 
 
 def _by_power(first, last, small, large, pairs):
@@ -340,15 +307,15 @@ def main():
     parser.add_argument("--no-page", action="store_true", help="measure only")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
-    if set(sizes) - set(LINES):
-        parser.error(f"sizes are {', '.join(map(str, LINES))}")
+    if set(sizes) - set(LINES) or len(sizes) < 2:
+        parser.error(f"sizes are at least two of {', '.join(map(str, LINES))}")
     found = {
         size: measure(options.folder / str(size), size, lambda text: print(text, flush=True))
         for size in sizes
     }
     if not options.no_page:
-        write_results("scale", "Large logs", "benchmarks/scale.py", page(found))
-        fill(DOCS / "howto" / "large.md", {"scale": ["\n".join(summary(found))]})
+        write_tables("scale", tables_of(found), machine())
+        fill(DOCS / "howto" / "large.md", {"scale": summary(found)})
         draw(found, DOCS / "figures" / "scale.png")
 
 

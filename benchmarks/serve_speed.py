@@ -25,7 +25,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np
-from pages import DATA, machine, write_results
+from pages import DATA, machine, print_tables, write_tables
 from rounds import note
 
 from sentemb import Index, fit_ranker, train
@@ -159,7 +159,7 @@ def row(what, clients, found, per_request=1):
 
 
 def section(name, folder, seconds):
-    """The tables of one data set."""
+    """The table of one data set."""
     log, index = read_click_log(folder / "pairs.tsv"), Index.open(folder / "index")
     rng = np.random.default_rng(0)
     chosen = rng.choice(len(log.queries), min(QUERIES, len(log.queries)), replace=False)
@@ -190,14 +190,11 @@ def section(name, folder, seconds):
         began = time.perf_counter()
         index.search(query)
         alone.append(time.perf_counter() - began)
-    return [
-        f"## {name}", "",
-        f"{len(index):,} titles with BM25; {len(log.queries):,} queries of the log as evidence. "
-        f"Ready after {ready:.1f} s. `Index.search` for one query in a program: "
-        f"{1e3 * statistics.median(alone):.2f} ms. The server had {before:,.0f} MB of memory "
-        f"before the measurements and {after:,.0f} MB after them.", "",
-        *markdown_table(rows), "",
-    ]  # fmt: skip
+    note(
+        f"{name}: {len(index):,} titles, ready after {ready:.1f} s, `Index.search` for one query "
+        f"{1e3 * statistics.median(alone):.2f} ms, {before:,.0f} MB before, {after:,.0f} MB after"
+    )
+    return markdown_table(rows)
 
 
 def main():
@@ -206,13 +203,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="short, results not written")
     options = parser.parse_args()
     seconds = 1 if options.quick else 10
-    lines = [
-        f"{machine()}. Load of other programs: {os.getloadavg()[0]:.1f}.",
-        "",
-        f"Each client sends a request when its last one is answered, for {seconds} s; clients and "
-        "server share the processors. A wait is the time from the request to the whole answer, "
-        "with ten titles per query. Refused requests are those answered with 503.", "",
-    ]  # fmt: skip
+    tables = {}
     with tempfile.TemporaryDirectory() as temporary:
         for name in SETS:
             folder = Path(temporary) / name
@@ -221,11 +212,12 @@ def main():
             else:
                 folder.mkdir()
                 made(name, folder)
-            lines += section(name, folder, seconds)
+            tables[name] = section(name, folder, seconds)
     if options.quick:
-        print("\n".join(lines))
+        print_tables(tables)
     else:
-        write_results("serve-speed", "Speed of the server", "benchmarks/serve_speed.py", lines)
+        note(f"load of other programs: {os.getloadavg()[0]:.1f}")
+        write_tables("serve-speed", tables, machine())
 
 
 if __name__ == "__main__":

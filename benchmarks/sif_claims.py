@@ -52,11 +52,6 @@ def main_vectors(tables):
     return "100d" if "100d" in names else names[0]
 
 
-def widest_vectors(tables):
-    """The vectors that titles are ranked with."""
-    return tables["similarity"][-1]["vectors"]
-
-
 def _groups(tables, row):
     means = group_means(parts_of(tables, main_vectors(tables), row))
     return {group: means[group] for group in PAPER_GROUPS}

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-from pages import machine, write_results
-from rounds import Result, note
+from pages import machine, print_tables, write_tables
+from rounds import CLOCKS, note, ratio_table, take_turns
 from scipy.sparse import csr_matrix
 from synthetic import lexicon
 
@@ -55,18 +55,6 @@ def made_up_texts(n_texts, words):
     return [" ".join(next(tokens) for _ in range(length)) for length in lengths]
 
 
-def take_turns(contenders, rounds):
-    """Seconds of every contender, round by round, after one turn each to warm up."""
-    seconds = {name: [] for name in contenders}
-    for count in range(rounds + 1):
-        for name, function in contenders.items():
-            began = time.perf_counter()
-            function()
-            if count:
-                seconds[name].append(time.perf_counter() - began)
-    return Result(seconds)
-
-
 def numpy_loop(table, tokens):
     X = np.zeros((tokens.offsets.size - 1, DIM), np.float32)
     for text, (low, high) in enumerate(zip(tokens.offsets, tokens.offsets[1:], strict=False)):
@@ -86,22 +74,6 @@ def scipy_averages(table, tokens):
 def scipy_component(table, tokens):
     X = scipy_averages(table, tokens)
     return np.linalg.eigh(X.T @ X)[1][:, -1]
-
-
-def section(title, n_texts, result, ours, words=()):
-    """A table of contenders with texts per second and ratios."""
-    rows = [["", "seconds", "texts/s", f"ratio to {ours}"]]
-    for name in result.seconds:
-        spread, ratio = result.time(name), result.ratio(name, ours)
-        rows.append(
-            [
-                name,
-                f"{spread.median:.3f}",
-                f"{n_texts / spread.median:,.0f}",
-                f"{ratio.median:.2f} × ({ratio.least:.2f}–{ratio.most:.2f})",
-            ]
-        )
-    return [f"## {title}", "", *markdown_table(rows), "", *words, ""]
 
 
 # A program of its own, which ends by printing the most memory that it had, in kB. (ru_maxrss would
@@ -135,8 +107,8 @@ def in_process(body, *arguments):
     return seconds, int(done.stderr.split()[-1]) / 1024, done.stdout
 
 
-def files_section(quick, n_words):
-    """Commands on files: conversion, start-up, the whole `sentemb sif`."""
+def commands(quick, n_words):
+    """A table of commands on files: conversion, start-up, the whole `sentemb sif`."""
     rows = [["command", "seconds", "peak memory"]]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -153,6 +125,7 @@ def files_section(quick, n_words):
                 "vectors",
                 "convert",
                 text,
+                "-o",
                 folder / "vectors",
             ),
             f"`sentemb vectors show`, {size}": ("vectors", "show", folder / "vectors"),
@@ -171,7 +144,7 @@ def files_section(quick, n_words):
         _, peak, opened = in_process(OPENING, folder / "vectors")
         rows.append([f"opening the folder, {size}", f"{float(opened):.1f} s", f"{peak:,.0f} MB"])
         assert len(read_word_vectors(folder / "vectors")) == n_words
-    return ["## Commands", "", "One run each.", "", *markdown_table(rows), ""]
+    return markdown_table(rows)
 
 
 def main():
@@ -201,6 +174,7 @@ def main():
                 "NumPy, loop over texts": lambda: numpy_loop(table, tokens),
             },
             rounds,
+            CLOCKS["wall"],
         )
         note("component")
         fitted = take_turns(
@@ -209,6 +183,7 @@ def main():
                 "SciPy and LAPACK": lambda: scipy_component(table, tokens),
             },
             rounds,
+            CLOCKS["wall"],
         )
     note("whole")
     model, kept = SIF(vectors).fit(titles=texts, threads=1), SIF(vectors, keep="texts")
@@ -220,40 +195,18 @@ def main():
             "splitting alone": lambda: tokenize(texts, plain_words),
         },
         max(rounds // 2, 1),
+        CLOCKS["wall"],
     )
-    met = n_texts / averaged.time("sentemb").median
-    lines = [
-        f"Machine: {machine()}. One thread, wall-clock time, median of {rounds} rounds "
-        f"(least–most). {n_texts:,} texts with {tokens.word_index.size:,} words, "
-        f"{n_words:,} vectors of length {DIM}, float32, all made up.",
-        "",
-        *section(
-            "From tokens to vectors",
-            n_texts,
-            averaged,
-            "sentemb",
-            [
-                f"The target is 2,000,000 texts per second: "
-                f"{'met' if met >= 2e6 else 'missed'}. All results agree to 1e-5 (checked)."
-            ],
-        ),
-        *section(
-            "The common component",
-            n_texts,
-            fitted,
-            "sentemb, one pass",
-            [
-                "sentemb adds up the second moment in float64 and keeps no text vector; the SciPy "
-                f"program holds {n_texts * DIM * 4 / 1e6:,.0f} MB of them in float32."
-            ],
-        ),
-        *section("From strings", n_texts, whole, "splitting alone"),
-        *files_section(quick, n_words),
-    ]
+    tables = {
+        "From tokens to vectors": ratio_table(averaged, n_texts, "sentemb"),
+        "The common component": ratio_table(fitted, n_texts, "sentemb, one pass"),
+        "From strings": ratio_table(whole, n_texts, "splitting alone"),
+        "Commands": commands(quick, n_words),
+    }
     if quick:
-        print("\n".join(lines))
+        print_tables(tables)
     else:
-        write_results("sif-speed", "Speed of SIF", "benchmarks/sif_speed.py", lines)
+        write_tables("sif-speed", tables, machine())
 
 
 if __name__ == "__main__":

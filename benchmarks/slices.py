@@ -14,7 +14,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from pages import DATA, write_results
+from pages import DATA, write_tables
 from scipy.sparse import csr_matrix
 from systems import (
     BM25,
@@ -39,7 +39,6 @@ from sentemb.retrieval.words_and_stems import words_of
 from sentemb.system.tables import markdown_table
 
 SETS = ("tldr", "occupations", "msdocs_index")
-TITLE = "Slices of the test queries, and churn"
 # The models whose average is one of two seeds; two such averages for churn.
 PAIRS = ((0, 1), (2, 3))
 TWO = "ranker of two seeds"
@@ -173,32 +172,15 @@ def sliced(found, measure_name):
         ]
 
 
-def page(results):
-    """The lines of the page."""
-    lines = [
-        "The model has the defaults and the seed 0. `bm25-clicks` reads titles and the queries "
-        "clicked on them; the ranker adds cosine, BM25 and the memory of the log, with weights "
-        "from dev. In brackets are 95 % intervals of the paired bootstrap over the queries of a "
-        "slice. The Jaccard coefficient is that of the sets of stems of two queries. Slices of "
-        "fewer than two queries are left out.",
-        "",
-    ]
+def tables_of(results):
+    """The tables of the page, by heading."""
+    tables, churn = {}, [["set", "system", "same first title", f"shared of the first {DEPTH}"]]
     for name, found in results.items():
-        for one, label in MEASURES.items():
-            lines += [f"## {name}, {label}", "", *markdown_table(sliced(found, one)), ""]
-    lines += [
-        "## Churn",
-        "",
-        "The share of the test queries for which two trainings with different seeds put the same "
-        f"title first, of all titles of the test set, and the share of the first {DEPTH} titles "
-        "that both have. Seeds 0 and 1, 2 and 3; for two seeds, 0 and 1 against 2 and 3.",
-        "",
-    ]
-    rows = [["set", "system", "same first title", f"shared of the first {DEPTH}"]]
-    for name, found in results.items():
+        for measure, label in MEASURES.items():
+            tables[f"{name}, {label}"] = markdown_table(sliced(found, measure))
         for system, (same, shared) in found["churn"].items():
-            rows.append([name, system, f"{100 * same:.1f} %", f"{100 * shared:.1f} %"])
-    return [*lines, *markdown_table(rows, left=2)]
+            churn.append([name, system, f"{100 * same:.1f} %", f"{100 * shared:.1f} %"])
+    return tables | {"Churn": markdown_table(churn, left=2)}
 
 
 def main():
@@ -213,7 +195,7 @@ def main():
         if name not in options.sets and not path.exists():
             continue
         results[name] = kept(path, lambda name=name: measure(options.data, name, options.threads))
-        write_results("slices", TITLE, "benchmarks/slices.py", page(results))
+        write_tables("slices", tables_of(results))
 
 
 if __name__ == "__main__":

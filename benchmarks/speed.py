@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from growth import growth_section
-from pages import DEVELOPER, RESULTS, ROOT, fill, machine, read_csv, tables_of, write_tables
+from pages import DEVELOPER, RESULTS, ROOT, fill, machine, print_tables, read_csv, write_tables
 from rounds import Bench, note
 from speed_encoding import encode_section, thread_section
 from speed_jobs import job_section, start_section
@@ -30,7 +30,7 @@ from wide import product_section
 
 from sentemb.system.tables import markdown_table
 
-# Functions of a `Bench`, whether the run is quick, and the `Targets`: lines of Markdown.
+# Functions of a `Bench`, whether the run is quick, and the `Targets`: {heading: table}.
 SECTIONS = {
     "logs": log_section,
     "train": train_section,
@@ -56,19 +56,19 @@ def package_hash():
 
 
 def kept_section(name, clock):
-    """(lines, rows of targets) of a section that was measured before; None without one."""
+    """(tables, rows of targets) of a section that was measured before; None without one."""
     path = KEPT / f"{name}.json"
     if not path.exists():
         return None
     kept = json.loads(path.read_text(encoding="utf-8"))
     mine = kept["package"] == package_hash() and kept["clock"] == clock
-    return (kept["lines"], kept["targets"]) if mine else None
+    return (kept["tables"], kept["targets"]) if mine else None
 
 
-def keep_section(name, clock, lines, targets):
+def keep_section(name, clock, tables, targets):
     """Write what was measured, for `kept_section`."""
     KEPT.mkdir(parents=True, exist_ok=True)
-    kept = {"package": package_hash(), "clock": clock, "lines": lines, "targets": targets}
+    kept = {"package": package_hash(), "clock": clock, "tables": tables, "targets": targets}
     (KEPT / f"{name}.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
 
 
@@ -113,12 +113,13 @@ def main():
             kept = None if asked or options.quick else kept_section(name, options.clock)
             if kept is None:
                 targets = Targets()
-                lines = SECTIONS[name](bench, options.quick, targets)
-                kept = lines, targets.rows[1:]
+                measured = SECTIONS[name](bench, options.quick, targets)
+                tables = {heading: list(lines) for heading, lines in measured.items()}
+                kept = tables, targets.rows[1:]
                 if not options.quick:
                     keep_section(name, options.clock, *kept)
             found[name] = kept
-            print("\n".join([*kept[0], ""]), flush=True)
+            print_tables(kept[0])
     note(f"{time.monotonic() - began:.0f} s")
     if options.quick or options.only:
         rows = [row for _, targets in found.values() for row in targets]
@@ -133,14 +134,14 @@ def write_page(found):
     Parameters
     ----------
     found : dict
-        (lines, rows of targets) of every section.
+        (tables, rows of targets) of every section.
     """
-    lines, targets = [], Targets()
+    tables, targets = {}, Targets()
     for section, rows in found.values():
-        lines += [*section, ""]
+        tables |= section
         targets.rows += rows
     add_look_up(targets)
-    write_tables("speed", tables_of(lines), machine("numpy", "numba", "torch"))
+    write_tables("speed", tables, machine("numpy", "numba", "torch"))
     fill(DEVELOPER, {"targets": [f"Machine: {machine()}.", "", *markdown_table(targets.rows)]})
 
 

@@ -12,6 +12,8 @@ from rounds import Bench, DisagreementError, Result, Spread, note
 from speed_training import REALISTIC, logs_of
 from targets import times
 
+from sentemb.system.tables import markdown_table
+
 SIZES = {1: (200, 20), 256: (8, 8), 4096: (1, 7)}  # sentences per call: calls per turn, target
 MILLION = 1_000_000
 
@@ -54,33 +56,24 @@ def encode_section(bench, quick, targets):
     """Sentences to vectors, from strings, on one thread."""
     note("encoding")
     case = bench.case(logs_of(bench, quick)[REALISTIC])
-    lines = [
-        "## Encoding, one thread",
-        "",
-        "| sentences per call | sentemb | sentences/s | PyTorch, usual | PyTorch, best |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+    rows = [["sentences per call", "sentemb", "sentences/s", "PyTorch, usual", "PyTorch, best"]]
     results = race_encoding(bench, case, ("ours", "dense", "best"), 1 if quick else 8)
     for size, result in results.items():
         ours = result.time("ours").median
         usual = result.ratio("dense")
-        lines.append(
-            f"| {size:,} | {ours * 1e3:.{1 if size > 1 else 4}f} ms "
-            f"| {size / ours:,.0f} | {times(usual)} | {times(result.ratio('best'))} |"
-        )
+        milliseconds = f"{ours * 1e3:.{1 if size > 1 else 4}f} ms"
+        ratios = times(usual), times(result.ratio("best"))
+        rows.append([f"{size:,}", milliseconds, f"{size / ours:,.0f}", *ratios])
         what = f"encoding {size:,} per call, usual PyTorch / sentemb"
         targets.at_least(what, SIZES[size][1], usual.median)
-    return [
-        *lines,
-        "",
-        "From Python strings to float32 vectors. All contenders cache the words they have seen, "
-        "as a long-running server does: sentemb caches their projections, PyTorch their trigrams.",
-        "",
-        *many_lines(bench, case, 50_000 if quick else MILLION, targets),
-    ]
+    count = 50_000 if quick else MILLION
+    return {
+        "Encoding, one thread": markdown_table(rows, left=5),
+        f"{count:,} titles": many_table(bench, case, count, targets),
+    }
 
 
-def many_lines(bench, case, count, targets):
+def many_table(bench, case, count, targets):
     """A million titles on one and on two threads."""
     note(f"encoding {count:,} titles")
     with ExitStack() as stack:
@@ -98,18 +91,15 @@ def many_lines(bench, case, count, targets):
     gain = Spread.of(np.array(seconds[1]) / np.array(seconds[2]))
     what = f"encoding {count:,} titles of known words, two threads"
     targets.at_most(what, 4, shown[2].median, "s")
-    return [
-        f"## {count:,} titles",
-        "",
-        "| threads | time | titles/s |",
-        "| --- | --- | --- |",
-        *(f"| {threads} | {spread.median:.2f} s | {count / spread.median:,.0f} |"
-          for threads, spread in shown.items()),
-        "",
-        f"All words were met before. Two threads are {times(gain)} as fast as one. Memory beyond "
-        f"the texts and the model: {memory:,.0f} MB; the vectors alone are "
-        f"{4 * 96 * count / 1e6:,.0f} MB.",
-    ]  # fmt: skip
+    note(
+        f"Two threads are {times(gain)} as fast as one. Memory beyond the texts and the model: "
+        f"{memory:,.0f} MB; the vectors alone are {4 * 96 * count / 1e6:,.0f} MB."
+    )
+    rows = [
+        [f"{threads}", f"{spread.median:.2f} s", f"{count / spread.median:,.0f}"]
+        for threads, spread in shown.items()
+    ]
+    return markdown_table([["threads", "time", "titles/s"], *rows], left=3)
 
 
 def thread_gains(bench, case, kinds):
@@ -133,22 +123,19 @@ def thread_section(bench, quick, targets):
     """Two threads against one."""
     note("threads")
     if (os.cpu_count() or 1) < 2:
-        return ["## Threads", "", "Not measured: there is one processor."]
+        return {}
     case = bench.case(logs_of(bench, quick)[REALISTIC])
     gains, bulk = thread_gains(bench, case, ("ours", "best"))
     targets.at_least("training, two threads against one", 1.75, gains["ours"].median)
     targets.at_least("encoding 16,384 sentences, two threads against one", 1.8, bulk.median)
-    return [
-        "## Threads",
-        "",
-        "| two threads against one | gain |",
-        "| --- | --- |",
-        f"| training | {times(gains['ours'])} |",
-        f"| encoding 16,384 sentences | {times(bulk)} |",
-        f"| training, PyTorch, best | {times(gains['best'])} |",
-        "",
-        *neighbour_lines(bench, case, ("ours", "best")),
+    note_neighbour(bench, case, ("ours", "best"))
+    rows = [
+        ["two threads against one", "gain"],
+        ["training", times(gains["ours"])],
+        ["encoding 16,384 sentences", times(bulk)],
+        ["training, PyTorch, best", times(gains["best"])],
     ]
+    return {"Threads": markdown_table(rows, left=2)}
 
 
 @contextmanager
@@ -162,8 +149,8 @@ def busy_neighbour():
         loop.wait()
 
 
-def neighbour_lines(bench, case, kinds):
-    """Training with as many threads as processors while another process takes one of them."""
+def note_neighbour(bench, case, kinds):
+    """Say what a process that takes a processor costs a training on all of them."""
     note("busy neighbour")
     count = os.cpu_count()
     seconds = defaultdict(list)
@@ -183,8 +170,8 @@ def neighbour_lines(bench, case, kinds):
                 seconds[f"{kind}, disturbed"].append(np.mean(busy))
     result = Result(seconds)
     slower = {kind: times(result.ratio(f"{kind}, disturbed", base=kind)) for kind in kinds}
-    return [
+    note(
         f"While another process runs a busy loop, a step on {count} threads takes "
         f"{slower['ours']} as long as without it; a fair share of {count} processors would give "
         f"{(count + 1) / count:.2f} ×. PyTorch, best: {slower['best']}."
-    ]
+    )

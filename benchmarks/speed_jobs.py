@@ -35,19 +35,11 @@ def job_section(bench, quick, targets):
     what = "reading, vocabulary, planning and saving, share of a training"
     targets.at_most(what, 10, 100 * share, "%")
     targets.at_least("reading a log", 200_000, speed.median, "lines/s")
-    return [
-        "## The whole job",
-        "",
-        f"`sentemb.train` on the realistic log, preset `paper`, {epochs} epochs, all processors:",
-        "",
-        *part_table(job),
-        "",
-        f"Reading, vocabulary, planning (collation of mini-batches and their negatives) and saving "
-        f"together: {100 * share:.1f} %. Planning runs on a second thread while the first trains.",
-        f"Reading alone: {speed.median:,.0f} lines/s ({speed.least:,.0f}–{speed.most:,.0f}).",
-        "",
-        *real_job_lines(quick, targets),
-    ]
+    note(
+        f"Reading, vocabulary, planning and saving together: {100 * share:.1f} %. Reading alone: "
+        f"{speed.median:,.0f} lines/s ({speed.least:,.0f}–{speed.most:,.0f})."
+    )
+    return {"The whole job": part_table(job)} | real_job_tables(quick, targets)
 
 
 def part_table(job):
@@ -56,15 +48,14 @@ def part_table(job):
     return markdown_table([["part", "time", "share"], *shares])
 
 
-def real_job_lines(quick, targets):
+def real_job_tables(quick, targets):
     """`sentemb train` with the defaults on a real log, as a user runs it."""
     note(f"whole job: {REAL}")
     log = real_log(REAL)
-    lines = [f"## The defaults on {REAL}", ""]
     what, target = f"`sentemb train` on {REAL}, defaults and a dev set", 18
     if log is None:
         targets.not_measured(what, f"at most {target}", "s")
-        return [*lines, "Not measured: the log is absent."]
+        return {}
     dev = log.parent / "dev"
     short = ["--epochs", "1"] if quick else []
     commands = {
@@ -86,19 +77,10 @@ def real_job_lines(quick, targets):
     with Contender("ours") as ours:
         details = {"epochs": 1 if quick else None, "threads": None, "preset": None}
         job = ours.ask("whole_job", log=str(log), dev=str(dev), **details)
-    return [
-        *lines,
-        "All processors, kernels from the cache; the shorter of two runs, from the start of the "
-        "command to its end.",
-        "",
-        *markdown_table(rows),
-        "",
-        f"## Parts of the defaults on {REAL}",
-        "",
-        *part_table(job),
-        "",
-        "With the dev set, without the ranker.",
-    ]
+    return {
+        f"The defaults on {REAL}": markdown_table(rows),
+        f"Parts of the defaults on {REAL}": part_table(job),
+    }
 
 
 def start_section(bench, quick, targets):
@@ -122,15 +104,7 @@ def start_section(bench, quick, targets):
     add("`import sentemb`", (seconds_of("-c", "import sentemb"),) * 2)
     add("`sentemb --help`", (seconds_of("-m", "sentemb", "--help"),) * 2)
     add("Python alone", (bare,) * 2)
-    return [
-        "## Start-up",
-        "",
-        *markdown_table(rows),
-        "",
-        "*Cold*: every kernel is compiled. *Cached*: compiled by an earlier process. The first "
-        "step includes planning, and with the defaults the first look-up of hard negatives. The "
-        "first texts are a list of 300 and then one alone, with loading the model.",
-    ]
+    return {"Start-up": markdown_table(rows)}
 
 
 def first_step(bench, preset):

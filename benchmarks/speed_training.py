@@ -9,6 +9,8 @@ from floor import floor_seconds, needs_of
 from rounds import Bench, Result, Spread, note, real_log
 from targets import milliseconds, times
 
+from sentemb.system.tables import markdown_table
+
 PAIRS = 100_000
 REALISTIC, UNIFORM, REAL = "realistic log", "uniform log", "occupations"
 SHAPE = "reduced LSTM, 96 cells"
@@ -43,46 +45,29 @@ def compared_columns(result, kinds):
     """Cells of a table: our time, our pairs per second, and the others with their ratios."""
     ours = result.time("ours").median
     others = [f"{milliseconds(result.time(k).median)}, {times(result.ratio(k))}" for k in kinds[1:]]
-    return " | ".join([milliseconds(ours), f"{512 / ours:,.0f}", *others])
+    return [milliseconds(ours), f"{512 / ours:,.0f}", *others]
 
 
 def log_section(bench, quick, targets):
     """What the logs are like."""
-    lines = [
-        "## Logs",
-        "",
-        "| log | pairs | trigrams | texts | words | distinct words | trigrams touched |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    rows = [["log", "pairs", "trigrams", "texts", "words", "distinct words", "trigrams touched"]]
     with Contender("ours") as ours:
         for name, log in logs_of(bench, quick).items():
             if log is None:
-                lines.append(f"| {name} |" + " - |" * 6)
+                rows.append([name, *["-"] * 6])
                 continue
             ours.ask("load", case=str(bench.case(log)))
             size = ours.ask("sizes")
             of = ours.ask("counts", steps=bench.compared)
             figures = (of[part] for part in ("texts", "tokens", "words", "rows"))
             cells = [f"{size['pairs']:,}", f"{size['features']:,}", *(f"{x:,.0f}" for x in figures)]
-            lines.append(f"| {name} | {' | '.join(cells)} |")
-    return [
-        *lines,
-        "",
-        "The last four columns are for one mini-batch of 512 pairs with 4 negatives, both sides "
-        "together. The *realistic* log is synthetic: frequent word forms and 5 % random codes. The "
-        "words of the *uniform* log are random letters, so a mini-batch touches several times the "
-        "trigrams of a real one: the worst case (`benchmarks/synthetic.py`).",
-    ]
+            rows.append([name, *cells])
+    return {"Logs": markdown_table(rows, left=7)}
 
 
 def train_section(bench, quick, targets):
     """Training steps on one thread, all contenders."""
-    lines = [
-        "## Training step, one thread",
-        "",
-        "| | sentemb | pairs/s | PyTorch, usual | the same, fused SGD | PyTorch, best |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
+    rows = [["", "sentemb", "pairs/s", "PyTorch, usual", "the same, fused SGD", "PyTorch, best"]]
     logs = logs_of(bench, quick)
     few = Bench(bench.folder, min(5, bench.rounds), min(3, bench.steps), bench.clock, compared=6)
     cases = {f"{name}: {SHAPE}": (bench, log, {}) for name, log in logs.items()}
@@ -91,11 +76,11 @@ def train_section(bench, quick, targets):
     results = {}
     for name, (effort, log, settings) in cases.items():
         if log is None:
-            lines.append(f"| {name} |" + " - |" * 5)
+            rows.append([name, *["-"] * 5])
             continue
         note(f"training: {name}")
         results[name], _ = effort.train(effort.case(log, **settings), KINDS)
-        lines.append(f"| {name} | {compared_columns(results[name], KINDS)} |")
+        rows.append([name, *compared_columns(results[name], KINDS)])
     realistic, uniform = results[f"{REALISTIC}: {SHAPE}"], results[f"{UNIFORM}: {SHAPE}"]
     labels = {"dense": "usual PyTorch", "fused": "the same, fused SGD", "best": "best PyTorch"}
     for log, result, asked in (
@@ -105,16 +90,8 @@ def train_section(bench, quick, targets):
         for kind, target in asked.items():
             what = f"training step, {log}, {labels[kind]} / sentemb"
             targets.at_least(what, target, result.ratio(kind).median)
-    return [
-        *lines,
-        "",
-        f"4 negatives from the batch, 512 pairs per batch, float32. Losses of the first "
-        f"{bench.compared} steps agree to 1e-4 (checked). Ratios: median of {bench.rounds} rounds "
-        f"(least–most). For the other models, all on the realistic log, {few.compared} losses are "
-        f"compared, and the ratios are of {few.rounds} rounds.",
-        "",
-        *compile_note(bench, logs[REALISTIC]),
-    ]
+    compile_note(bench, logs[REALISTIC])
+    return {"Training step, one thread": markdown_table(rows, left=6)}
 
 
 def compile_note(bench, log):
@@ -135,25 +112,20 @@ def compile_note(bench, log):
             ours.ask("train", steps=bench.compared)
             result = Result(bench.take_turns(racers, "train", steps=bench.steps))
         except (TimeoutError, RuntimeError) as error:
-            return [f"torch.compile: not measured ({error})."]
+            note(f"torch.compile: not measured ({error})")
+            return
         finally:
             compiled.kill()
-    return [
-        f"With torch.compile for the gates, *PyTorch, best* takes "
-        f"{times(result.ratio('compiled'))} as long as sentemb, after {warm_up:.0f} s for the "
-        f"first {bench.compared} steps."
-    ]
+    note(
+        f"With torch.compile for the gates, PyTorch, best takes {times(result.ratio('compiled'))} "
+        f"as long as sentemb, after {warm_up:.0f} s for the first {bench.compared} steps."
+    )
 
 
 def defaults_section(bench, quick, targets):
     """Steps with the defaults: Adam, all titles of the mini-batch as candidates, hard negatives."""
-    lines = [
-        "## The defaults: Adam and hard negatives, one thread",
-        "",
-        "| | sentemb | pairs/s | `torch.optim.Adam`, fused | `SparseAdam`, compact rows | "
-        "lazy Adam by hand |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
+    rows = [["", "sentemb", "pairs/s", "`torch.optim.Adam`, fused", "`SparseAdam`, compact rows",
+             "lazy Adam by hand"]]  # fmt: skip
     logs = logs_of(bench, quick)
     cases = {
         REALISTIC: (logs[REALISTIC], {}),
@@ -163,26 +135,14 @@ def defaults_section(bench, quick, targets):
     for name, (log, settings) in cases.items():
         what = f"step of the defaults, {name}, PyTorch by hand / sentemb"
         if log is None:
-            lines.append(f"| {name} |" + " - |" * 5)
+            rows.append([name, *["-"] * 5])
             targets.not_measured(what, "at least 2.5")
             continue
         note(f"defaults: {name}")
         result, _ = bench.train(bench.case(log, preset=None, **settings), ADAM_KINDS)
-        lines.append(f"| {name} | {compared_columns(result, ADAM_KINDS)} |")
+        rows.append([name, *compared_columns(result, ADAM_KINDS)])
         targets.at_least(what, 2.5, result.ratio("best_adam").median)
-    return [
-        *lines,
-        "",
-        "The defaults with a constant learning rate, in the first epoch with hard negatives: for "
-        "each pair all titles of its mini-batch compete, hard negatives included; all contenders "
-        "train on the same texts. By default a mini-batch consists of groups of neighbours, which "
-        "are each other's hard negatives, so fewer titles are added. *`torch.optim.Adam`*: as "
-        "*PyTorch, usual*, with dense gradients. *`SparseAdam`*: distinct words projected once "
-        "from compact rows, the rest as usual. *Lazy Adam by hand*: as *PyTorch, best*, with "
-        "PyTorch's own fused Adam on the rows that the mini-batch touches. Losses of the first "
-        f"{bench.compared} steps agree to 1e-4 (checked); those of the dense Adam only at the "
-        "first two, since it also moves the other rows.",
-    ]
+    return {"The defaults": markdown_table(rows, left=6)}
 
 
 def measure_floor(bench, log):
@@ -209,7 +169,7 @@ def measure_floor(bench, log):
 
 def floor_section(bench, quick, targets):
     """A step against the least time its operations and bytes need, and where it spends its time."""
-    lines = []
+    tables = {}
     logs = logs_of(bench, quick)
     for name in (REALISTIC, UNIFORM):
         note(f"floor: {name}")
@@ -221,6 +181,7 @@ def floor_section(bench, quick, targets):
             part: f"{needs[part] / 1e6:,.0f} MB" for part in ("read", "updated", "streamed")
         }
         rows = [
+            ("part of a step", "amount", "this machine, one thread"),
             ("products", f"{needs['flop'] / 1e6:,.0f} MFLOP", f"{able['gflops']:.0f} GFLOP/s"),
             ("rows read", megabytes["read"], f"{able['read']:.1f} GB/s"),
             ("rows updated", megabytes["updated"], f"{able['update']:.1f} GB/s"),
@@ -229,56 +190,26 @@ def floor_section(bench, quick, targets):
              f"{able['gate_ns']:.2f} ns"),
             ("planning", "", ""),
         ]  # fmt: skip
-        lines += [
-            f"## Floor, {name}",
-            "",
-            "| part of a step | amount | this machine, one thread | time |",
-            "| --- | --- | --- | --- |",
-            *(f"| {part} | {amount} | {rate} | {milliseconds(parts[part])} |"
-              for part, amount, rate in rows),
-            f"| sum | | | {milliseconds(whole)} |",
-            "",
+        seconds = ["time", *(milliseconds(parts[part]) for part, *_ in rows[1:])]
+        cells = [[*row, time] for row, time in zip(rows, seconds, strict=True)]
+        cells.append(["sum", "", "", milliseconds(whole)])
+        tables[f"Floor, {name}"] = markdown_table(cells, left=4)
+        note(
             f"The step takes {milliseconds(step.median)}: {step.median / whole:.2f} × its floor. "
             f"Fastest prefetch: {able['read_by']} for reading ({able['read_plain']:.1f} GB/s "
-            f"without any), {able['update_by']} for updating ({able['update_plain']:.1f} GB/s).",
-            "",
-        ]  # fmt: skip
-    return [
-        *lines,
-        *what_is_counted(),
-        "",
-        *profile_lines(bench, logs[REALISTIC], quick),
-    ]
+            f"without any), {able['update_by']} for updating ({able['update_plain']:.1f} GB/s)."
+        )
+    return tables | {"Where a step spends its time": profile_table(bench, logs[REALISTIC], quick)}
 
 
-def what_is_counted():
-    return [
-        "What is counted: *products*, the recurrence forward, backward and for the gradient, at "
-        "the rate of the fastest product, a large one by OpenBLAS or a small one by sentemb. "
-        "*Rows read*: every input row of the mini-batch once, "
-        "and the velocity of those that the step before did not touch. *Rows updated*: each of "
-        "these rows with its velocity, read and written. Both at the bandwidth of the step's own "
-        "scattered rows with the fastest prefetch, the step's other memory traffic in between. "
-        "*Other memory*: gates, cells, outputs, errors, "
-        "projected words and their gradient, written once and read once, at the bandwidth of a "
-        "triad. *Planning*: 1 ms, an estimate. The loss and Python are not counted "
-        "(`benchmarks/floor.py`).",
-    ]
-
-
-def profile_lines(bench, log, quick):
+def profile_table(bench, log, quick):
     note("where a step spends its time")
     with Contender("ours") as ours:
         ours.ask("load", case=str(bench.case(log)))
         profile = ours.ask("profile", steps=5 if quick else 20)
     whole = sum(profile.values())
-    lines = [
-        "## Where a step spends its time",
-        "",
-        "| kernel | time |",
-        "| --- | --- |",
-    ]
+    rows = [["kernel", "time"]]
     for name, seconds in sorted(profile.items(), key=lambda item: -item[1]):
         label = name if name in ("planning", "everything else") else f"`{name}`"
-        lines.append(f"| {label} | {milliseconds(seconds)} ({100 * seconds / whole:.0f} %) |")
-    return [*lines, "", "On the realistic log."]
+        rows.append([label, f"{milliseconds(seconds)} ({100 * seconds / whole:.0f} %)"])
+    return markdown_table(rows, left=2)

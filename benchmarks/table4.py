@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from pages import DATA, ROOT, SETS, machine, write_results
+from pages import DATA, ROOT, SETS, machine, write_tables
 
 from sentemb.comparison.data import read_data
 from sentemb.comparison.row import apart
@@ -50,7 +50,7 @@ def opened(data, folder, rows):
     return comparison
 
 
-def section(title, data, folder, options, rows=None, models=(), reference=REFERENCE):
+def section(data, folder, options, rows=None, models=(), reference=REFERENCE):
     """One set's table in Markdown, and its `Comparison`."""
     arguments = ["-o", folder, "--threads", options.threads, "--reference", reference]
     if options.budget is not None:
@@ -63,10 +63,10 @@ def section(title, data, folder, options, rows=None, models=(), reference=REFERE
     measured = rows_of(rows) + [ModelRow.of(model) for model in models]
     comparison = opened(data, folder, measured)
     lines = table_of(comparison, [row.name for row in measured], reference)
-    text = [f"## {title}", "", *markdown_table(cells_of(lines, reference, "±")), ""]
-    text.append(" ".join(legend(lines, reference, comparison.n_queries, "±")))
-    text += ["", *missing_lines(comparison.reasons)]
-    return [*text, ""], comparison
+    table = list(markdown_table(cells_of(lines, reference, "±")))
+    print("\n".join([*table, " ".join(legend(lines, reference, comparison.n_queries, "±"))]))
+    print("\n".join(missing_lines(comparison.reasons)), flush=True)
+    return table, comparison
 
 
 def missing_lines(reasons):
@@ -91,16 +91,15 @@ def order_against_none(comparison):
     """The best recurrent row against the best order-free one, both chosen on dev."""
     ours, theirs = best_of(comparison, IN_ORDER), best_of(comparison, ORDER_FREE)
     if ours is None or theirs is None:
-        return []
+        return
     a, b = (comparison.per_query(name)[:, 0] for name in (ours, theirs))
     judged = ~np.isnan(a)
     found = compare_all([a[judged]], b[judged])[0]
-    return [
+    print(
         f"Best recurrent row on dev against the best order-free one, test NDCG@1: {ours} "
         f"{np.nanmean(a):.3f}, {theirs} {np.nanmean(b):.3f}; difference {found.mean:+.3f} "
-        f"({found.low:+.3f} to {found.high:+.3f}), p {found.p:.4f}. {together(comparison, ours)}",
-        "",
-    ]
+        f"({found.low:+.3f} to {found.high:+.3f}), p {found.p:.4f}. {together(comparison, ours)}"
+    )
 
 
 def together(comparison, name):
@@ -130,18 +129,10 @@ def word_order(comparison, log):
             figures = comparison.per_query(name)[:, 0]
             parts = (figures[in_order], figures[~in_order])
             rows.append([name, *(f"{np.nanmean(part):.3f}" for part in parts)])
-    return [
-        "## Word order",
-        "",
-        "NDCG@1 on the simulated queries whose meaning depends on the order of the words (flights "
-        "from a to b). The same words in the other order are a candidate of lower grade.",
-        "",
-        *markdown_table(rows),
-        "",
-    ]
+    return markdown_table(rows)
 
 
-def settings_lines(comparisons):
+def settings_table(comparisons):
     """The settings chosen on dev, set by set."""
     rows = [["row", *comparisons]]
     for name, row in ROWS.items():
@@ -154,14 +145,7 @@ def settings_lines(comparisons):
                 cells.append("")
         if any(cells):
             rows.append([name, *cells])
-    return [
-        "## Settings",
-        "",
-        "Chosen on dev from each row's grid:",
-        "",
-        *markdown_table(rows, left=9),
-        "",
-    ]
+    return markdown_table(rows, left=9)
 
 
 def main():
@@ -171,19 +155,15 @@ def main():
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--budget", type=float, help="minutes for each set; missing rows are named")
     options = parser.parse_args()
-    folder, threads = options.folder, options.threads
-    lines = [
-        f"Machine: {machine()}. Trainings on {threads} thread{'s' if threads > 1 else ''}.",
-        "",
-    ]
-    comparisons, models = {}, []
+    folder = options.folder
+    comparisons, models, tables = {}, [], {}
     for name in SETS:
         data = options.data / name
         if not (data / "pairs.tsv").exists():
             print(f"{data} not found; skipped", file=sys.stderr)
             continue
-        text, comparisons[name] = section(name, data, folder / name, options)
-        lines += text + order_against_none(comparisons[name])
+        tables[name], comparisons[name] = section(data, folder / name, options)
+        order_against_none(comparisons[name])
         model = folder / "models" / f"bilstm-{name}"
         shape = [part for key, value in TRANSFERRED.items() for part in (f"--{key}", value)]
         if not model.exists():
@@ -191,20 +171,16 @@ def main():
         models.append(model)
     log = folder / "log"
     if not log.exists():
-        sentemb("simulate", log, "--pairs", PAIRS)
-    text, comparisons[SIMULATED] = section(
-        f"{SIMULATED} (`sentemb simulate --pairs {PAIRS}`)", log, folder / SIMULATED, options
-    )
-    lines += text + order_against_none(comparisons[SIMULATED])
-    lines += word_order(comparisons[SIMULATED], log)
+        sentemb("simulate", "-o", log, "--pairs", PAIRS)
+    tables[SIMULATED], comparisons[SIMULATED] = section(log, folder / SIMULATED, options)
+    order_against_none(comparisons[SIMULATED])
+    tables["Word order"] = word_order(comparisons[SIMULATED], log)
     if (options.data / UNSEEN).exists():
         rows = [name for name, row in ROWS.items() if not row.needs_log]
-        title = f"{UNSEEN}: no log, models trained on the other sets"
         place = options.data / UNSEEN, folder / UNSEEN
-        lines += section(title, *place, options, rows, models, "bm25-stem")[0]
-    lines += settings_lines(comparisons)
-    print("\n".join(lines))
-    write_results("table4", "Table IV", "benchmarks/table4.py", lines)
+        tables[UNSEEN], _ = section(*place, options, rows, models, "bm25-stem")
+    tables["Settings"] = settings_table(comparisons)
+    write_tables("table4", tables, machine())
 
 
 if __name__ == "__main__":

@@ -95,12 +95,4 @@ def product_section(bench, quick, targets):
     (cells, name), most = max(slowest.items(), key=lambda item: item[1])
     what = f"slowest product, time / `numpy.matmul` ({cells:,} cells, {name})"
     targets.at_most(what, 1.3, most)
-    return [
-        "## Products of the recurrence",
-        "",
-        *markdown_table(rows, left=3),
-        "",
-        f"One thread, {TEXTS} texts, the reduced LSTM: forward Y R, backward D Rᵀ, and Yᵀ D for "
-        "the gradient of R. The last two columns are our time over that of OpenBLAS, called from "
-        "a compiled loop as ours is, and called from Python by NumPy.",
-    ]
+    return {"Products of the recurrence": markdown_table(rows, left=3)}

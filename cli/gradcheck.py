@@ -128,7 +128,6 @@ def command(model: str | None, entry: str | None, as_json: bool, **options: Any)
 
 
 def _reports(model: str, settings: dict[str, Any]) -> Iterator[Any]:
-    """The report of one model or check, or those of every variant of all of them."""
     from sentemb.gradients.gradcheck import gradcheck
 
     if model != _ALL:
@@ -209,7 +208,6 @@ def _print_failed(report: Any) -> None:
 
 
 def _cells_of(block: Any, printed: bool) -> list[str]:
-    """The row of one block."""
     if not printed:
         difference = block.form_difference
         comparison = ["-" if difference is None else f"{difference:.1e}"]

@@ -191,7 +191,6 @@ def _retriever(
     log: "ClickLog | None",
     n_queries: int,
 ) -> "Retriever":
-    """What finds titles under ``name``."""
     from sentemb.comparison.baselines.clicked_queries import with_clicked_queries
     from sentemb.errors import SentembError
     from sentemb.evaluation.held_out import AllPairs

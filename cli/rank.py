@@ -14,7 +14,7 @@ from sentemb.cli.common import (
     read_texts,
     read_titles,
 )
-from sentemb.cli.options import Text, cosine_option, option, text_output_option
+from sentemb.cli.options import Text, cosine_option, option, text_output_option, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
@@ -59,6 +59,7 @@ _SECONDS_BEFORE_NOTE = 3.0
 @cosine_option()
 @form_options("table", "tsv", "json")
 @text_output_option("the ranking")
+@threads_option()
 def command(
     model: str,
     files: tuple[str, ...],
@@ -154,7 +155,6 @@ def _by_pairs(
     candidates: "Candidates | None",
     top_k: int,
 ) -> dict[str, dict[str, float]]:
-    """The run of the ``top_k`` best titles of each query, scored pair by pair."""
     from sentemb.evaluation.reranking import rank_pairs
 
     line = ProgressLine()
@@ -207,7 +207,6 @@ def _by_vectors(
 def _by_ranker(
     ranker: "HybridRanker", query_of: dict[str, str], title_of: dict[str, str], top_k: int
 ) -> dict[str, dict[str, float]]:
-    """The run of the ``top_k`` best titles of each query by a ranker."""
     ids = list(title_of)
     ids = [ids[place] for place in _falling(ids)]
     over = ranker.over([title_of[id] for id in ids])

@@ -118,8 +118,9 @@ _CURVE = f"""{_SYSTEMS}
 found = {{n: learning_curve.measure(data, "tldr", n, 1, build, build) for n in (4, 1)}}
 assert found[4]["queries"] == round(len(log.queries) / 4) and found[1]["pairs"] == 120
 assert set(found[1]["systems"]) == set(systems.SYSTEMS)
-page = learning_curve.page({{"tldr": found}})
-assert sum(line.startswith("| 1/4 | ") for line in page) == 2
+tables = learning_curve.tables_of({{"tldr": found}})
+lines = [line for table in tables.values() for line in table]
+assert sum(line.startswith("| 1/4 | ") for line in lines) == 2
 whole = systems.trained(build / "tldr" / "seed-0", None, None)  # not trained again
 assert whole.training["pairs"] == 120
 print("done")
@@ -166,7 +167,7 @@ for same, shared in found["churn"].values():
     assert 0 <= same <= 1 and 0 <= shared <= 1
 near = slices.nearest_in_log(["red cars", "blue sky", "x"], ["the red car", "blue sky"])
 assert near.tolist() == [2 / 3, 1, 0]
-assert any("| model |" in line for line in slices.page({{"tldr": found}}))
+assert any("| model |" in line for line in slices.tables_of({{"tldr": found}})["Churn"])
 typed = robustness.measure_systems("tldr", data, 1, build)
 for part in typed.values():
     assert part["clean"]["changed"] == 0

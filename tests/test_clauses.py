@@ -257,7 +257,7 @@ def test_too_few_below_the_limit_are_filled_with_the_least_similar():
 
 def test_others_are_all_but_one():
     rng = np.random.default_rng(0)
-    drawn = np.stack([clauses._others(3, 6, 4, rng) for _ in range(300)])
+    drawn = np.stack([clauses._numbers_except(3, 6, 4, rng) for _ in range(300)])
     assert set(drawn.ravel().tolist()) == {0, 1, 2, 4, 5}
     assert all(len(set(row)) == 4 for row in drawn.tolist())
 
@@ -301,11 +301,11 @@ def test_command(made_up, tmp_path):
         "".join(f"{word} {' '.join(map(str, rng.standard_normal(4).round(3)))}\n" for word in WORDS)
     )
     out = tmp_path / "out"
-    arguments = ["data", "clauses", str(path), str(out), "--dev", "10", "--test", "20"]
+    arguments = ["data", "clauses", str(path), "-o", str(out), "--dev", "10", "--test", "20"]
     similar = ["--hard", "--vectors", str(vectors)]
     result = CliRunner().invoke(main, [*arguments, *similar])
     assert result.exit_code == 0, result.output
-    assert result.stdout.splitlines()[1:] == ["pairs\t50", "dev queries\t10", "test queries\t20"]
+    assert result.stdout.splitlines()[1:] == ["pairs: 50", "dev queries: 10", "test queries: 20"]
     assert set(parts(out)) == {"", "dev", "dev_hard", "test", "test_hard"}
     assert "50 training pairs" in (out / "README.md").read_text()
 

@@ -36,6 +36,7 @@ from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.int8_rows import LARGEST
 from sentemb.retrieval.similarity import unit_rows
 from sentemb.search.confidence import Confidence
+from sentemb.search.ranking.floor import Floor, Letters
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
 from sentemb.text.batch import tokenize
@@ -306,6 +307,32 @@ def test_words_and_confidence_are_those_of_the_package(show, stored):
 
 
 @needs_engine
+def test_the_page_refuses_the_queries_that_the_package_refuses(show):
+    ranker = ranker_of(model_of(("bag", {})), WEIGHTS, clicks())
+    index = Index.build(ranker, LONGER)
+    whole = index.ranker.fields.whole
+    # The threshold is between two of the queries, so that some are refused and some are not.
+    queries = [*QUERIES, *TITLES, "zqx wv", "hotel zqx", "", "..."]
+    weights = (-0.4, 0.9, 1.1, 0.7, 0.2, 0.5)
+    for threshold in (-9.0, -4.0, -3.0, -2.0, -1.0, 9.0):
+        index.ranker.floor = Floor(weights, threshold, Letters.of(whole))
+        tab = show(index, dtype="float32", min_queries=1)
+        answers = ask(
+            tab,
+            """async (queries) => {
+              const answers = [];
+              for (const query of queries) answers.push(await engine.search(query, 3));
+              const ids = (hits) => hits.map(({ id }) => id);
+              return answers.map(({ hits, no_match }) => [ids(hits), no_match ?? null]);
+            }""",
+            queries,
+        )
+        for query, (ids, reason) in zip(queries, answers, strict=True):
+            hits = index.search(query, 3)
+            assert (ids, reason) == ([hit.id for hit in hits], hits.reason), query
+
+
+@needs_engine
 @pytest.mark.parametrize(
     "weights",
     [
@@ -507,7 +534,7 @@ def test_the_page_works_from_a_disk_and_asks_for_nothing(tab, tmp_path):
 @needs_browser
 def test_what_is_typed_while_the_page_loads_counts(tab, tmp_path):
     path = tmp_path / "page.html"
-    export(Index.build(model_of(("lstm", {})), TITLES), path, "page", title="Help & <more>")
+    export(Index.build(model_of(("lstm", {})), TITLES), path, "page", heading="Help & <more>")
     tab.goto(f"{path.as_uri()}#q=hotels")
     tab.locator(".hit").first.wait_for()
     assert tab.title() == "hotels – Help & <more>"
@@ -540,7 +567,7 @@ def test_the_same_index_gives_the_same_bytes(tmp_path):
 
 def test_a_name_that_is_not_utf_8_is_shown_as_far_as_it_can_be(tmp_path):
     out = tmp_path / "page.html"
-    export(Index.build(model_of(("bag", {})), TITLES), out, "page", title="caf\udce9")
+    export(Index.build(model_of(("bag", {})), TITLES), out, "page", heading="caf\udce9")
     assert "<title>caf\ufffd</title>" in out.read_text("utf-8")
 
 

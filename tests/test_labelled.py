@@ -18,7 +18,11 @@ def written(folder, content):
 
 def test_labels_of_texts_and_of_pairs(tmp_path):
     one = read_labelled(written(tmp_path, "\ufeff1\tA good film .\r\n0\t dull \n"))
-    assert (one.values, one.texts, one.others) == (["1", "0"], ["A good film .", "dull"], None)
+    assert (one.values, one.texts, one.second_texts) == (
+        ["1", "0"],
+        ["A good film .", "dull"],
+        None,
+    )
     assert one.sides == (one.texts,) and len(one) == 2 and repr(one) == "ValuedTexts(2 texts)"
     two = read_labelled(written(tmp_path, "NEUTRAL\ta b\tc\n not so \td\te f\n"))
     assert two.values == ["NEUTRAL", "not so"]

@@ -178,6 +178,25 @@ def test_on_dev_a_ranker_is_never_below_its_best_part(bag, seed):
         assert said["sum"]["mrr@10"] >= own["mrr@10"] - 1e-6, part
 
 
+def test_an_index_finds_the_clicks_of_a_renamed_title_by_the_id_of_the_catalogue(bag, tmp_path):
+    """The catalogue of the training has the titles of its log, the index newer ones."""
+    log = made_log(1, n_queries=40)
+    train, held_out, _ = split_log(log, dev=0.3, test=0)
+    ids = [f"p{number}" for number in range(len(log.titles))]
+    catalogue = tmp_path / "titles.tsv"
+    lines = zip(ids, log.titles, strict=True)
+    catalogue.write_text("".join(f"{id}\t{title}\n" for id, title in lines))
+    ranker = fit_ranker(bag, train, held_out, catalogue=catalogue, threads=1)
+    renamed = [f"{title} new" for title in log.titles]
+    index = sentemb.Index.build(ranker, renamed, ids, threads=1)
+    by_id = np.diff(index.ranker.clicks.of_titles(renamed, ids).offsets)
+    by_title = np.diff(ClickedQueries.of(train).of_titles(log.titles).offsets)
+    assert by_id.sum() and np.array_equal(by_id, by_title)
+    without = fit_ranker(bag, train, held_out, catalogue=log.titles, threads=1)
+    lost = sentemb.Index.build(without, renamed, ids, threads=1).ranker.clicks
+    assert not np.diff(lost.of_titles(renamed, ids).offsets).any()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_on_a_judged_set_a_ranker_is_never_below_its_best_part(bag, seed):
     log = made_log(seed)

@@ -105,7 +105,6 @@ def _is_word(text: str) -> bool:
 
 
 def _single(model: SentenceEncoder, word: str) -> str:
-    """``word`` as the model reads it."""
     read = model.vocabulary.split(word)
     if len(read) != 1:
         raise SentembError(f"{brief(word)} has {len(read)} words; give one word")

@@ -361,7 +361,6 @@ def _triaged(rankings: DevRankings, q: int, best: RankedTitle | None) -> Triaged
 def _with_cosines(
     encoder: SentenceEncoder, queries: Sequence[str], triaged: TriagedQuery
 ) -> TriagedQuery:
-    """One of the worst queries, with the cosines of its titles."""
     titles = [*triaged.titles, triaged.best]
     pairs = np.zeros(len(titles), np.int64), np.arange(len(titles))
     texts = [title.title for title in titles]

@@ -39,5 +39,5 @@ def best_graded(judged: JudgedSet) -> ClickLog:
 
 def read_clicks(path: AnyPath) -> ClickLog:
     """Held-out clicks: those in a file, or the best titles of the judged set in a folder."""
-    found = read_held_out(path)
-    return best_graded(found) if isinstance(found, JudgedSet) else found
+    held_out = read_held_out(path)
+    return best_graded(held_out) if isinstance(held_out, JudgedSet) else held_out

@@ -259,16 +259,19 @@ class ClickLogBuilder:
 
     def build(self, bad_lines: int = 0) -> ClickLog:
         """The `ClickLog` of everything that was added."""
-        found = self.numbered()
+        numbered = self.numbered()
         order, title_index, offsets, skipped = arranged(
-            found.query_index, found.title_index, found.skipped_pair, found.skipped_title
+            numbered.query_index,
+            numbered.title_index,
+            numbered.skipped_pair,
+            numbered.skipped_title,
         )
         return ClickLog(
-            queries=list(found.queries),
-            titles=[found.titles[index] for index in order.tolist()],
-            query_index=found.query_index,
+            queries=list(numbered.queries),
+            titles=[numbered.titles[index] for index in order.tolist()],
+            query_index=numbered.query_index,
             title_index=title_index,
-            clicks=found.clicks,
+            clicks=numbered.clicks,
             skipped_offsets=offsets,
             skipped_index=skipped,
             bad_lines=bad_lines,
@@ -337,11 +340,11 @@ def arranged(
         n_titles = int(title_index.max(initial=-1)) + 1
         return Arranged(np.arange(n_titles, dtype=np.int32), title_index, offsets, skipped)
     appearing = np.insert(skipped, offsets[:-1], title_index)
-    kept, first = np.unique(appearing, return_index=True)
-    kept = kept[np.argsort(first)]
-    renumbered = np.empty(int(kept.max()) + 1, np.int32)
-    renumbered[kept] = np.arange(len(kept), dtype=np.int32)
-    return Arranged(kept, renumbered[title_index], offsets, renumbered[skipped])
+    order, first = np.unique(appearing, return_index=True)
+    order = order[np.argsort(first)]
+    renumbered = np.empty(int(order.max()) + 1, np.int32)
+    renumbered[order] = np.arange(len(order), dtype=np.int32)
+    return Arranged(order, renumbered[title_index], offsets, renumbered[skipped])
 
 
 def _are_in_order(numbers: NDArray[np.int32]) -> bool:
@@ -376,17 +379,17 @@ def _skipped_lists(
 def _log_of(clicks: Iterable[tuple[str, str, int]], what: str) -> ClickLog:
     """The log of queries, titles and clicks; ``what`` names one of them in messages."""
     builder = ClickLogBuilder()
-    place = -1
-    for place, (query, title, count) in enumerate(clicks):
+    number = -1
+    for number, (query, title, count) in enumerate(clicks):
         try:
             builder.add(query, title, count)
         except OverflowError:
             raise SentembError(
-                f"{what} {place}: the clicks are more than {MAX_CLICKS}; scale them down"
+                f"{what} {number}: the clicks are more than {MAX_CLICKS}; scale them down"
             ) from None
         except SentembError as error:
-            raise SentembError(f"{what} {place}: {error}") from None
-    if place < 0:
+            raise SentembError(f"{what} {number}: {error}") from None
+    if number < 0:
         raise SentembError(f"the log has no {what}s; give at least one")
     return builder.build()
 
@@ -448,7 +451,7 @@ def read_click_log(path: AnyPath, *, skip_bad_lines: bool = False) -> ClickLog:
 
 
 class Collector(Protocol):
-    """What the lines of a log are added to, as to a `ClickLogBuilder`."""
+    """A receiver of the lines of a log, such as a `ClickLogBuilder`."""
 
     def add(self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = ()) -> None:
         """Add one pair; a `SentembError` without a place, if a text or a count is unusable."""

@@ -77,13 +77,13 @@ class DistinctTexts:
         seen: set[str] = set()
         with (
             open(bucket, encoding="utf-8", newline="\n") as lines,
-            open(path, "w", encoding="utf-8", newline="\n") as kept,
+            open(path, "w", encoding="utf-8", newline="\n") as distinct,
         ):
             for line in lines:
                 text = line.partition("\t")[2]
                 if text not in seen:
                     seen.add(text)
-                    kept.write(line)
+                    distinct.write(line)
 
 
 def _numbered(line: str) -> tuple[int, str]:

@@ -62,17 +62,17 @@ def checked_pairs(pairs: Iterable[Any]) -> Iterator[tuple[str, str, int]]:
 
     A pair that is anything else raises a `SentembError` with its number, counted from 0.
     """
-    for place, pair in enumerate(pairs):
+    for number, pair in enumerate(pairs):
         if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) not in (2, 3):
             raise SentembError(
-                f"pair {place}: {brief(pair)} is not a pair; give (query, title) or (query, title, "
-                "clicks)"
+                f"pair {number}: {brief(pair)} is not a pair; give (query, title) or "
+                "(query, title, clicks)"
             )
         query, title, *clicks = pair
         for name, value in (("query", query), ("title", title)):
             if not isinstance(value, str):
-                raise SentembError(f"pair {place}: {_no_text(name, value)}")
-        yield query, title, _count(clicks[0], f"pair {place}") if clicks else 1
+                raise SentembError(f"pair {number}: {_no_text(name, value)}")
+        yield query, title, _count(clicks[0], f"pair {number}") if clicks else 1
 
 
 def _names(frame: Any) -> list[str] | None:
@@ -105,13 +105,13 @@ def _is_missing(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _count(value: Any, place: str) -> int:
+def _count(value: Any, where: str) -> int:
     # pandas stores integers as floats where a value is missing.
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not is_integer(value) or value < 1:
         raise SentembError(
-            f"{place}: the clicks are {brief(value)}; give an integer of at least 1 or leave the "
+            f"{where}: the clicks are {brief(value)}; give an integer of at least 1 or leave the "
             "row out"
         )
     return int(value)

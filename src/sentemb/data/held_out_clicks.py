@@ -1,4 +1,4 @@
-"""What a model is measured on: a judged set in a folder, or held-out clicks in a file."""
+"""Sets that a model is measured on: a judged set in a folder, or held-out clicks in a file."""
 
 from pathlib import Path
 
@@ -18,30 +18,30 @@ def read_held_out(path: AnyPath) -> JudgedSet | ClickLog:
         As `read_judged_set` and `read_click_log`. Also, with the path that was probably meant, for
         the folder of a whole data set, and for one of the files of a judged set.
     """
-    place = path_of(path)
-    if str(place) != "-" and status(place) is None:
+    source = path_of(path)
+    if str(source) != "-" and status(source) is None:
         raise SentembError(
-            f"{place}: no such file or folder; a folder is a judged set with {', '.join(FILES)}, "
+            f"{source}: no such file or folder; a folder is a judged set with {', '.join(FILES)}, "
             "a file is held-out clicks"
         )
-    if not is_folder(place):
-        if place.name in FILES and _is_judged_set(place.parent):
+    if not is_folder(source):
+        if source.name in FILES and _is_judged_set(source.parent):
             raise SentembError(
-                f"{place}: is one of the files of a judged set; did you mean {place.parent}?"
+                f"{source}: is one of the files of a judged set; did you mean {source.parent}?"
             )
-        return read_click_log(place)
-    if not _is_judged_set(place):
-        if is_file(place / PREPARED):
+        return read_click_log(source)
+    if not _is_judged_set(source):
+        if is_file(source / PREPARED):
             raise SentembError(
-                f"{place}: is a folder of `sentemb prepare`, not a judged set; give held-out "
+                f"{source}: is a folder of `sentemb prepare`, not a judged set; give held-out "
                 "clicks as a file"
             )
-        inside = [place / name for name in ("dev", "test") if _is_judged_set(place / name)]
-        inside += [place / name for name in ("dev.tsv", "test.tsv") if is_file(place / name)]
+        inside = [source / name for name in ("dev", "test") if _is_judged_set(source / name)]
+        inside += [source / name for name in ("dev.tsv", "test.tsv") if is_file(source / name)]
         if inside:
             meant = " or ".join(map(str, inside))
-            raise SentembError(f"{place}: is not a judged set; did you mean {meant}?")
-    return read_judged_set(place)
+            raise SentembError(f"{source}: is not a judged set; did you mean {meant}?")
+    return read_judged_set(source)
 
 
 def _is_judged_set(folder: Path) -> bool:

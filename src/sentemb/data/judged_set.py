@@ -102,15 +102,15 @@ def read_judged_set(folder: AnyPath) -> JudgedSet:
         that is not in the lists, a judgment without four columns or with a grade that is not an
         integer, NUL characters, invalid UTF-8, no judgments at all.
     """
-    place = path_of(folder)
+    path = path_of(folder)
     for name in FILES:
-        if not is_file(place / name):
+        if not is_file(path / name):
             raise SentembError(
-                f"{place / name}: no such file; a judged set is a folder with {', '.join(FILES)}"
+                f"{path / name}: no such file; a judged set is a folder with {', '.join(FILES)}"
             )
-    query_ids, queries = read_texts(place / "queries.tsv")
-    title_ids, titles = read_texts(place / "docs.tsv")
-    query, title, grade = _read_judgments(place / "qrels.txt", query_ids, title_ids)
+    query_ids, queries = read_texts(path / "queries.tsv")
+    title_ids, titles = read_texts(path / "docs.tsv")
+    query, title, grade = _read_judgments(path / "qrels.txt", query_ids, title_ids)
 
     by_query = np.argsort(query, kind="stable")
     offsets = np.zeros(len(queries) + 1, dtype=np.int64)
@@ -146,10 +146,10 @@ def write_judged_set(judged: JudgedSet, folder: AnyPath) -> None:
                 f"the text {brief(texts[0])} of {plain(ids[0])} cannot be written: as line 1 it "
                 "would be read as a header; give it another id"
             )
-    place = path_of(folder)
-    write_lines(place / "queries.tsv", _text_lines(judged.query_ids, judged.queries))
-    write_lines(place / "docs.tsv", _text_lines(judged.title_ids, judged.titles))
-    write_lines(place / "qrels.txt", _judgment_lines(judged))
+    path = path_of(folder)
+    write_lines(path / "queries.tsv", _text_lines(judged.query_ids, judged.queries))
+    write_lines(path / "docs.tsv", _text_lines(judged.title_ids, judged.titles))
+    write_lines(path / "qrels.txt", _judgment_lines(judged))
 
 
 def _text_lines(ids: list[str], texts: list[str]) -> Iterator[str]:

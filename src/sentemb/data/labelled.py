@@ -29,20 +29,22 @@ class ValuedTexts(Generic[ValueT]):
         The label or the score of each.
     texts : list of str
         The first texts.
-    others : list of str or None
+    second_texts : list of str or None
         The second texts; None if there is one text for each value.
     """
 
     values: list[ValueT]
     texts: list[str]
-    others: list[str] | None = None
+    second_texts: list[str] | None = None
 
     def __post_init__(self) -> None:
         lengths = {len(self.values), len(self.texts), len(self.sides[-1])}
         if len(lengths) > 1 or not self.values:
-            others = "" if self.others is None else f" and {len(self.others):,} second texts"
+            second = (
+                "" if self.second_texts is None else f" and {len(self.second_texts):,} second texts"
+            )
             raise SentembError(
-                f"{len(self.values):,} values, but {len(self.texts):,} texts{others}; give the "
+                f"{len(self.values):,} values, but {len(self.texts):,} texts{second}; give the "
                 "same number of each, at least one"
             )
         if isinstance(self.values[0], str):
@@ -58,18 +60,22 @@ class ValuedTexts(Generic[ValueT]):
         return len(self.values)
 
     def __repr__(self) -> str:
-        what = "texts" if self.others is None else "pairs of texts"
+        what = "texts" if self.second_texts is None else "pairs of texts"
         return f"ValuedTexts({len(self):,} {what})"
 
     def _repr_html_(self) -> str:
         rows = zip(self.values, *self.sides, strict=True)
-        heads = ["value", "text"] if self.others is None else ["value", "first text", "second text"]
+        heads = (
+            ["value", "text"]
+            if self.second_texts is None
+            else ["value", "first text", "second text"]
+        )
         return excerpt(rows, len(self), heads, texts=range(len(heads)))
 
     @property
     def sides(self) -> tuple[list[str], ...]:
         """The lists of texts: one, or two of equal length."""
-        return (self.texts,) if self.others is None else (self.texts, self.others)
+        return (self.texts,) if self.second_texts is None else (self.texts, self.second_texts)
 
     def fingerprint(self) -> str:
         """A hash of all values and texts."""
@@ -177,8 +183,8 @@ def _is_score(value: object) -> bool:
     return is_number(value) and math.isfinite(value)
 
 
-def _wrong_columns(found: int, what: str, expected: list[int], fixed: bool) -> SentembError:
-    columns = "1 column" if found == 1 else f"{found} columns"
+def _wrong_columns(n_columns: int, what: str, expected: list[int], fixed: bool) -> SentembError:
+    columns = "1 column" if n_columns == 1 else f"{n_columns} columns"
     forms = " or ".join(f"{what}{_TEXTS[count]}" for count in expected)
     why = " as in line 1" if fixed else ", no other tabs"
     return SentembError(f"{columns}; write {forms}{why}")

@@ -137,33 +137,33 @@ class PreparedLog:
         SentembError
             If it is not a prepared log, or a file is missing or is not the one that was written.
         """
-        place = path_of(folder)
-        told = _description(place)
-        files = CheckedFiles(place, told["files"], DESCRIPTION, damaged)
+        path = path_of(folder)
+        description = _description(path)
+        files = CheckedFiles(path, description["files"], DESCRIPTION, damaged)
         files.verify()
-        n_pairs, n_skipped = told["pairs"], told["skipped"]
-        n_queries, n_titles = told["queries"], told["titles"]
+        n_pairs, n_skipped = description["pairs"], description["skipped"]
+        n_queries, n_titles = description["queries"], description["titles"]
 
         def array(name: str, dtype: str, size: int) -> np.ndarray:
             return files.array(name, dtype, (size,))
 
         def index(name: str, size: int, limit: int) -> np.ndarray:
-            found = array(name, "<i4", size)
-            if not _is_below(found, limit):
-                raise damaged(place / name, "it has a number that is too high or below 0")
-            return found
+            values = array(name, "<i4", size)
+            if not _is_below(values, limit):
+                raise damaged(path / name, "it has a number that is too high or below 0")
+            return values
 
         def offsets(name: str, size: int, end: int) -> np.ndarray:
-            found = array(name, "<i8", size + 1)
-            if found[0] or found[-1] != end or not _is_rising(found):
-                raise damaged(place / name, "its numbers are not offsets")
-            return found
+            values = array(name, "<i8", size + 1)
+            if values[0] or values[-1] != end or not _is_rising(values):
+                raise damaged(path / name, "its numbers are not offsets")
+            return values
 
         def texts(name: str, offsets_name: str, count: int) -> Texts:
             return mapped_texts(files, name, offsets_name, count)
 
         def tokens(side: SideFiles, count: int) -> Tokens:
-            n_tokens, n_words = told["tokens"][side.tokens], told["words"][side.words]
+            n_tokens, n_words = description["tokens"][side.tokens], description["words"][side.words]
             return Tokens(
                 word_index=index(side.tokens, n_tokens, n_words),
                 offsets=offsets(side.token_offsets, count, n_tokens),
@@ -173,9 +173,9 @@ class PreparedLog:
         query_side, title_side = SideFiles.of(QUERIES), SideFiles.of(TITLES)
         clicks = array(CLICKS, "<i8", n_pairs)
         if not _is_positive(clicks):
-            raise damaged(place / CLICKS, "a pair has no clicks")
+            raise damaged(path / CLICKS, "a pair has no clicks")
         return cls(
-            folder=place,
+            folder=path,
             queries=texts(query_side.texts, query_side.text_offsets, n_queries),
             titles=texts(title_side.texts, title_side.text_offsets, n_titles),
             query_index=index(QUERY_INDEX, n_pairs, n_queries),
@@ -183,9 +183,9 @@ class PreparedLog:
             clicks=clicks,
             skipped_offsets=offsets(SKIPPED_OFFSETS, n_pairs, n_skipped),
             skipped_index=index(SKIPPED_INDEX, n_skipped, n_titles),
-            bad_lines=told["bad_lines"],
-            splitting=told["splitting"],
-            identity=_checksum_of(told["files"]),
+            bad_lines=description["bad_lines"],
+            splitting=description["splitting"],
+            identity=_checksum_of(description["files"]),
             _clicked=(
                 offsets(CLICKED_OFFSETS, n_queries, n_pairs),
                 index(CLICKED_TITLES, n_pairs, n_titles),
@@ -234,11 +234,11 @@ def check_replaceable(folder: AnyPath, force: bool) -> None:
     names = {name for name in names_in(folder) if not is_temporary(name)}
     if not names:
         return
-    others = sorted(names - {DESCRIPTION, *FILES})
-    if others or DESCRIPTION not in names:
+    foreign = sorted(names - {DESCRIPTION, *FILES})
+    if foreign or DESCRIPTION not in names:
         why = (
-            f"has other files than those of a prepared log, such as {others[0]}"
-            if others
+            f"has other files than those of a prepared log, such as {foreign[0]}"
+            if foreign
             else f"has files of a prepared log, but no {DESCRIPTION}"
         )
         raise SentembError(f"{folder}: {why}; name another folder")
@@ -265,16 +265,16 @@ def write_description(
     sizes : mapping
         ``tokens`` and ``words``: how many, by the names of their files.
     """
-    told: dict[str, Any] = {"format": FORMAT, "version": __version__, **log, **sizes}
-    told["files"] = {name: checksum(folder / name) for name in FILES}
-    told["sha256"] = _checksum_of(told)
-    write_text(folder / DESCRIPTION, json.dumps(told, indent=1) + "\n")
+    description: dict[str, Any] = {"format": FORMAT, "version": __version__, **log, **sizes}
+    description["files"] = {name: checksum(folder / name) for name in FILES}
+    description["sha256"] = _checksum_of(description)
+    write_text(folder / DESCRIPTION, json.dumps(description, indent=1) + "\n")
 
 
-def _checksum_of(told: Mapping[str, Any]) -> str:
+def _checksum_of(description: Mapping[str, Any]) -> str:
     """The SHA-256 of a description, but for its checksum itself."""
-    own = {name: value for name, value in told.items() if name != "sha256"}
-    return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()
+    covered = {name: value for name, value in description.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()
 
 
 def _description(folder: Path) -> dict[str, Any]:
@@ -282,15 +282,15 @@ def _description(folder: Path) -> dict[str, Any]:
     if status(path) is None:
         raise SentembError(
             f"{folder}: holds no prepared log: {DESCRIPTION} is missing; make one with "
-            "`sentemb prepare LOG OUT`"
+            "`sentemb prepare LOG -o OUT`"
         )
-    told = read_description(path, FORMAT, damaged)
-    wrong = next((name for name in _IS_RIGHT if not _IS_RIGHT[name](told.get(name))), None)
+    description = read_description(path, FORMAT, damaged)
+    wrong = next((name for name in _IS_RIGHT if not _IS_RIGHT[name](description.get(name))), None)
     if wrong is not None:
         raise damaged(path, f'"{wrong}" is missing or wrong')
-    if told.get("sha256") != _checksum_of(told):
+    if description.get("sha256") != _checksum_of(description):
         raise damaged(path, "its contents do not match their checksum")
-    return told
+    return description
 
 
 def _is_count(value: Any) -> bool:
@@ -301,7 +301,7 @@ def _are_counts(names: tuple[str, str], most: int) -> Any:
     return lambda value: (
         isinstance(value, dict)
         and value.keys() == set(names)
-        and all(is_integer(one) and 0 <= one <= most for one in value.values())
+        and all(is_integer(count) and 0 <= count <= most for count in value.values())
     )
 
 

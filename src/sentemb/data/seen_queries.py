@@ -17,6 +17,6 @@ def in_log(queries: Sequence[str], log_queries: Iterable[str]) -> NDArray[np.boo
     array([ True, False])
     """
     keys = [query_key(query) for query in queries]
-    wanted = set(keys)
-    known = {key for key in map(query_key, log_queries) if key in wanted}
+    distinct = set(keys)
+    known = {key for key in map(query_key, log_queries) if key in distinct}
     return np.array([key in known for key in keys], bool)

@@ -140,12 +140,12 @@ def find_similarity_sets(paths: Iterable[AnyPath]) -> tuple[list[SimilaritySet],
             seen.add(real)
 
     for path in paths:
-        place = path_of(path)
+        folder = path_of(path)
         if str(path) == "-" or not is_folder(path):
             add(path)
             continue
         faults: list[str] = []
-        files = _files_in(place, set())
+        files = _files_in(folder, set())
         for file in files:
             try:
                 add(file)
@@ -167,11 +167,11 @@ def _files_in(folder: Path, above: set[str]) -> list[Path]:
         return []
     files: list[Path] = []
     for name in names_in(folder):
-        place = folder / name
-        if is_folder(place):
-            files += _files_in(place, above | {real})
+        path = folder / name
+        if is_folder(path):
+            files += _files_in(path, above | {real})
         elif name.endswith(_ENDINGS):
-            files.append(place)
+            files.append(path)
     return files
 
 

@@ -20,8 +20,8 @@ _OF_PUBLISHED = "README.md"
 
 def write_split_description(folder: Path, facts: Mapping[str, Any]) -> None:
     """Write ``split.json`` into ``folder``."""
-    told = {"format": _FORMAT, "rule": RULE, **facts}
-    write_text(folder / SPLIT, json.dumps(told, indent=1) + "\n")
+    description = {"format": _FORMAT, "rule": RULE, **facts}
+    write_text(folder / SPLIT, json.dumps(description, indent=1) + "\n")
 
 
 def split_warning(clicks: Path) -> str | None:

@@ -74,8 +74,8 @@ def share_of(name: str, value: object) -> float:
         If it is not one; ``name`` is what the message calls it.
     """
     share = math.nan
-    if isinstance(value, str) and (found := _SHARE.fullmatch(value.strip())):
-        share = float(found[1]) / (100 if found[2] else 1)
+    if isinstance(value, str) and (match := _SHARE.fullmatch(value.strip())):
+        share = float(match[1]) / (100 if match[2] else 1)
     elif is_number(value):
         share = float(value)
     if not 0 <= share < 1:
@@ -136,7 +136,7 @@ class Split:
 
         return side
 
-    def wanted(self) -> list[int]:
+    def required(self) -> list[int]:
         """The sides that must not be empty."""
         return [side for side, share in enumerate((1, self.dev, self.test)) if share]
 
@@ -271,7 +271,7 @@ def _placed(pair: Pair, by: str, side_of: Callable[[str], int]) -> tuple[int, Pa
 
 
 def _check_sides(split: Split, counts: Sequence[int], name: str) -> None:
-    for side in split.wanted():
+    for side in split.required():
         if not counts[side]:
             raise SentembError(
                 f"{name}: no line is on the {_SIDES[side]} side; give a larger share, or, if this "
@@ -284,7 +284,7 @@ def _check_sides(split: Split, counts: Sequence[int], name: str) -> None:
 
 @dataclass(frozen=True)
 class SplitCounts:
-    """What `split_file` wrote.
+    """Counts of the lines that `split_file` wrote.
 
     Attributes
     ----------
@@ -351,32 +351,32 @@ def split_file(
     if catalogue is not None and not ids:
         raise SentembError(f"{place_name(catalogue)}: is empty; write lines id<TAB>title")
     with filling_listed(folder) as new, contextlib.ExitStack() as stack:
-        found = [DistinctTexts(new / f".{name}") for name in ("titles", "dev", "test")]
-        for one in found:
-            stack.callback(one.close)
+        distinct = [DistinctTexts(new / f".{name}") for name in ("titles", "dev", "test")]
+        for text_set in distinct:
+            stack.callback(text_set.close)
         unsorted = new / ".pairs"
         stack.callback(unsorted.unlink, missing_ok=True)
         with contextlib.ExitStack() as files:
             names = [DEV, TEST] if by != TIME else []
             paths = [unsorted, *(new / name for name in names)]
             outputs = [files.enter_context(writing(path)) for path in paths]
-            streaming = _Streaming(split, outputs, found)
+            streaming = _Streaming(split, outputs, distinct)
             bad_lines = add_lines(streaming, log, skip_bad_lines=skip_bad_lines)
         lines = streaming.lines
         if by == TIME:
-            lines = _cut_by_time(split, unsorted, new, found[1:])
+            lines = _cut_by_time(split, unsorted, new, distinct[1:])
         _check_sides(split, lines, place_name(log))
         for side, name in ((_DEV, DEV), (_TEST, TEST)):
             if not lines[side]:
                 (new / name).unlink(missing_ok=True)
         _write_pairs(unsorted, new, streaming.has_skipped)
-        held_out = tuple(sum(1 for _ in one.texts()) for one in found[1:])
+        held_out = tuple(sum(1 for _ in text_set.texts()) for text_set in distinct[1:])
         added, known = 0, set(map(str.strip, texts))
         with writing(new / TITLES) as file:
             for id, text in zip(ids, texts, strict=True):
                 file.write(f"{id}\t{text}\n".encode())
             prefix = _free_prefix(ids)
-            for text in found[0].texts():
+            for text in distinct[0].texts():
                 if text not in known:
                     added += 1
                     file.write(f"{prefix}{added}\t{text}\n".encode())
@@ -392,10 +392,10 @@ class _Streaming:
     """
 
     def __init__(
-        self, split: Split, outputs: Sequence[BufferedIOBase], found: Sequence[DistinctTexts]
+        self, split: Split, outputs: Sequence[BufferedIOBase], distinct: Sequence[DistinctTexts]
     ) -> None:
         self._by, self._side, self._outputs = split.by, split.side_function(), outputs
-        self._titles, self._held_out = found[0], found[1:]
+        self._titles, self._held_out = distinct[0], distinct[1:]
         self.lines = [0] * len(_SIDES)
         self.has_skipped = False
 
@@ -441,7 +441,6 @@ def _cut_by_time(
 
 
 def _write_pairs(unsorted: Path, new: Path, has_skipped: bool) -> None:
-    """Write the file to train on."""
     if not has_skipped:
         os.replace(unsorted, new / PAIRS)
         return
@@ -457,7 +456,7 @@ def _write_pairs(unsorted: Path, new: Path, has_skipped: bool) -> None:
 
 
 def _free_prefix(ids: Sequence[str]) -> str:
-    """What the ids of further titles begin with, and none of ``ids`` does."""
+    """A prefix for the ids of further titles, with which none of ``ids`` begins."""
     prefix = "t" if not ids else "log-"
     while any(id.startswith(prefix) for id in ids):
         prefix = f"{plain(prefix)}-"

@@ -38,27 +38,27 @@ class Texts(Sequence[str]):
     @classmethod
     def of(cls, texts: Iterable[str], scratch: AnyPath | None = None) -> Texts:
         """``texts``, which must be valid Unicode without line ends; see `TextsBuilder`."""
-        found = TextsBuilder(scratch)
+        builder = TextsBuilder(scratch)
         # In portions: all texts joined would take more memory once more.
-        some = iter(texts)
-        while portion := list(islice(some, _PORTION)):
-            found.append(portion)
-        return found.texts()
+        remaining = iter(texts)
+        while portion := list(islice(remaining, _PORTION)):
+            builder.append(portion)
+        return builder.texts()
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     @overload
-    def __getitem__(self, place: int) -> str: ...
+    def __getitem__(self, index: int) -> str: ...
     @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            first, end, step = place.indices(len(self))
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            first, end, step = index.indices(len(self))
             if step != 1:
-                return [self[one] for one in range(first, end, step)]
+                return [self[k] for k in range(first, end, step)]
             return self._decoded(first, max(first, end))
-        number = place + len(self) if place < 0 else place
+        number = index + len(self) if index < 0 else index
         if not 0 <= number < len(self):
             raise IndexError(f"there are {len(self):,} texts")
         return self._decoded(number, number + 1)[0]
@@ -70,30 +70,30 @@ class Texts(Sequence[str]):
     def _decoded(self, first: int, end: int) -> list[str]:
         raw = self.raw[self.offsets[first] : self.offsets[end]].tobytes()
         try:
-            found = raw.decode("utf-8").split("\n")
+            texts = raw.decode("utf-8").split("\n")
         except UnicodeDecodeError:
-            found = []
+            texts = []
         # A line before must have ended where the first begins.
         starts = not self.offsets[first] or self.raw[self.offsets[first] - 1] == _LINE_END
-        if not starts or len(found) != end - first + 1 or found.pop():
+        if not starts or len(texts) != end - first + 1 or texts.pop():
             raise SentembError(
                 "the folder is damaged: its texts and their offsets do not fit; restore it from a "
                 "copy or make it again"
             )
-        return found
+        return texts
 
-    def take(self, kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Texts:
-        """The texts where ``kept``, (n,), is true; see `TextsBuilder`."""
-        found = TextsBuilder(scratch)
-        found.extend(self, kept)
-        return found.texts()
+    def take(self, mask: NDArray[np.bool_], scratch: AnyPath | None = None) -> Texts:
+        """The texts where ``mask``, (n,), is true; see `TextsBuilder`."""
+        builder = TextsBuilder(scratch)
+        builder.extend(self, mask)
+        return builder.texts()
 
-    def joined(self, others: Texts, scratch: AnyPath | None = None) -> Texts:
-        """These texts, then ``others``; see `TextsBuilder`."""
-        found = TextsBuilder(scratch)
-        found.extend(self)
-        found.extend(others)
-        return found.texts()
+    def joined(self, following: Texts, scratch: AnyPath | None = None) -> Texts:
+        """These texts, then ``following``; see `TextsBuilder`."""
+        builder = TextsBuilder(scratch)
+        builder.extend(self)
+        builder.extend(following)
+        return builder.texts()
 
 
 class TextsBuilder:
@@ -116,14 +116,14 @@ class TextsBuilder:
         lines = np.frombuffer("\n".join([*texts, ""]).encode(), np.uint8)
         self._append(lines, 1 + np.flatnonzero(lines == _LINE_END))
 
-    def extend(self, texts: Texts, kept: NDArray[np.bool_] | None = None) -> None:
-        """Append those of ``texts`` where ``kept``, (n,), is true, by default all."""
+    def extend(self, texts: Texts, mask: NDArray[np.bool_] | None = None) -> None:
+        """Append those of ``texts`` where ``mask``, (n,), is true, by default all."""
         for first in range(0, len(texts), _PORTION):
             offsets = texts.offsets[first : first + _PORTION + 1]
             raw, ends = texts.raw[offsets[0] : offsets[-1]], offsets[1:] - offsets[0]
-            if kept is not None:
-                own, lengths = kept[first : first + _PORTION], np.diff(offsets)
-                raw, ends = raw[np.repeat(own, lengths)], np.cumsum(lengths[own])
+            if mask is not None:
+                portion_mask, lengths = mask[first : first + _PORTION], np.diff(offsets)
+                raw, ends = raw[np.repeat(portion_mask, lengths)], np.cumsum(lengths[portion_mask])
             self._append(raw, ends)
 
     def _append(self, raw: NDArray[np.uint8], ends: NDArray[np.int64]) -> None:

@@ -212,7 +212,6 @@ def tie_ranks(title_ids: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _checked(cutoffs: Iterable[int]) -> tuple[int, ...]:
-    """``cutoffs`` as a tuple of int."""
     try:
         chosen = tuple(cutoffs)
     except TypeError:

@@ -217,7 +217,6 @@ class _Portions:
         self._size = _FIRST_PORTION
 
     def score(self, first: int, end: int) -> NDArray[np.float64]:
-        """The scores of the pairs from ``first`` to ``end``."""
         scores = np.empty(end - first)
         low = first
         while low < end:

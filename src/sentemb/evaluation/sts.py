@@ -137,7 +137,6 @@ def _models(
     sides: str,
     removal: str,
 ) -> Iterator[SentenceEncoder]:
-    """The model to measure on each of ``sets``."""
     if fit_u == "model":
         yield from itertools.repeat(model, len(sets))
         return

@@ -235,7 +235,6 @@ def _add_text(
     start: int,
     first: int,
 ) -> None:
-    """Add one text's gradient, gate by gate."""
     n, k = encoder.cells, features.size
     y, c = values["y"], values.get("c", values["y"])
     ones = np.ones((len(L), 1), L.dtype)

@@ -80,7 +80,6 @@ def _tile_at(rows, vectors, masked):
 
 
 def _bytes_of(element):
-    """Bytes of a float or a double."""
     return 4 if isinstance(element, ir.FloatType) else 8
 
 

@@ -255,7 +255,6 @@ class PairScorer(Face):
     def _read(
         self, side: str, texts: Sequence[str], numbers: NDArray[np.int64], poor: "_Poor"
     ) -> Reading:
-        """Read the texts ``numbers`` of one side: the first stage of the model."""
         memory = self._cached(PAIR, WordMemory, self.model, self.vocabulary, self.weights)
         words = memory.look_up([texts[k] for k in numbers.tolist()], self._workers)
         poor.note(side, numbers, words)

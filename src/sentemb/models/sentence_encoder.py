@@ -429,7 +429,6 @@ class SentenceEncoder(Face):
         return _Read(vectors, is_known, without_words)
 
     def _pass(self, texts: list[str], memory: WordMemory, embed: Embed) -> _Read:
-        """`_encode` for the texts of one pass."""
         read = memory.look_up(texts, self._workers)
         vectors = embed(read.P, read.word_index, read.offsets, self._workers)
         if read.n_known is None:
@@ -612,7 +611,6 @@ class SentenceEncoder(Face):
 
 
 def _parts(texts: list[str]) -> Iterator[list[str]]:
-    """Cut a list of texts into passes."""
     start = 0
     while start < len(texts):
         part = texts[start : start + _PASS_TEXTS]

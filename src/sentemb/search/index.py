@@ -280,7 +280,6 @@ class Index:
     def _of_folder(
         cls, path: AnyPath, description: Description, threads: int | None, in_memory: bool
     ) -> Index:
-        """The index in a folder with this description."""
         check_files(path, description)
         ranker = open_model(path, description, threads)
         if in_memory:
@@ -816,7 +815,6 @@ def _hits(
     confidence: float | None,
     min_score: float | None,
 ) -> list[Hit]:
-    """What was found for one query."""
     hits: list[Hit] = []
     names = [name for name in PARTS if name in found.values]
     values = zip(*(found.values[name][q].tolist() for name in names), strict=True)

@@ -324,7 +324,6 @@ def _greet(address: str) -> None:
 
 @contextlib.contextmanager
 def _connected(where: Any, name: str) -> Iterator[Client]:
-    """A client of a scheduler."""
     distributed = package("distributed", EXTRA)
     if name.startswith("tls:"):
         arguments = distributed.Security().get_connection_args("client")

@@ -252,7 +252,6 @@ def _keys(*codes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _trigrams(keys: NDArray[np.int64]) -> list[str]:
-    """The trigrams of some keys."""
     shifts = _LETTER_BITS * np.arange(_LETTERS - 1, -1, -1)
     codes = keys[:, None] >> shifts & ((1 << _LETTER_BITS) - 1)
     letters = codes.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")

@@ -155,7 +155,6 @@ def _first_weights(
     workers: Workers,
     note: Callable[[str], None],
 ) -> Arrays:
-    """The weights before the first update."""
     rng = np.random.default_rng([seed, 0])
     if start is not None:
         return start.first_weights(model, rng)

@@ -87,7 +87,6 @@ class TwoTowers:
         return Nesterov(weights, schedule, settings.max_norm)
 
     def _rate(self, number: int) -> float:
-        """The learning rate of update ``number``."""
         rate: float = self.settings.learning_rate
         if self.settings.decay == "linear":
             rate *= 1 - number / self._updates

@@ -100,7 +100,6 @@ def _signed(value: float) -> str:
 
 
 def _draw_words(ax: Any, name: str, text: WordShares) -> None:
-    """A bar per word."""
     places = range(len(text.words))
     ax.bar(places, text.shares, color=np.where(text.shares < 0, _MINUS, _PLUS))
     ax.axhline(0, color="black", linewidth=0.8)

@@ -47,7 +47,6 @@ def difference_page(found: RankingDifference, names: Sequence[str], limit: int) 
 
 
 def _figures(found: RankingDifference) -> Iterator[str]:
-    """Rows of the table of figures."""
     rows = [
         ("Queries", f"{len(found.queries):,}"),
         ("Titles", f"{len(found.titles):,}"),

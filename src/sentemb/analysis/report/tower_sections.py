@@ -143,7 +143,6 @@ def _pair(
     gates: Sequence[str],
     kept: Sequence[str],
 ) -> dict[str, Any]:
-    """A pair of a recurrent model, with the gates of the sides in ``kept``."""
     shown: dict[str, Any] = {"title": None}
     for side, trace in traces.items():
         name = TEXT_NAMES[side]

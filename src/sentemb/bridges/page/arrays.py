@@ -18,11 +18,14 @@ from sentemb.bridges.export.final_sigma import cased_and_ignored
 from sentemb.bridges.page.public_words import WITHHELD, PublicWords
 from sentemb.bridges.page.stem_forms import forms_of_stems
 from sentemb.models.towers.towers import Towers
-from sentemb.retrieval.bm25 import Lists
+from sentemb.retrieval.bm25 import Lists, Statistics
 from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
 from sentemb.retrieval.memory import MemoryRows
 from sentemb.retrieval.words_and_stems import words_of
+from sentemb.search.index import BELOW_FLOOR, NOTHING_KNOWN
+from sentemb.search.ranking.floor import Letters
 from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked
+from sentemb.search.ranking.recipe import BM25, MEMORY
 from sentemb.text.words import plain_words
 
 if TYPE_CHECKING:
@@ -113,6 +116,8 @@ def add_index(
         "splitting": towers.vocabulary.splitting,
         "vectors": 0 if known is None else known.dim,
         "confidence": None,
+        "floor": None,
+        "no_match": {"nothing": NOTHING_KNOWN, "below": BELOW_FLOOR},
     }
     notes: list[str] = []
     if index.confidence is not None:
@@ -130,7 +135,8 @@ def add_index(
         elif isinstance(part, Unclicked):
             arrays.add(name, part.values.astype(np.uint8))
     if fields:
-        _add_words(arrays, fields, index, model_words, public, notes)
+        words = _add_words(arrays, fields, index, model_words, public, notes)
+        header["floor"] = _add_floor(arrays, index, words)
     return header, notes
 
 
@@ -216,7 +222,7 @@ def _add_words(
     model_words: list[str],
     public: PublicWords,
     notes: list[str],
-) -> None:
+) -> list[str]:
     """The public words of BM25, which of them a word of a query is, and the lists of each field."""
     stem = index.recipe.stem
     split = words_of(stem)
@@ -234,6 +240,21 @@ def _add_words(
     arrays.add("numbers of words", np.fromiter(forms.values(), "<u4", len(forms)))
     for name, lists in fields.items():
         _add_lists(arrays, name, lists, words)
+    return words
+
+
+def _add_floor(arrays: Arrays, index: Index, words: list[str]) -> dict[str, Any] | None:
+    """What the floor knows of the public ``words``; its weights are those of the index."""
+    floor = index.ranker.floor
+    if floor is None or not {BM25, MEMORY} <= set(index.recipe.parts):
+        return None
+    whole = index.ranker.fields.whole
+    public = Statistics(words, whole.held_by(words), whole.n_titles, whole.mean_length)
+    letters = Letters.of(public).counts
+    arrays.add("floor holding", public.holding.astype("<u4"))
+    arrays.add_texts("floor letters", letters)
+    arrays.add("floor counts", np.fromiter(letters.values(), "<u4", len(letters)))
+    return {**floor.as_dict(), "titles": whole.n_titles}
 
 
 def _add_lists(arrays: Arrays, name: str, lists: Lists, words: Sequence[str]) -> None:

@@ -63,9 +63,9 @@ def import_beir(
         For a file or key that is missing, a score that is not an integer, an output folder that is
         not empty.
     """
-    folder, place = path_of(source), path_of(out)
+    folder, target = path_of(source), path_of(out)
     whole("words", words, 1, 10_000)
-    check_free(place, force)
+    check_free(target, force)
     corpus, queries = (_file(folder, name) for name in ("corpus.jsonl", "queries.jsonl"))
     parts = {
         name: _judgments(path)
@@ -87,7 +87,7 @@ def import_beir(
                 titles[id] = title
             yield f"{id}\t{title}"
 
-    with filling_listed(place) as new:
+    with filling_listed(target) as new:
         write_lines(new / "titles.tsv", all_titles())
         for name, part in parts.items():
             part.queries = texts
@@ -132,9 +132,9 @@ class Judgments:
     def known(self, titles: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, int]]]:
         """Id, text and grades of the queries that have a text and a title with a text."""
         for id, grades in self.grades.items():
-            found = {title: grade for title, grade in grades.items() if title in titles}
-            if found and self.queries.get(id):
-                yield id, self.queries[id], found
+            known_grades = {title: grade for title, grade in grades.items() if title in titles}
+            if known_grades and self.queries.get(id):
+                yield id, self.queries[id], known_grades
 
     def clicks(self, titles: Mapping[str, str]) -> Iterator[str]:
         """Lines of a click log: each title with a grade above 0 is one click."""
@@ -147,7 +147,7 @@ class Judgments:
         """The judged set of the queries and titles that have a text."""
         entries = list(self.known(titles))
         ids = dict.fromkeys(title for *_, grades in entries for title in grades)
-        place_of = {id: place for place, id in enumerate(ids)}
+        index_of = {id: index for index, id in enumerate(ids)}
         lengths = [len(grades) for *_, grades in entries]
         return JudgedSet(
             query_ids=[id for id, *_ in entries],
@@ -155,7 +155,7 @@ class Judgments:
             title_ids=list(ids),
             titles=[titles[id] for id in ids],
             offsets=np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
-            title_index=np.array([place_of[i] for *_, g in entries for i in g], dtype=np.int32),
+            title_index=np.array([index_of[i] for *_, g in entries for i in g], dtype=np.int32),
             grade=np.array([n for *_, grades in entries for n in grades.values()], dtype=np.int32),
         )
 
@@ -164,7 +164,7 @@ def _queries(path: Path, needed: Collection[str]) -> Iterator[tuple[str, str]]:
     """Id and text of the needed queries that have a text."""
     rows = _table(path, ("_id", "text"), _JSON)
     for number, (raw_id, raw_text) in rows:
-        with naming(rows.place(number)):
+        with naming(rows.where(number)):
             id = imported_id(raw_id)
             if id and id in needed and (text := imported_text(raw_text, "query")):
                 yield id, text
@@ -178,7 +178,7 @@ def _judgments(path: Path) -> Judgments:
             grade = int(score)
         except ValueError:
             raise SentembError(
-                f"{rows.place(number)}: the score {brief(score)} is not an integer; correct it"
+                f"{rows.where(number)}: the score {brief(score)} is not an integer; correct it"
             ) from None
         judgments.add(imported_id(query), imported_id(document), grade)
     return judgments
@@ -188,7 +188,7 @@ def _titles(corpus: Path, words: int) -> Iterator[tuple[str, str]]:
     """Id and title of the documents that have any text."""
     rows = _table(corpus, ("_id", "title", "text"), _JSON, optional=("title",))
     for number, (raw_id, title, text) in rows:
-        with naming(rows.place(number)):
+        with naming(rows.where(number)):
             id = imported_id(raw_id)
             shown = imported_text(title, "title")
             shown = shown or imported_text(" ".join(text.split(None, words)[:words]), "text")

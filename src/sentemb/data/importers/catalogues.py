@@ -41,15 +41,15 @@ class Catalogue:
                 id = imported_id(raw_id, rows.how.encoding)
                 title = imported_text(raw_title, "title", rows.how.encoding)
             except SentembError as error:
-                rows.bad(rows.place(number), error)
+                rows.bad(rows.where(number), error)
                 continue
             raw_id = raw_id.strip()
             if not id:
                 catalogue.without_id += 1
             elif id in titles and written.get(id, id) != raw_id:
-                other = brief(written.get(id, id))
-                reason = f"the ids {brief(raw_id)} and {other} would both be {brief(id)}"
-                rows.bad(rows.place(number), f"{reason}; rename one of them")
+                earlier = brief(written.get(id, id))
+                reason = f"the ids {brief(raw_id)} and {earlier} would both be {brief(id)}"
+                rows.bad(rows.where(number), f"{reason}; rename one of them")
             elif not title:
                 catalogue.without_title += 1
             else:
@@ -58,7 +58,7 @@ class Catalogue:
                 catalogue.repeated += titles.setdefault(id, title) != title
         if not titles:
             raise SentembError(
-                f"{rows.place(1)}: the catalogue has no row with an id and a title; give other "
+                f"{rows.where(1)}: the catalogue has no row with an id and a title; give other "
                 "columns"
             )
         return catalogue

@@ -138,11 +138,11 @@ def import_clauses(
     model = None if similar is None else similar([clause for pair in pairs for clause in pair])
     for number, part in enumerate(("dev", "test")):
         rng = np.random.default_rng([seed, number])
-        some = parts[part]
-        judged[part] = _judged(some, _random_negatives(len(some), rng), rng)
+        part_pairs = parts[part]
+        judged[part] = _judged(part_pairs, _random_negatives(len(part_pairs), rng), rng)
         if model is not None:
-            vectors = model.encode_document([second for _, second in some])
-            judged[f"{part}_hard"] = _judged(some, _similar_negatives(vectors, rng), rng)
+            vectors = model.encode_document([second for _, second in part_pairs])
+            judged[f"{part}_hard"] = _judged(part_pairs, _similar_negatives(vectors, rng), rng)
     counts = {
         "sentences": n_sentences,
         "pairs": len(parts[""]),
@@ -150,11 +150,11 @@ def import_clauses(
         "test_queries": n_test,
     }
     readme = _readme(counts, least, most, seed, model is not None)
-    with filling_listed(folder) as place:
-        write_lines(place / "pairs.tsv", map("\t".join, parts[""]))
-        for name, one in judged.items():
-            write_judged_set(one, place / name)
-        write_text(place / "README.md", readme)
+    with filling_listed(folder) as new:
+        write_lines(new / "pairs.tsv", map("\t".join, parts[""]))
+        for name, judged_set in judged.items():
+            write_judged_set(judged_set, new / name)
+        write_text(new / "README.md", readme)
     return counts
 
 
@@ -188,11 +188,11 @@ def _split(text: str) -> list[str]:
     return [*parts, text[first:]]
 
 
-def _is_initial(text: str, place: int) -> bool:
-    """Whether what is at ``place`` is the point of a capital letter that is not the word I."""
-    letter, before = text[place - 1 : place], text[place - 2 : place - 1]
+def _is_initial(text: str, point: int) -> bool:
+    """Whether the character at ``point`` is the point of an initial, a capital letter but I."""
+    letter, before = text[point - 1 : point], text[point - 2 : point - 1]
     is_alone = not (before.isalnum() or before in ("'", "’"))
-    return text[place] == "." and letter.isupper() and letter != "I" and is_alone
+    return text[point] == "." and letter.isupper() and letter != "I" and is_alone
 
 
 def _pairs(texts: Sequence[AnyPath], least: int, most: int) -> tuple[int, list[_Pair]]:
@@ -228,7 +228,7 @@ def _clauses(sentence: str, least: int, most: int) -> _Pair | None:
 
 def _random_negatives(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Other pairs for each of ``n`` pairs, all different: (n, 4)."""
-    return np.stack([_others(k, n, _NEGATIVES, rng) for k in range(n)])
+    return np.stack([_numbers_except(k, n, _NEGATIVES, rng) for k in range(n)])
 
 
 def _similar_negatives(vectors: np.ndarray, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -243,7 +243,7 @@ def _similar_negatives(vectors: np.ndarray, rng: np.random.Generator) -> NDArray
     unit /= np.where(lengths > 0, lengths, 1)[:, None]
     chosen = np.empty((n, _NEGATIVES), np.int64)
     for k in range(n):
-        drawn = _others(k, n, min(_DRAWN, n - 1), rng)
+        drawn = _numbers_except(k, n, min(_DRAWN, n - 1), rng)
         # einsum adds in one order, whatever the number of threads.
         cosines = np.einsum("kd,d->k", unit[drawn], unit[k])
         distance = np.where(cosines < _TOO_SIMILAR, -cosines, 1 + cosines)
@@ -251,7 +251,7 @@ def _similar_negatives(vectors: np.ndarray, rng: np.random.Generator) -> NDArray
     return chosen
 
 
-def _others(k: int, n: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _numbers_except(k: int, n: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """``count`` different numbers below ``n`` other than ``k``, in random order."""
     drawn = rng.choice(n - 1, count, replace=False)
     return np.where(drawn >= k, drawn + 1, drawn)
@@ -262,12 +262,12 @@ def _judged(
 ) -> JudgedSet:
     """The `JudgedSet` of some pairs; neither ids nor order say which title is right."""
     n = len(pairs)
-    place_of = rng.permutation(n).astype(np.int32)
+    positions = rng.permutation(n).astype(np.int32)
     titles = [""] * n
-    for place, (_, second) in zip(place_of.tolist(), pairs, strict=True):
-        titles[place] = second
+    for position, (_, second) in zip(positions.tolist(), pairs, strict=True):
+        titles[position] = second
     candidates = np.concatenate([np.arange(n)[:, None], negatives], axis=1)
-    title_index = np.sort(place_of[candidates], axis=1)
+    title_index = np.sort(positions[candidates], axis=1)
     digits = max(5, len(str(n - 1)))
     return JudgedSet(
         query_ids=[f"q{k}" for k in range(n)],
@@ -276,7 +276,7 @@ def _judged(
         titles=titles,
         offsets=np.arange(0, n * _CANDIDATES + 1, _CANDIDATES, dtype=np.int64),
         title_index=title_index.ravel(),
-        grade=(title_index == place_of[:, None]).ravel().astype(np.int32),
+        grade=(title_index == positions[:, None]).ravel().astype(np.int32),
     )
 
 

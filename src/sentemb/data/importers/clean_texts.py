@@ -31,9 +31,9 @@ def imported_text(text: str, what: str, encoding: str = "utf-8") -> str:
     try:
         clean.encode()
     except UnicodeEncodeError:
-        other = "cp1252" if encoding.lower().startswith("utf") else "utf-8"
+        known = "cp1252" if encoding.lower().startswith("utf") else "utf-8"
         raise SentembError(
-            f"the {what} is not valid {encoding}; name the encoding, such as --encoding {other}"
+            f"the {what} is not valid {encoding}; name the encoding, such as --encoding {known}"
         ) from None
     return clean_text(clean, what) if clean else ""
 

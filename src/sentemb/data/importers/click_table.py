@@ -75,7 +75,7 @@ class Columns:
 
 @dataclass
 class Imported:
-    """What an import has read and written.
+    """Counts of the rows that an import has read and of the lines that it has written.
 
     Attributes
     ----------
@@ -208,17 +208,19 @@ def _check(
     columns: Columns, catalogue: AnyPath | None, write_catalogue: AnyPath | None, min_clicks: int
 ) -> None:
     if catalogue is not None and columns.id is None:
-        raise SentembError("a catalogue needs the column of the ids in the log; give --id")
+        raise SentembError("a catalogue needs the column of the ids in the log; give --id-column")
     if catalogue is None and columns.catalogue_id is not None:
-        raise SentembError("--catalogue-id needs a catalogue; give --catalogue")
+        raise SentembError("--catalogue-id-column needs a catalogue; give --catalogue")
     if catalogue is None and columns.id is not None and write_catalogue is None:
-        raise SentembError("--id needs --catalogue to join titles, or --write-catalogue")
+        raise SentembError("--id-column needs --catalogue to join titles, or --write-catalogue")
     if columns.search is not None and columns.clicks is None:
-        raise SentembError("--search needs --clicks, the column that says what was clicked")
+        raise SentembError(
+            "--search-column needs --clicks-column, the column that says what was clicked"
+        )
     if columns.position is not None and columns.search is None:
-        raise SentembError("--position needs --search, the column of the search's id")
+        raise SentembError("--position-column needs --search-column, the id of the search")
     if columns.search is not None and min_clicks > 1:
-        raise SentembError("--min-clicks sums pairs and cannot be combined with --search")
+        raise SentembError("--min-clicks sums pairs and cannot be combined with --search-column")
 
 
 class _Import:
@@ -239,18 +241,17 @@ class _Import:
         self._bad_before = 0
 
     def read_catalogue(self, path: AnyPath) -> None:
-        """Read the titles of the ids."""
         columns = (self._columns.catalogue_id or self._columns.id or "", self._columns.title)
         how = Reading(encoding=self._how.encoding)
-        found = Catalogue.read(Rows(path, columns, how, self._bad))
-        self._titles, self._joins = found.titles, True
-        self.done.catalogue = len(found.titles)
+        catalogue = Catalogue.read(Rows(path, columns, how, self._bad))
+        self._titles, self._joins = catalogue.titles, True
+        self.done.catalogue = len(catalogue.titles)
         self._bad_before = self._bad.count
         for count, what in (
             (self._bad_before, "that are bad"),
-            (found.without_title, "without a title"),
-            (found.without_id, "without an id"),
-            (found.repeated, "with an id that already has another title"),
+            (catalogue.without_title, "without a title"),
+            (catalogue.without_id, "without an id"),
+            (catalogue.repeated, "with an id that already has another title"),
         ):
             if count:
                 note = f"{place_name(path)}: rows {what} were left out: {count:,}"
@@ -259,10 +260,10 @@ class _Import:
     def tables(self) -> Iterator[Rows]:
         """The columns of every file that are needed: query, title or id, then optional ones."""
         columns = self._columns
-        wanted = [columns.query, columns.id if self._joins else columns.title]
-        wanted += [columns.clicks, columns.search, columns.position]
-        wanted += [columns.id if self.collects else None]
-        chosen = [column for column in wanted if column is not None]
+        needed = [columns.query, columns.id if self._joins else columns.title]
+        needed += [columns.clicks, columns.search, columns.position]
+        needed += [columns.id if self.collects else None]
+        chosen = [column for column in needed if column is not None]
         for path in self._files:
             yield Rows(path, chosen, self._how, self._bad, self._on_names)
 
@@ -272,7 +273,7 @@ class _Import:
         has_counts, in_searches = columns.clicks is not None, columns.search is not None
         joins, titles, lower, collects = self._joins, self._titles, self._lower, self.collects
         has_positions, done, left_out = columns.position is not None, self.done, self.done.left_out
-        for number, (raw_query, raw_title, *more) in rows:
+        for number, (raw_query, raw_title, *extras) in rows:
             done.rows += 1
             try:
                 query = imported_text(raw_query, "query", encoding)
@@ -280,14 +281,14 @@ class _Import:
                     title = titles.get(imported_id(raw_title, encoding), "")
                 else:
                     title = imported_text(raw_title, "title", encoding)
-                clicks = _count(more[0]) if has_counts else 1
+                clicks = _count(extras[0]) if has_counts else 1
                 if has_positions:
-                    _position(more)
+                    _position(extras)
                 if collects and title:
-                    self._collect(title, more)
+                    self._collect(title, extras)
             except SentembError as error:
                 done.rows -= 1  # all bad rows are added in the end
-                self._bad(rows.place(number), error)
+                self._bad(rows.where(number), error)
                 continue
             if not query:
                 left_out[NO_QUERY] += 1
@@ -296,13 +297,13 @@ class _Import:
             elif not clicks and not in_searches:
                 left_out[NO_CLICKS] += 1
             else:
-                yield query.lower() if lower else query, title, clicks, number, more
+                yield query.lower() if lower else query, title, clicks, number, extras
 
-    def _collect(self, title: str, more: Sequence[str]) -> None:
+    def _collect(self, title: str, extras: Sequence[str]) -> None:
         """Remember a title of the log for the catalogue."""
         if self._columns.id is None:
             self._distinct[title] = None
-        elif id := imported_id(more[-1], self._how.encoding):
+        elif id := imported_id(extras[-1], self._how.encoding):
             self._titles[id] = title
 
     def _count_without_title(self, raw: str) -> None:
@@ -340,15 +341,15 @@ class _Import:
         recent: dict[tuple[str, str], None] = {}
         for search, group in groupby(self.clicks(rows), key=_search):
             shown = list(islice(group, _MOST_SHOWN + 1))
-            place = rows.place(shown[0][3])
+            where = rows.where(shown[0][3])
             if len(shown) > _MOST_SHOWN:
                 raise SentembError(
-                    f"{place}: the search {brief(search[0])} has more than {_MOST_SHOWN:,} rows; "
+                    f"{where}: the search {brief(search[0])} has more than {_MOST_SHOWN:,} rows; "
                     "give the column of the search's id"
                 )
             if search in recent:
                 raise SentembError(
-                    f"{place}: the search {brief(search[0])} appears again after others; sort the "
+                    f"{where}: the search {brief(search[0])} appears again after others; sort the "
                     "rows by the search's id"
                 )
             recent[search] = None
@@ -388,16 +389,14 @@ class _Import:
             )
 
     def catalogue_lines(self) -> Iterator[str]:
-        """The catalogue to write."""
         made_up = ((f"t{number}", title) for number, title in enumerate(self._distinct, 1))
         return catalogue_lines(chain(self._titles.items(), made_up))
 
     def finish(self) -> None:
-        """Add the notes on the whole import."""
         if self._clicks_column and self._columns.search is None:
             self.done.notes.append(
                 f"each row was counted as one click; for the column {self._clicks_column} give "
-                f"--clicks {self._clicks_column}"
+                f"--clicks-column {self._clicks_column}"
             )
         if self._unknown_id:
             self.done.notes.append(f"the first id without a title: {brief(self._unknown_id)}")
@@ -406,17 +405,17 @@ class _Import:
 
 
 def _search(click: _Click) -> tuple[str, str]:
-    """What the rows of a search have in common: its id and the query."""
+    """Id and query of a search, which all its rows share."""
     return click[4][1], click[0]
 
 
-def _position(more: Sequence[str]) -> float:
+def _position(extras: Sequence[str]) -> float:
     try:
-        position = float(more[2])
+        position = float(extras[2])
     except ValueError:
         position = math.nan
     if math.isnan(position):
-        raise SentembError(f"the position {brief(more[2])} is not a number; correct it")
+        raise SentembError(f"the position {brief(extras[2])} is not a number; correct it")
     return position
 
 

@@ -56,7 +56,7 @@ class Reading:
 
 
 class BadRows:
-    """What happens to bad rows: the first one stops the import, or all are counted.
+    """Treatment of bad rows: the first one stops the import, or all are counted.
 
     Attributes
     ----------
@@ -71,9 +71,9 @@ class BadRows:
         self.count = 0
         self.first: SentembError | None = None
 
-    def __call__(self, place: str, reason: object) -> None:
+    def __call__(self, where: str, reason: object) -> None:
         """Report a bad row; a `SentembError` with its place unless bad rows are skipped."""
-        error = SentembError(f"{place}: {reason}")
+        error = SentembError(f"{where}: {reason}")
         if not self._skip:
             raise error
         self.count += 1
@@ -112,19 +112,19 @@ class TableFile:
         """The file in messages."""
         return place_name(self.path)
 
-    def texts(self, values: Sequence[Any], place: str) -> tuple[str, ...] | None:
+    def texts(self, values: Sequence[Any], where: str) -> tuple[str, ...] | None:
         """Values of JSON or Parquet as texts; None, and a bad row, if one cannot be a text."""
         texts = []
         for column, value in zip(self.columns, values, strict=True):
             text = value if isinstance(value, str) else _text_of(value)
             if text is None:
-                self.bad(place, f"{brief(column)} is not a text or a number; name another column")
+                self.bad(where, f"{brief(column)} is not a text or a number; name another column")
                 return None
             texts.append(text)
         return tuple(texts)
 
 
-def place_of(column: str, names: list[str], name: str) -> int:
+def index_of(column: str, names: list[str], name: str) -> int:
     """The place of a column, given by its name or its number from 1."""
     if names.count(column) == 1:
         return names.index(column)

@@ -16,7 +16,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import BinaryIO, Literal, TextIO, cast
 
-from sentemb.data.importers.columns import Row, TableFile, is_number, place_of
+from sentemb.data.importers.columns import Row, TableFile, index_of, is_number
 from sentemb.data.importers.json_rows import json_rows
 from sentemb.data.spreadsheets import is_header
 from sentemb.errors import SentembError
@@ -105,7 +105,7 @@ def _rows(table: TableFile, lines: Iterator[str], delimiter: str) -> Iterator[Ro
 def _chosen(
     table: TableFile, head: list[str]
 ) -> tuple[Callable[[list[str]], tuple[str, ...]], bool]:
-    """What takes the chosen columns from a row, and whether the first row is a header."""
+    """A function that takes the chosen columns from a row; whether the first row is a header."""
     names = [cell.strip() for cell in head]
     header, columns = table.how.header, table.columns
     named = [column for column in columns if not is_number(column)]
@@ -116,13 +116,13 @@ def _chosen(
                 "give a number from 1"
             )
         names = [""] * len(head)
-    places = [place_of(column, names, table.name) for column in columns]
+    indices = [index_of(column, names, table.name) for column in columns]
     if header is None:
         is_named = any(column in names for column in columns)
-        header = is_named or is_header([names[place] for place in places])
+        header = is_named or is_header([names[index] for index in indices])
     if header:
         table.on_names(names)
-    return itemgetter(*places), header
+    return itemgetter(*indices), header
 
 
 def _delimiter(first: str, columns: Sequence[str]) -> str:
@@ -152,7 +152,7 @@ def _decoded(file: BufferedIOBase, encoding: str, name: str) -> Iterator[TextIO]
 
 
 @contextlib.contextmanager
-def named_encoding(encoding: str, place: str) -> Iterator[None]:
+def named_encoding(encoding: str, where: str) -> Iterator[None]:
     """Name the encoding and the place in the error of a text that is not in it.
 
     A codec of another kind of text, such as idna, fails in the same way.
@@ -162,7 +162,7 @@ def named_encoding(encoding: str, place: str) -> Iterator[None]:
     except UnicodeError as error:
         reason = getattr(error, "reason", error)
         raise SentembError(
-            f"{place}: not in {encoding} ({reason}); name another --encoding"
+            f"{where}: not in {encoding} ({reason}); name another --encoding"
         ) from error
 
 

@@ -16,18 +16,18 @@ def json_rows(table: TableFile, lines: Iterable[tuple[int, str]]) -> Iterator[Ro
     for number, line in lines:
         if not line or line.isspace():
             continue
-        place = f"{table.name}:{number}"
-        record = _record(table, line, place)
+        where = f"{table.name}:{number}"
+        record = _record(table, line, where)
         if record is None:
             continue
         if names is None:
             names = list(record)
             table.on_names(names)
-        found = [field_of(record, *step) for step in steps]
+        values = [field_of(record, *step) for step in steps]
         if missing:
-            some = zip(table.columns, found, strict=True)
-            missing.difference_update(column for column, value in some if value is not None)
-        texts = table.texts(found, place)
+            pairs = zip(table.columns, values, strict=True)
+            missing.difference_update(column for column, value in pairs if value is not None)
+        texts = table.texts(values, where)
         if texts is not None:
             yield number, texts
     if missing and names is not None:
@@ -37,7 +37,7 @@ def json_rows(table: TableFile, lines: Iterable[tuple[int, str]]) -> Iterator[Ro
         )
 
 
-def _record(table: TableFile, line: str, place: str) -> dict[str, Any] | None:
+def _record(table: TableFile, line: str, where: str) -> dict[str, Any] | None:
     """The object on a line; None, and a bad row, if it is not one."""
     reason = "not an object"
     try:
@@ -50,5 +50,5 @@ def _record(table: TableFile, line: str, place: str) -> dict[str, Any] | None:
         reason = "nested too deeply"
     except ValueError:
         reason = "a number of thousands of digits"
-    table.bad(place, f"not JSON ({reason}); write one object on each line")
+    table.bad(where, f"not JSON ({reason}); write one object on each line")
     return None

@@ -76,11 +76,11 @@ def import_labelled(
         [" ".join(words_of(text) if words else text.split()) for text in texts]
         for texts in (pairs.first, pairs.second)
     )
-    for place, both in enumerate(zip(first, second, strict=True)):
+    for index, both in enumerate(zip(first, second, strict=True)):
         if "" in both:
-            text = (pairs.first, pairs.second)[both.index("")][place]
+            text = (pairs.first, pairs.second)[both.index("")][index]
             raise SentembError(
-                f"{pairs.name}:{first_line + place}: the text {brief(text)} has no letters or "
+                f"{pairs.name}:{first_line + index}: the text {brief(text)} has no letters or "
                 "digits; drop the line or keep the punctuation"
             )
     pairs = LabelledPairs(pairs.labels, first, second, pairs.name)
@@ -104,15 +104,15 @@ def _read_labels(source: AnyPath) -> tuple[LabelledPairs, int]:
 
 def _without_ids(lines: Iterable[tuple[int, str]], name: str) -> Iterator[tuple[int, str]]:
     """Lines of the paraphrase corpus without the two columns of ids."""
-    for place, line in lines:
+    for line_number, line in lines:
         fields = line.split("\t")
         if len(fields) != _MSRP_COLUMNS:
             raise SentembError(
-                f"{name}:{place}: {len(fields)} columns, not {_MSRP_COLUMNS} as in the head; give "
-                "the paraphrase corpus's file as it was published"
+                f"{name}:{line_number}: {len(fields)} columns, not {_MSRP_COLUMNS} as in the head; "
+                "give the paraphrase corpus's file as it was published"
             )
         label, _, _, *texts = fields
-        yield place, "\t".join([label, *texts])
+        yield line_number, "\t".join([label, *texts])
 
 
 def _label(field: str) -> int:

@@ -135,11 +135,11 @@ def import_onet(
         "test_queries": n_test,
     }
     readme = _readme(_release(files), counts, seed)
-    with filling_listed(folder) as place:
-        write_click_log(log, place / "pairs.tsv")
-        for part, one in judged.items():
-            write_judged_set(one, place / part)
-        write_text(place / "README.md", readme)
+    with filling_listed(folder) as new:
+        write_click_log(log, new / "pairs.tsv")
+        for part, judged_set in judged.items():
+            write_judged_set(judged_set, new / part)
+        write_text(new / "README.md", readme)
     return counts
 
 
@@ -179,7 +179,7 @@ def _rows(source: Path, name: str, *columns: str) -> Iterator[tuple[str, ...]]:
                 f"{path}:1: no column {column!r}; give the unchanged text files of the O*NET "
                 f"database from {WHERE}"
             )
-    places = [header.index(column) for column in columns]
+    indices = [header.index(column) for column in columns]
     for number, line in lines:
         cells = line.split("\t")
         if len(cells) != len(header):
@@ -187,16 +187,16 @@ def _rows(source: Path, name: str, *columns: str) -> Iterator[tuple[str, ...]]:
                 f"{path}:{number}: {len(cells)} columns, not {len(header)} as in the header; "
                 f"get the file again from {WHERE}"
             )
-        yield f"{path}:{number}", *(cells[place].strip() for place in places)
+        yield f"{path}:{number}", *(cells[index].strip() for index in indices)
 
 
 def _official_titles(source: Path) -> dict[str, str]:
     """Occupation code -> official title."""
     titles = {}
-    for place, code, title in _rows(source, "Occupation Data.txt", "O*NET-SOC Code", "Title"):
+    for where, code, title in _rows(source, "Occupation Data.txt", "O*NET-SOC Code", "Title"):
         if not is_id(code) or not title:
             raise SentembError(
-                f"{place}: the code or the title is missing; get the file again from {WHERE}"
+                f"{where}: the code or the title is missing; get the file again from {WHERE}"
             )
         titles[code] = title
     return titles
@@ -207,10 +207,10 @@ def _related_occupations(source: Path, titles: Iterable[str]) -> _Related:
     name = "Related Occupations.txt"
     columns = ("O*NET-SOC Code", "Related O*NET-SOC Code", "Relatedness Tier")
     related: dict[str, dict[str, int]] = defaultdict(dict)
-    for place, code, other, tier in _rows(source, name, *columns):
-        _check_known(code, titles, place)
-        _check_known(other, titles, place)
-        related[code][other] = CLOSELY_RELATED if tier == _CLOSE_TIER else RELATED
+    for where, code, related_code, tier in _rows(source, name, *columns):
+        _check_known(code, titles, where)
+        _check_known(related_code, titles, where)
+        related[code][related_code] = CLOSELY_RELATED if tier == _CLOSE_TIER else RELATED
     return related
 
 
@@ -224,18 +224,18 @@ def _names_by_key(source: Path, titles: Iterable[str]) -> dict[_Key, _Group]:
         ("Alternate Titles.txt", "Alternate Title", "Short Title"),
         ("Sample of Reported Titles.txt", "Reported Job Title"),
     ):
-        for place, code, *spellings in _rows(source, name, "O*NET-SOC Code", *columns):
-            _check_known(code, titles, place)
+        for where, code, *spellings in _rows(source, name, "O*NET-SOC Code", *columns):
+            _check_known(code, titles, where)
             for spelling in spellings:
                 if spelling not in ("", "n/a"):
                     groups[name_key(spelling)][spelling][code] = None
     return groups
 
 
-def _check_known(code: str, titles: Iterable[str], place: str) -> None:
+def _check_known(code: str, titles: Iterable[str], where: str) -> None:
     if code not in titles:
         raise SentembError(
-            f"{place}: the occupation {brief(code)} is not in 'Occupation Data.txt'; take all "
+            f"{where}: the occupation {brief(code)} is not in 'Occupation Data.txt'; take all "
             f"files from one release of {WHERE}"
         )
 
@@ -245,14 +245,13 @@ def _filed(group: _Group) -> list[str]:
     return list(dict.fromkeys(code for codes in group.values() for code in codes))
 
 
-def _size(wanted: float, part: str, n_names: int) -> int:
-    if is_number(wanted) and 0 < wanted < 1:
-        return max(1, round(wanted * n_names))
-    if is_number(wanted) and 1 <= wanted <= _MOST_QUERIES and wanted == int(wanted):
-        return int(wanted)
+def _size(size: float, part: str, n_names: int) -> int:
+    if is_number(size) and 0 < size < 1:
+        return max(1, round(size * n_names))
+    if is_number(size) and 1 <= size <= _MOST_QUERIES and size == int(size):
+        return int(size)
     raise SentembError(
-        f"the size of {part} is {brief(wanted)}; give an integer number of queries or a share "
-        "below 1"
+        f"the size of {part} is {brief(size)}; give an integer number of queries or a share below 1"
     )
 
 
@@ -282,13 +281,13 @@ class _CandidateChooser:
         """Code -> grade of the candidates for a name with this key, filed under these codes."""
         grades: dict[str, int] = {}
         for code in filed:
-            for other, grade in self._related[code].items():
-                grades[other] = max(grade, grades.get(other, 0))
+            for related_code, grade in self._related[code].items():
+                grades[related_code] = max(grade, grades.get(related_code, 0))
         grades |= dict.fromkeys(filed, FILED)
 
         chosen = list(filed)
-        for wanted in (CLOSELY_RELATED, RELATED):
-            kind = [code for code, grade in grades.items() if grade == wanted]
+        for level in (CLOSELY_RELATED, RELATED):
+            kind = [code for code, grade in grades.items() if grade == level]
             chosen += self._chance.sample(kind, min(_OF_EACH_KIND, len(kind)))
         # Not related, but a ranker that only matches words may take them for related.
         similar = [code for code in self._by_common_words(key) if code not in grades]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sentemb.data.importers.columns import Row, TableFile, inner, place_of
+from sentemb.data.importers.columns import Row, TableFile, index_of, inner
 from sentemb.errors import SentembError
 from sentemb.system.extras import package
 from sentemb.system.files import reading, unreadable
@@ -39,13 +39,13 @@ def _rows(table: TableFile, file: Any) -> Iterator[Row]:
     steps = []
     for column in table.columns:
         first, *rest = [column] if column in names else column.split(".")
-        steps.append((names[place_of(first, names, table.name)], rest))
+        steps.append((names[index_of(first, names, table.name)], rest))
     tops = list(dict.fromkeys(top for top, _ in steps))
     number = 0
     # By default a batch may join rows of several groups.
     for group in range(file.num_row_groups):
         for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=tops):
-            lists = {top: batch.column(place).to_pylist() for place, top in enumerate(tops)}
+            lists = {top: batch.column(index).to_pylist() for index, top in enumerate(tops)}
             columns = [
                 [inner(value, rest) for value in lists[top]] if rest else lists[top]
                 for top, rest in steps

@@ -46,7 +46,7 @@ class Rows(TableFile):
                 line = raw.decode(encoding, "surrogateescape")
             yield number, line
 
-    def place(self, number: int) -> str:
+    def where(self, number: int) -> str:
         """Where a row is, for messages."""
         row = " row " if self._format() == "parquet" else ""
         return f"{self.name}:{row}{number}"

@@ -62,8 +62,8 @@ class Weighted(Generic[_T]):
     cumulative: tuple[float, ...]
 
     @classmethod
-    def zipf(cls, items: Sequence[_T], exponent: float = MEANING_EXPONENT) -> "Weighted[_T]":
-        return cls.weighted(items, [(rank + 1) ** -exponent for rank in range(len(items))])
+    def zipf(cls, items: Sequence[_T]) -> "Weighted[_T]":
+        return cls.weighted(items, [(rank + 1) ** -MEANING_EXPONENT for rank in range(len(items))])
 
     @classmethod
     def weighted(cls, items: Sequence[_T], weights: Iterable[float]) -> "Weighted[_T]":
@@ -204,8 +204,8 @@ def _detailed_family(
     templates = {}
     for side in ("query", "title"):
         parsed = [_template(text) for text in shape[side]]
-        plain = _popular_templates(one for one in parsed if not _has_slot(one, "detail"))
-        detailed = _popular_templates(one for one in parsed if _has_slot(one, "detail"))
+        plain = _popular_templates(template for template in parsed if not _has_detail(template))
+        detailed = _popular_templates(template for template in parsed if _has_detail(template))
         templates[side] = (plain, *[detailed] * len(details))
     return Family(
         topic=name,
@@ -217,7 +217,8 @@ def _detailed_family(
         concept_ranks=Weighted.zipf(range(len(concepts))),
         entity_ranks=Weighted.zipf(range(len(entities))),
         detail_ranks=Weighted.weighted(
-            range(len(details) + 1), [NO_DETAIL_SHARE] + [scale * one for one in detail_weights]
+            range(len(details) + 1),
+            [NO_DETAIL_SHARE] + [scale * weight for weight in detail_weights],
         ),
         query_templates=templates["query"],
         title_templates=templates["title"],
@@ -297,9 +298,9 @@ def _template(text: str) -> Template:
 
 def _popular_templates(templates: Iterable[Template]) -> Weighted[Template]:
     """Templates to draw from; short ones are drawn more often, as people use few words."""
-    kept = list(templates)
-    return Weighted.weighted(kept, [len(template) ** -1.5 for template in kept])
+    pool = list(templates)
+    return Weighted.weighted(pool, [len(template) ** -1.5 for template in pool])
 
 
-def _has_slot(template: Template, name: str) -> bool:
-    return any(part.slot == name for part in template)
+def _has_detail(template: Template) -> bool:
+    return any(part.slot == "detail" for part in template)

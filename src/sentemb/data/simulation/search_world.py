@@ -46,7 +46,7 @@ NEIGHBOUR_KEYS = {
 
 
 class Need(NamedTuple):
-    """What a searcher wants or a page offers; indices into the lexicon.
+    """The need of a searcher, or the need that a page serves; indices into the lexicon.
 
     ``entity`` is an index, or an ordered pair of indices in a word-order family.
     """
@@ -78,17 +78,17 @@ _Words: TypeAlias = list[tuple[str, bool]]
 _Wordings: TypeAlias = dict[str | int, Wording]
 
 
-def grade(wanted: Need, offered: Need) -> int:
+def grade(need: Need, offered: Need) -> int:
     """The true grade, `BAD` to `EXCELLENT`, of a page's need for a searcher's need.
 
     Excellent: the same need. Good: the same concept and entity (in the same order) with another
     detail, an added or a missing one. Fair: the same topic. Bad: another topic.
     """
-    if wanted.topic != offered.topic:
+    if need.topic != offered.topic:
         return BAD
-    if wanted[:4] != offered[:4]:
+    if need[:4] != offered[:4]:
         return FAIR
-    return EXCELLENT if wanted.detail == offered.detail else GOOD
+    return EXCELLENT if need.detail == offered.detail else GOOD
 
 
 class World:
@@ -124,12 +124,12 @@ class World:
             for index, family in enumerate(topic.families):
                 sorts["order" if family.order else family.kind].append((number, index))
         weighted = {}
-        for sort, places in sorts.items():
+        for sort, indices in sorts.items():
             # The families of a topic share its popularity, which depends on its rank in the sort.
-            sizes = Counter(topic for topic, _ in places)
+            sizes = Counter(topic for topic, _ in indices)
             ranks = {topic: rank for rank, topic in enumerate(sizes, 1)}
-            weights = [ranks[topic] ** -TOPIC_EXPONENT / sizes[topic] for topic, _ in places]
-            weighted[sort] = Weighted.weighted(places, weights)
+            weights = [ranks[topic] ** -TOPIC_EXPONENT / sizes[topic] for topic, _ in indices]
+            weighted[sort] = Weighted.weighted(indices, weights)
         return weighted
 
     def family(self, need: Need) -> Family:
@@ -142,13 +142,13 @@ class World:
         family = self.lexicon.topics[topic].families[index]
         entity: int | tuple[int, int] = family.entity_ranks.draw(self.random)
         if isinstance(entity, int) and family.order:
-            entity = (entity, _other(family.entity_ranks, entity, self.random))
+            entity = (entity, _draw_except(family.entity_ranks, entity, self.random))
         concept = family.concept_ranks.draw(self.random)
         return Need(topic, index, concept, entity, family.detail_ranks.draw(self.random))
 
     def other_details(self, need: Need, count: int) -> list[Need]:
         """Up to ``count`` needs that differ from ``need`` only in the detail: Good."""
-        rest = [one for one in range(len(self.family(need).details)) if one != need.detail]
+        rest = [detail for detail in range(len(self.family(need).details)) if detail != need.detail]
         chosen = self.random.sample(rest, min(count, len(rest)))
         # The page without detail answers almost every detailed need; engines show it first.
         if need.detail and 0 not in chosen and chosen:
@@ -167,9 +167,9 @@ class World:
             if family.order and number % 2:
                 entity = self._half_other_pair(_pair(need), family)
             elif number % 2 and len(family.entities) > 1:
-                entity = _other(family.entity_ranks, _single(need), random)
+                entity = _draw_except(family.entity_ranks, _single(need), random)
             elif len(family.concepts) > 1:
-                concept = _other(family.concept_ranks, concept, random)
+                concept = _draw_except(family.concept_ranks, concept, random)
             else:
                 entity = self._half_other_pair(_pair(need), family)
             detail = need.detail if random.random() < 0.5 else family.detail_ranks.draw(random)
@@ -178,10 +178,10 @@ class World:
 
     def _half_other_pair(self, pair: tuple[int, int], family: Family) -> tuple[int, int]:
         """A pair that shares one end with ``pair``."""
-        other = pair[0]
-        while other in pair:
-            other = family.entity_ranks.draw(self.random)
-        return (pair[0], other) if self.random.random() < 0.5 else (other, pair[1])
+        drawn = pair[0]
+        while drawn in pair:
+            drawn = family.entity_ranks.draw(self.random)
+        return (pair[0], drawn) if self.random.random() < 0.5 else (drawn, pair[1])
 
     @staticmethod
     def reversed(need: Need) -> Need:
@@ -215,18 +215,18 @@ class World:
 
     def _misspell(self, words: _Words) -> _Words | None:
         """The words with one keyword mistyped; None if no keyword can be."""
-        places = [
-            place
-            for place, (word, keyword) in enumerate(words)
+        positions = [
+            position
+            for position, (word, keyword) in enumerate(words)
             if keyword and len(word) >= SHORTEST_MISSPELT_WORD and word.isalpha()
         ]
-        if not places:
+        if not positions:
             return None
-        place = self.random.choice(places)
-        wrong = mistype(words[place][0], self.random)
+        position = self.random.choice(positions)
+        wrong = mistype(words[position][0], self.random)
         if wrong in self.lexicon.words or wrong in self.lexicon.function_words:
             return None
-        return words[:place] + [(wrong, True)] + words[place + 1 :]
+        return words[:position] + [(wrong, True)] + words[position + 1 :]
 
     # ----------------------------------------------------------------------------------- titles
 
@@ -251,12 +251,12 @@ class World:
             if len(self._titles_of_need[need]) == count:
                 break
             written = self._write_titles(twins)
-            texts = {one.text.lower() for one in written}
+            texts = {title.text.lower() for title in written}
             too_long = len(written[0].text.split()) > MAX_TITLE_WORDS
             if not too_long and len(texts) == len(twins) and not texts & self._title_texts:
                 self._title_texts |= texts
-                for one in written:
-                    self._add_title(one)
+                for title in written:
+                    self._add_title(title)
 
     def _write_titles(self, needs: Sequence[Need]) -> list[Text]:
         """One title for each of ``needs``, with the same template, wordings and letter case."""
@@ -292,10 +292,10 @@ class World:
         headline = style > LOWER_CASE_SHARE + SENTENCE_CASE_SHARE
         small, acronyms = self.lexicon.small_title_words, self.lexicon.acronyms
         shown = []
-        for place, (word, keyword) in enumerate(words):
+        for index, (word, keyword) in enumerate(words):
             if word.rstrip(":") in acronyms:
                 word = word.upper()
-            elif place == 0 or (headline and word not in small):
+            elif index == 0 or (headline and word not in small):
                 word = word[0].upper() + word[1:]
             shown.append((word, keyword))
         return shown
@@ -375,14 +375,14 @@ class World:
         """
         need, random = query.need, self.random
         chosen = dict.fromkeys(self.titles_of(need, exact))
-        for other in self.other_details(need, near):
-            chosen.update(dict.fromkeys(self._any_title_of(other)))
+        for alternative in self.other_details(need, near):
+            chosen.update(dict.fromkeys(self._any_title_of(alternative)))
         if self.family(need).order:
             twins = self.titles_of(self.reversed(need), exact)
             chosen.update(dict.fromkeys(twins))
             fair -= len(twins)
-        for other in self.relatives(need, max(fair, 0)):
-            chosen.update(dict.fromkeys(self._any_title_of(other)))
+        for alternative in self.relatives(need, max(fair, 0)):
+            chosen.update(dict.fromkeys(self._any_title_of(alternative)))
         bad: dict[int, None] = {}
         for word in random.choices(query.intended, k=lexical):
             self._add_stranger(bad, self._titles_with_word.get(word, ()), need)
@@ -412,16 +412,16 @@ def mistype(word: str, random: Random) -> str:
 
     The first letter stays, as it usually does in real logs.
     """
-    place = random.randrange(1, len(word))
+    position = random.randrange(1, len(word))
     edit = random.randrange(4)
-    if edit == 0 and place + 1 < len(word) and word[place] != word[place + 1]:
-        return word[:place] + word[place + 1] + word[place] + word[place + 2 :]
+    if edit == 0 and position + 1 < len(word) and word[position] != word[position + 1]:
+        return word[:position] + word[position + 1] + word[position] + word[position + 2 :]
     if edit == 1:
-        return word[:place] + word[place + 1 :]
+        return word[:position] + word[position + 1 :]
     if edit == 2:
-        return word[:place] + word[place] + word[place:]
-    key = random.choice(NEIGHBOUR_KEYS.get(word[place], word[place]))
-    return word[:place] + key + word[place + 1 :]
+        return word[:position] + word[position] + word[position:]
+    key = random.choice(NEIGHBOUR_KEYS.get(word[position], word[position]))
+    return word[:position] + key + word[position + 1 :]
 
 
 def _joined(words: _Words) -> str:
@@ -440,8 +440,7 @@ def _pair(need: Need) -> tuple[int, int]:
     return cast(tuple[int, int], need.entity)
 
 
-def _other(ranks: Weighted[int], unwanted: int, random: Random) -> int:
-    """Draw an index other than ``unwanted``."""
+def _draw_except(ranks: Weighted[int], unwanted: int, random: Random) -> int:
     drawn = unwanted
     while drawn == unwanted:
         drawn = ranks.draw(random)

@@ -58,7 +58,7 @@ REPORT_EVERY = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """What `simulate` wrote.
+    """Counts and shares of a log that `simulate` wrote.
 
     ``shares`` are measured on the distinct queries of the log: ``order``, ``misspelt``,
     ``navigational``, ``transactional``.
@@ -148,7 +148,7 @@ def simulate(
     _check(settings)
     folder = path_of(out)
     check_free(folder, force)
-    with filling_listed(folder) as place:
+    with filling_listed(folder) as new:
         engine = _Engine(settings)
         dev, test = engine.draw_judged(dev_queries), engine.draw_judged(test_queries)
         engine.search_until(pairs, progress)
@@ -157,11 +157,11 @@ def simulate(
             engine.judge(judged)
 
         summary = _summarise(folder, engine, dev, test)
-        _write_log(place, engine)
+        _write_log(new, engine)
         for name, judged in (("dev", dev), ("test", test)):
-            _write_judged(place / name, name, judged, engine.world.titles)
-        _write_truth(place, engine, (dev, test))
-        write_text(place / "README.md", _readme(settings, summary))
+            _write_judged(new / name, name, judged, engine.world.titles)
+        _write_truth(new, engine, (dev, test))
+        write_text(new / "README.md", _readme(settings, summary))
     return summary
 
 
@@ -235,11 +235,11 @@ class _Engine:
         """Choose about 15 candidates for each query of a judged set."""
         for query in judged.queries:
             fair = self.random.randint(4, 5)
-            found = self.world.candidates(
+            graded = self.world.candidates(
                 query, exact=3, near=3, fair=fair, lexical=3, strange=self.random.randint(1, 3)
             )
-            judged.candidates.append(found)
-        judged.titles.extend(sorted({title for found in judged.candidates for title, _ in found}))
+            judged.candidates.append(graded)
+        judged.titles.extend(sorted({title for graded in judged.candidates for title, _ in graded}))
         # Better titles are published first. After shuffling, neither the order of the file nor that
         # of the ids, which breaks ties in many evaluations, reveals the grades.
         self.random.shuffle(judged.titles)
@@ -392,7 +392,7 @@ def _summarise(out: Path, engine: _Engine, dev: _Judged, test: _Judged) -> Simul
         sorts["order"] += family.order
         sorts["misspelt"] += query.misspelt
         sorts[family.kind] += 1
-    candidates = [len(found) for judged in (dev, test) for found in judged.candidates]
+    candidates = [len(graded) for judged in (dev, test) for graded in judged.candidates]
     return Simulation(
         out=out,
         pairs=engine.pairs,

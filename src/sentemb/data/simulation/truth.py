@@ -19,7 +19,7 @@ _EXAMPLE = '{"text": "…", "side": "query", "topic": "…", "keywords": ["…"]
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What a text is about.
+    """Topic and keywords of a text.
 
     Attributes
     ----------
@@ -62,52 +62,52 @@ def read_truth(path: AnyPath) -> dict[str, dict[str, Truth]]:
     truth: dict[str, dict[str, Truth]] = {side: {} for side in _TEXTS}
     line_of: dict[tuple[str, str], int] = {}
     for number, line in clean_lines(path):
-        place = f"{name}:{number}"
-        text, side, found = _parse(line, place)
+        where = f"{name}:{number}"
+        text, side, truth_of_text = _parse(line, where)
         if (side, text) in line_of:
             raise SentembError(
-                f"{place}: the {side} is already in line {line_of[side, text]}; keep one"
+                f"{where}: the {side} is already in line {line_of[side, text]}; keep one"
             )
         line_of[side, text] = number
-        truth[side][text] = found
+        truth[side][text] = truth_of_text
     if not line_of:
         raise SentembError(f"{name}: the input is empty; write lines {_EXAMPLE}")
     return truth
 
 
-def _parse(line: str, place: str) -> tuple[str, str, Truth]:
-    """(text, side, `Truth`) of one line; ``place`` begins the messages."""
-    record = _json_value(line, place)
+def _parse(line: str, where: str) -> tuple[str, str, Truth]:
+    """(text, side, `Truth`) of one line; ``where`` begins the messages."""
+    record = _json_value(line, where)
     if not isinstance(record, dict):
-        raise SentembError(f"{place}: not a JSON object; write lines {_EXAMPLE}")
+        raise SentembError(f"{where}: not a JSON object; write lines {_EXAMPLE}")
     for key in ("text", "side", "topic"):
         if not isinstance(record.get(key), str) or not record[key].strip():
-            raise SentembError(f'{place}: "{key}" is not a text; write lines {_EXAMPLE}')
+            raise SentembError(f'{where}: "{key}" is not a text; write lines {_EXAMPLE}')
     if record["side"] not in _TEXTS:
         raise SentembError(
-            f'{place}: the side is {brief(record["side"])}; write "query" or "title"'
+            f'{where}: the side is {brief(record["side"])}; write "query" or "title"'
         )
     keywords = record.get("keywords")
     if not isinstance(keywords, list) or not all(isinstance(word, str) for word in keywords):
-        raise SentembError(f'{place}: "keywords" is not a list of words; write lines {_EXAMPLE}')
+        raise SentembError(f'{where}: "keywords" is not a list of words; write lines {_EXAMPLE}')
     keywords = [word.lower() for word in keywords]
     words = split_words(record["text"])
     for word in keywords:
         if word not in words:
             raise SentembError(
-                f"{place}: the keyword {brief(word)} is not a word of the text; "
+                f"{where}: the keyword {brief(word)} is not a word of the text; "
                 "write it as the text has it"
             )
     return record["text"], record["side"], Truth(record["topic"], frozenset(keywords))
 
 
-def _json_value(line: str, place: str) -> Any:
+def _json_value(line: str, where: str) -> Any:
     try:
         return json.loads(line)
     except json.JSONDecodeError as error:
         raise SentembError(
-            f"{place}:{error.pos + 1}: not JSON ({error.msg}); write lines {_EXAMPLE}"
+            f"{where}:{error.pos + 1}: not JSON ({error.msg}); write lines {_EXAMPLE}"
         ) from None
     except (ValueError, RecursionError):
         # Numbers of thousands of digits, or thousands of brackets.
-        raise SentembError(f"{place}: not JSON that can be read; write lines {_EXAMPLE}") from None
+        raise SentembError(f"{where}: not JSON that can be read; write lines {_EXAMPLE}") from None

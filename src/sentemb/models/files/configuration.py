@@ -104,7 +104,6 @@ def encoder_of(source: object, config: dict[str, Any]) -> Encoder:
 
 
 def _members(config: dict[str, Any]) -> list[dict[str, Any]]:
-    """The configurations of the members of an ensemble."""
     members = config.get("members")
     if not isinstance(members, list) or not all(
         isinstance(member, dict) and type(member.get("model")) is str for member in members

@@ -182,7 +182,6 @@ class ARC2(PairModel):
         return pooled(corners(rows, columns, self.sizes[0][0]))
 
     def _layers(self, first: Planes) -> list[_Layer]:
-        """The convolutions over planes."""
         layers, before = [], first
         for number, (size, _) in zip(self._numbers, self.sizes[1:], strict=True):
             planes = convolved(before, size)

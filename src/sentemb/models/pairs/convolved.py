@@ -120,7 +120,6 @@ class Convolved(Joined):
 
     @property
     def _numbers(self) -> range:
-        """The numbers of the convolutions."""
         return range(1, 2 * len(self.maps), 2)
 
     def _names(self, number: int, side: str) -> tuple[str, str]:

@@ -137,7 +137,6 @@ def _write_vectors(path: Path, vectors: WordVectors, dtype: str) -> str:
 
 
 def _converted(vectors: WordVectors, kind: np.dtype) -> Iterator[np.ndarray]:
-    """The rows, block by block, as ``kind``."""
     for first, rows in vectors.blocks():
         with np.errstate(over="ignore"):  # a number that is too large becomes infinity
             converted = rows.astype(kind)

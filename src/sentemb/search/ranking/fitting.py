@@ -96,7 +96,9 @@ def fit_ranker(
     replay : path, ClickLog, table or list of pairs, or (one of these, float), optional
         An older log, as for `sentemb.train`.
     catalogue : path or sequence of str, optional
-        More titles to rank for held-out clicks; for a judged set there are none.
+        More titles to rank for held-out clicks; for a judged set there are none. A file also has
+        the id of each title: the clicks of these titles then belong to the ids, and an index whose
+        title for an id is a newer one has its clicks.
     seed : int
         Draws the pairs of ``replay``, 2,000 dev queries if there are more, and the titles whose
         clicks are held back.
@@ -149,7 +151,7 @@ def fit_ranker(
     else:
         kept, right = clicks, held_out.clicks
         titles = in_tie_order({title.strip() for title in held_out.titles})
-    return fit_weights_of(
+    ranker = fit_weights_of(
         encoder,
         right,
         titles,
@@ -161,6 +163,10 @@ def fit_ranker(
         on_progress=on_progress,
         on_note=on_note,
     )
+    if additions.titles is None or additions.ids is None:
+        return ranker
+    # A title that is another one when an index is built keeps the clicks of its id.
+    return ranker.with_ids(additions.titles, additions.ids)
 
 
 def fit_weights_of(

@@ -187,7 +187,6 @@ def _naming_the_ranker() -> Iterator[None]:
 
 
 def _checked(path: Path, file: TensorFile) -> dict[str, Any]:
-    """What a file says of its ranker."""
     found = file.metadata
     check_format(path, found, _FORMAT)
     if not (isinstance(found.get("recipe"), dict) and _are_dev_figures(found.get("dev"))):

@@ -41,11 +41,14 @@ class Additions:
         Which part of its pairs, above 0 and at most 1.
     titles : list of str or None
         A catalogue, ranked for held-out clicks together with the titles of the log.
+    ids : list of str or None
+        Their ids, if the catalogue is a file.
     """
 
     old: Clicks | None = None
     share: float = 1.0
     titles: list[str] | None = None
+    ids: list[str] | None = None
 
     @classmethod
     def of(cls, replayed: Replayed | None, catalogue: AnyPath | Sequence[str] | None) -> Self:
@@ -64,9 +67,9 @@ class Additions:
             raise SentembError(
                 f"the share of the log to replay is {share}; give a number above 0 and at most 1"
             )
-        titles = None
+        titles = ids = None
         if isinstance(catalogue, str | os.PathLike):
-            titles = read_texts(catalogue)[1]
+            ids, titles = read_texts(catalogue)
             if not titles:
                 raise SentembError(f"{place_name(catalogue)}: is empty; write lines id<TAB>title")
         elif catalogue is not None:
@@ -76,7 +79,7 @@ class Additions:
                 clean_text(title, f"title {number} of the catalogue")
                 for number, title in enumerate(titles, 1)
             ]
-        return cls(old, share, titles)
+        return cls(old, share, titles, ids)
 
     def with_replay(
         self, log: ClickLog, seed: int, skip_bad_lines: bool, note: Callable[[str], None]

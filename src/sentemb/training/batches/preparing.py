@@ -350,7 +350,6 @@ def _keys(first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.uin
 
 
 def _halves(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The numbers in some `_keys`."""
     first = (keys[:, 0] >> np.uint64(32)).astype(np.int32)
     return first, (keys[:, 0] & np.uint64(2**32 - 1)).astype(np.int32)
 

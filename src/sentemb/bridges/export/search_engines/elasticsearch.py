@@ -126,7 +126,6 @@ def write(
 
 
 def _check(index: Index, engine: Engine, name: str) -> None:
-    """Refuse what the engine would refuse."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise SentembError(
             f"name is {brief(name)}; give up to 255 small letters from a to z, digits, ., _ and -, "
@@ -150,7 +149,6 @@ def _check(index: Index, engine: Engine, name: str) -> None:
 def _queries(
     clicks: ClicksOfTitles, queries: Sequence[str], first: int, are_wanted: bool
 ) -> Iterator[list[str]]:
-    """The clicked queries of each title from number ``first`` on."""
     for low, high in pairwise(clicks.offsets[first:].tolist()):
         own = clicks.queries[low:high].tolist() if are_wanted else ()
         yield [queries[q] for q in own]

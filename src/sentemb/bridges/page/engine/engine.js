@@ -107,7 +107,7 @@ async function open() {
     titles,
     place: new Map(ids.map((id, place) => [id, place])),
     empty: new Set(array("empty")),
-    parts: openParts(array, texts, (name) => table(name, dim), splitterOf(plainWords, sets)),
+    ...openParts(array, texts, (name) => table(name, dim), splitterOf(plainWords, sets)),
   };
 }
 
@@ -117,7 +117,7 @@ function places(flags) {
   return Int32Array.from(flags, (flag) => (flag ? row++ : -1));
 }
 
-/** The parts of the score with their weights, in the order in which they are added. */
+/** The floor, and the parts of the score with their weights in the order in which they are added. */
 function openParts(array, texts, table, split) {
   const makers = {
     cosine: () => new Cosine(table("vectors")),
@@ -152,7 +152,10 @@ function openParts(array, texts, table, split) {
     const lists = { ends: own, titles, weights: array(`${name} weights`) };
     return new Bm25(HEADER.facts.titles, split, numberOf, lists);
   };
-  return HEADER.facts.parts.map(({ part, weight }) => ({ part, weight, own: makers[part]() }));
+  const floor = HEADER.floor
+    ? new Floor(HEADER.floor, split, numberOf, array("floor holding"), texts("floor letters"), array("floor counts"))
+    : null;
+  return { floor, parts: HEADER.facts.parts.map(({ part, weight }) => ({ part, weight, own: makers[part]() })) };
 }
 
 /** The k places with the highest scores, equal scores in the order of the titles. */
@@ -183,7 +186,7 @@ function read(query, { vocabulary, towers }) {
 }
 
 async function search(query, k) {
-  const { ids, titles, empty, parts, ...model } = await engine.ready;
+  const { ids, titles, empty, parts, floor, ...model } = await engine.ready;
   const asked = read(query, model);
   const scores = new Float64Array(titles.length);
   const values = {};
@@ -195,7 +198,10 @@ async function search(query, k) {
   // Titles and queries of which the model knows nothing are found only where there is evidence.
   const isFound = Array.from(scores, (score, place) => score !== 0 || (asked.isKnown && !empty.has(place)));
   parts.filter(({ own }) => !own.isEvidence).forEach(add);
-  const hits = highest(scores, isFound, k).map((place, rank) => ({
+  const best = highest(scores, isFound, k);
+  const no_match = reasonFor(floor, query, values, best);
+  if (no_match) return { query, unknown: asked.unknown, hits: [], no_match };
+  const hits = best.map((place, rank) => ({
     id: ids[place],
     title: titles[place],
     score: scores[place],
@@ -208,6 +214,12 @@ async function search(query, k) {
     confidence: rank === 0 && HEADER.confidence ? confidenceOf(scores[place]) : null,
   }));
   return { query, unknown: asked.unknown, hits };
+}
+
+/** Why a query has no answer; null if it has one. */
+function reasonFor(floor, query, { memory, bm25 }, best) {
+  if (!best.length) return HEADER.no_match.nothing;
+  return floor?.isBelow(query, memory[best[0]], bm25[best[0]]) ? HEADER.no_match.below : null;
 }
 
 /** What each part adds to the score of a title, and where that comes from. */

@@ -114,3 +114,55 @@ class Unclicked {
     return {};
   }
 }
+
+/**
+ * Whether a query is one that the titles can answer, as sentemb.search.ranking.floor has it. The
+ * page knows public words only: any other is one that no title holds.
+ */
+class Floor {
+  /**
+   * Of word w of `numberOf`, `holding[w]` titles hold it; `letters` are three letters in a row of
+   * these words and `counts` how often.
+   */
+  constructor({ weights, threshold, titles }, split, numberOf, holding, letters, counts) {
+    Object.assign(this, { weights, threshold, titles, split, numberOf, holding });
+    this.threes = new Map(letters.map((three, k) => [three, counts[k]]));
+    this.pairs = new Map();
+    letters.forEach((three, k) => {
+      const pair = [...three].slice(0, 2).join("");
+      this.pairs.set(pair, (this.pairs.get(pair) ?? 0) + counts[k]);
+    });
+  }
+
+  /** The mean log probability of the letters of a word, each given the two before. */
+  logProbability(word) {
+    const marked = ["\x02", "\x02", ...word, "\x03"];
+    let sum = 0;
+    for (let k = 0; k + 2 < marked.length; k++) {
+      const [pair, three] = [marked[k] + marked[k + 1], marked[k] + marked[k + 1] + marked[k + 2]];
+      sum += Math.log(((this.threes.get(three) ?? 0) + 0.1) / ((this.pairs.get(pair) ?? 0) + 4));
+    }
+    return sum / (marked.length - 2);
+  }
+
+  /** For a query, and what the memory and BM25 give its first title. */
+  isBelow(query, memory, bm25) {
+    const words = this.split(query);
+    const n = Math.max(this.titles, 1);
+    let features = [0, 0, this.logProbability(query.toLowerCase()), Math.log(0.1 / n), 0];
+    if (words.length) {
+      const held = words.map((word) => this.holding[this.numberOf.get(word)] ?? 0);
+      const mean = (values) => values.reduce((sum, x) => sum + x, 0) / values.length;
+      const limit = held.reduce((sum, h) => sum + Math.log(1 + (this.titles - h + 0.5) / (h + 0.5)), 0);
+      features = [
+        memory,
+        bm25 / limit,
+        mean(words.map((word) => this.logProbability(word))),
+        mean(held.map((h) => Math.log((h + 0.1) / n))),
+        mean(held.map((h) => (h > 0 ? 1 : 0))),
+      ];
+    }
+    const sum = features.reduce((total, x, k) => total + this.weights[k + 1] * x, this.weights[0]);
+    return sum < this.threshold;
+  }
+}

@@ -93,7 +93,6 @@ class _Rows:
         self._start_block()
 
     def read(self, note: Callable[[str], None]) -> None:
-        """Read everything, or up to the limit."""
         count, dim = self._header()
         for row in range(count):
             self._read_row(row, count, dim)
