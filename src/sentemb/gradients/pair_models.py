@@ -209,13 +209,13 @@ class PairModelProblem(CheckedProblem):
     def is_reached(self, block: str) -> bool:
         """A bias of the MLP cancels in every triple whose pairs switch on the same units."""
         name, model = block.rsplit(".", 1)[1], self._passes.matcher.model
-        found = re.fullmatch(r"c(\d)", name)
-        if found is None or self._loss.name != HINGE:
+        match = re.fullmatch(r"c(\d)", name)
+        if match is None or self._loss.name != HINGE:
             return model.is_reached(name)
         self.loss()
         offsets, active = self._targets.offsets, np.frombuffer(self._of_loss, np.bool_)
         rights = np.repeat(offsets[:-1], np.diff(offsets))
-        layers = range(int(found[1]), model.mlp_layers + 1)
+        layers = range(int(match[1]), model.mlp_layers + 1)
         on = np.hstack([self._done.arrays[f"Y{layer}"] > 0 for layer in layers])
         return bool(np.any(on[active] != on[rights[active]]))
 
@@ -252,8 +252,8 @@ def _made_up_lists(
     queries = [text(length) for length in lengths]
     titles = [text(length) for length in (*lengths[1:], lengths[0])]
     titles += [text(int(rng.choice(lengths))) for _ in range(n * negatives)]
-    others = n + np.arange(n * negatives).reshape(n, negatives)
-    title_index = np.column_stack([np.arange(n), others])
+    negative_index = n + np.arange(n * negatives).reshape(n, negatives)
+    title_index = np.column_stack([np.arange(n), negative_index])
     # One query in two lists, one title right in one of them and a negative in the other.
     again = np.concatenate([title_index[0, 1:2], title_index[0, :1], title_index[-1, 2:]])
     title_index = np.vstack([title_index, again])
@@ -274,7 +274,7 @@ def _made_up_matcher(model: PairModel, texts: list[str], rng: np.random.Generato
     if sum(int(np.prod(shape)) for shape in shapes.values()) > _MOST_WEIGHTS:
         raise SentembError(
             f"the model {model.name} has too many weights for a check; lower "
-            f"{' or '.join(one for one in _SIZES if one in model.settings())}"
+            f"{' or '.join(size for size in _SIZES if size in model.settings())}"
         )
     weights = model.initialise(len(vocabulary), rng, np.float64)
     for name, array in weights.items():

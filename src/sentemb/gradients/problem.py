@@ -1,4 +1,4 @@
-"""What a gradient check looks at: a loss, its parameters and its gradient."""
+"""The problem of a gradient check: a loss, its parameters and its gradient."""
 
 from abc import ABC, abstractmethod
 from typing import Any
