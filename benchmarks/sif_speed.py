@@ -25,8 +25,8 @@ from sentemb.models.vectors.averages import averages, moments, only_known
 from sentemb.models.vectors.components import common_components
 from sentemb.models.vectors.probabilities import zipf
 from sentemb.models.vectors.reading import read_word_vectors
-from sentemb.models.vectors.weights import sif_weights
 from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.models.vectors.word_weights import sif_weights
 from sentemb.system.parallel import Workers
 from sentemb.system.tables import markdown_table
 from sentemb.text.batch import tokenize

@@ -27,7 +27,7 @@ from sentemb.models.vectors.averages import averages, only_known
 from sentemb.models.vectors.counts import read_counts
 from sentemb.models.vectors.probabilities import relative_frequencies
 from sentemb.models.vectors.reading import read_word_vectors
-from sentemb.models.vectors.weights import sif_weights
+from sentemb.models.vectors.word_weights import sif_weights
 from sentemb.system.parallel import Workers
 from sentemb.system.tables import markdown_table
 from sentemb.text.batch import tokenize

@@ -16,7 +16,7 @@ from sentemb import SentembError
 from sentemb.cli import main
 from sentemb.gradients import agreement as comparison
 from sentemb.gradients import traces
-from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.pair_problem import PairProblem
 from sentemb.kernels import lstm as lstm_kernels
 from sentemb.kernels import recurrent as recurrent_kernels
 from sentemb.kernels import rnn as rnn_kernels

@@ -16,7 +16,7 @@ from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.gradients import differences
 from sentemb.gradients.entry_trace import explain
-from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.pair_problem import PairProblem
 from sentemb.kernels.hinge import all_cosines, nearest_queries, nearest_titles, set_clicks_apart
 from sentemb.models.words.workspace import Workspace
 from sentemb.system.parallel import Workers

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from sentemb.kernels import adam, nesterov, prefetch, words
+from sentemb.kernels.input_layer import RowGradient
 from sentemb.kernels.nesterov import MomentumRows
-from sentemb.kernels.words import RowGradient
 
 ROWS, WIDTH = 30, 5
 

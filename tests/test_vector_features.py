@@ -23,7 +23,7 @@ from sentemb import SentembError, SentenceEncoder, train
 from sentemb.analysis.attribution import word_effects
 from sentemb.analysis.explanation import unknown_words
 from sentemb.cli import main
-from sentemb.kernels.words import RowGradient
+from sentemb.kernels.input_layer import RowGradient
 from sentemb.models.files.tensor_files import open_tensors, write_tensors
 from sentemb.models.files.vocabulary_arrays import arrays_of, stored_word_features
 from sentemb.models.towers.layout import Layout

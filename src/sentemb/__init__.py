@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sentemb.evaluation.sts import sts
     from sentemb.gradients.flow import gradient_flow
     from sentemb.gradients.gradcheck import gradcheck
-    from sentemb.gradients.pairs import loss_and_gradient
+    from sentemb.gradients.pair_problem import loss_and_gradient
     from sentemb.models.loading import load
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.models.sentence_encoder import SentenceEncoder
@@ -84,7 +84,7 @@ _HOME = {
     "Index": "sentemb.search.index",
     "export": "sentemb.bridges.export.targets",
     "sts": "sentemb.evaluation.sts",
-    "loss_and_gradient": "sentemb.gradients.pairs",
+    "loss_and_gradient": "sentemb.gradients.pair_problem",
     "gradcheck": "sentemb.gradients.gradcheck",
     "gradient_flow": "sentemb.gradients.flow",
     **dict.fromkeys(

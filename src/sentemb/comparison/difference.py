@@ -17,7 +17,7 @@ from sentemb.search.index import Index
 from sentemb.system.bounds import whole
 from sentemb.system.html_tables import excerpt, facts_table
 from sentemb.system.tables import visible
-from sentemb.text.checks import as_texts
+from sentemb.text.arguments import as_texts
 
 NAMES = ("A", "B")
 _MOST = 1000

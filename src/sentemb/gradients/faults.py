@@ -12,7 +12,7 @@ import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.gradients.check_options import FAULTS
-from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.pair_problem import PairProblem
 from sentemb.gradients.recursion import delayed, lstm_errors, matrices
 from sentemb.models.towers.encoder import Encoder
 from sentemb.models.towers.lstm import LSTM

@@ -12,7 +12,7 @@ from sentemb.models.towers.recurrent import RecurrentEncoder
 from sentemb.models.towers.towers import SIDES
 from sentemb.system.html_tables import Rows, html_table, shade
 from sentemb.system.parallel import Workers
-from sentemb.text.checks import as_text
+from sentemb.text.arguments import as_text
 
 
 @dataclass(frozen=True, eq=False)

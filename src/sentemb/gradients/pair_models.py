@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sentemb.errors import SentembError
 from sentemb.gradients.check_options import SCALE
 from sentemb.gradients.problem import CheckedProblem
-from sentemb.kernels.words import RowGradient, gather_weighted_rows
+from sentemb.kernels.input_layer import RowGradient, gather_weighted_rows
 from sentemb.models.pairs import make_pair_model
 from sentemb.models.pairs.head import Dropout
 from sentemb.models.pairs.matcher import Matcher

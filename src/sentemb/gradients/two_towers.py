@@ -14,7 +14,7 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.gradients.check_options import FORM, GAMMA, SCALE, Problem, check_defaults
 from sentemb.gradients.faults import broken_gradient, check_fault
-from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.pair_problem import PairProblem
 from sentemb.gradients.problem import CheckedProblem
 from sentemb.gradients.traces import check_form, has_traces
 from sentemb.models.towers import make_encoder

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sentemb.kernels.input_layer import gather_weighted_row
 from sentemb.kernels.jit import kernel, strict_kernel
 from sentemb.kernels.prefetch import AHEAD, prefetch_row
-from sentemb.kernels.words import gather_weighted_row
 
 # Coefficients of fewer idle updates than this are looked up instead of computed.
 _KNOWN_RESTS = 256

@@ -21,7 +21,7 @@ from sentemb.retrieval.best_titles import how_many
 from sentemb.system.html_tables import facts_table
 from sentemb.system.parallel import Workers, renew_after_fork
 from sentemb.system.paths import AnyPath
-from sentemb.text.checks import as_texts
+from sentemb.text.arguments import as_texts
 
 T = TypeVar("T")
 

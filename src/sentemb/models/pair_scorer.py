@@ -19,7 +19,7 @@ from sentemb.models.words.workspace import Workspace
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import signals_from_kernels
 from sentemb.system.paths import AnyPath
-from sentemb.text.checks import as_pairs, as_texts
+from sentemb.text.arguments import as_pairs, as_texts
 from sentemb.text.vocabulary import Vocabulary
 
 # Texts that are read at once, and pairs that are scored at once: enough work for all threads. Pairs

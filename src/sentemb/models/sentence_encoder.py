@@ -31,7 +31,7 @@ from sentemb.system.contracts import Arrays
 from sentemb.system.html_tables import html_table, shade
 from sentemb.system.parallel import signals_from_kernels
 from sentemb.system.paths import AnyPath
-from sentemb.text.checks import as_pairs, as_text, as_texts
+from sentemb.text.arguments import as_pairs, as_text, as_texts
 from sentemb.text.vocabulary import Vocabulary
 
 Texts: TypeAlias = str | Sequence[str]

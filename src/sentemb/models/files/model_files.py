@@ -17,7 +17,8 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.models.files.card import CARD, card_of
 from sentemb.models.files.configuration import VECTORS, checked_config, configuration_of, shape_of
-from sentemb.models.files.folder import (
+from sentemb.models.files.history import HISTORY, check_line, history_of, without_times
+from sentemb.models.files.model_folder import (
     CONFIG,
     TENSORS,
     VOCABULARY,
@@ -26,7 +27,6 @@ from sentemb.models.files.folder import (
     is_model,
     remove_ranker,
 )
-from sentemb.models.files.history import HISTORY, check_line, history_of, without_times
 from sentemb.models.files.saved_model import CLASSIFIER, KINDS, PAIR, TOWERS, SavedModel
 from sentemb.models.files.sentence_transformers_files import remove_modules, write_modules
 from sentemb.models.files.tensor_files import TensorFile, damaged, open_tensors, write_tensors

@@ -17,6 +17,7 @@ from sentemb.kernels.convolution2d import (
     unflatten_planes,
     unpool_planes,
 )
+from sentemb.kernels.input_layer import invert_lists
 from sentemb.kernels.layers import dense, product_rows, set_dense_gradient
 from sentemb.kernels.pair_cells import (
     first_plane_backward,
@@ -33,7 +34,6 @@ from sentemb.kernels.windows import (
     pool_pairs,
     unpool_pairs,
 )
-from sentemb.kernels.words import invert_lists
 from sentemb.models.pairs.head import PAIR_LAYER, Dropout
 from sentemb.models.pairs.layer_sizes import layer_sizes, least_words
 from sentemb.models.pairs.pair_model import PairModel, Reading, Scoring, Texts

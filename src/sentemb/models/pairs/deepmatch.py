@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sentemb.kernels.input_layer import invert_lists, sum_rows
 from sentemb.kernels.layers import dense, product_rows, set_dense_gradient
 from sentemb.kernels.local_decisions import (
     Columns,
@@ -18,7 +19,6 @@ from sentemb.kernels.local_decisions import (
     sum_topics,
 )
 from sentemb.kernels.mlp import relu_errors
-from sentemb.kernels.words import invert_lists, sum_rows
 from sentemb.models.pairs.head import PAIR_LAYER, Dropout
 from sentemb.models.pairs.pair_model import PairModel, Reading, Scoring, Texts
 from sentemb.models.pairs.pair_topics import topics_of_words

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sentemb.kernels.dropout import dropout_rows
+from sentemb.kernels.input_layer import sum_rows
 from sentemb.kernels.layers import dense, product_rows, set_dense_gradient
 from sentemb.kernels.mlp import output_errors, output_rows, relu_errors, relu_rows
-from sentemb.kernels.words import sum_rows
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays, KernelTask
 from sentemb.system.parallel import CHUNKS, one_after_the_other, spans

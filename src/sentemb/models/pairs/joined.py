@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.kernels.input_layer import gather_rows, invert_lists
 from sentemb.kernels.layers import product_rows, set_dense_gradient
 from sentemb.kernels.mlp import join_rows
-from sentemb.kernels.words import gather_rows, invert_lists
 from sentemb.models.pairs.head import QUERY_LAYER, TITLE_LAYER, Dropout
 from sentemb.models.pairs.pair_model import PairModel, Reading, Scoring, Texts
 from sentemb.models.towers.towers import SIDES

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from sentemb.kernels.input_layer import sum_rows
 from sentemb.kernels.layers import dense, product_rows, set_dense_gradient
 from sentemb.kernels.recurrent import set_recurrent_gradient
 from sentemb.kernels.rnn import rnn_backward, rnn_forward
@@ -15,7 +16,6 @@ from sentemb.kernels.unfolding import (
     unfold_errors,
     unfold_rows,
 )
-from sentemb.kernels.words import sum_rows
 from sentemb.models.pairs.joined import Joined
 from sentemb.models.pairs.pair_model import PairModel, Phase, Reading, Texts
 from sentemb.models.words.packing import Packing

@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sentemb.kernels.activations import tanh_rows
 from sentemb.kernels.convolution import pool_windows, spread_to_maxima
-from sentemb.kernels.words import invert_lists
+from sentemb.kernels.input_layer import invert_lists
 from sentemb.models.towers.dssm import DSSM
 from sentemb.models.towers.encoder import Encoder
 from sentemb.models.towers.layout import Layout

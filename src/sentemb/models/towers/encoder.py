@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.words import RowGradient, gather_weighted_rows
+from sentemb.kernels.input_layer import RowGradient, gather_weighted_rows
 from sentemb.models.contracts import GradientPoint
 from sentemb.models.towers.layout import Layout
 from sentemb.models.towers.registry import ENCODERS

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sentemb.errors import SentembError
+from sentemb.kernels.input_layer import sum_rows
 from sentemb.kernels.layers import (
     dense,
     dense_tanh,
@@ -19,7 +20,6 @@ from sentemb.kernels.layers import (
     set_dense_gradient,
     tanh_errors,
 )
-from sentemb.kernels.words import sum_rows
 from sentemb.models.contracts import GradientPoint
 from sentemb.models.towers.encoder import Encoder, ForwardPass
 from sentemb.models.towers.layout import Layout

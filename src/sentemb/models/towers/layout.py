@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.words import invert_lists, invert_weighted_lists
+from sentemb.kernels.input_layer import invert_lists, invert_weighted_lists
 from sentemb.models.words.packing import Packing
 from sentemb.system.contracts import WordsOfFeatures
 from sentemb.text.batch import TextBatch

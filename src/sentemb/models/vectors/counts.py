@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
-from sentemb.models.vectors.limits import MAX_COUNT
+from sentemb.models.vectors.vector_limits import MAX_COUNT
 from sentemb.system.bounds import brief, is_integer
 from sentemb.system.files import place_name
 from sentemb.system.paths import AnyPath

@@ -10,7 +10,7 @@ from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.bounds import whole
 from sentemb.system.files import is_folder, path_of, place_name
 from sentemb.system.paths import AnyPath
-from sentemb.text.checks import as_texts
+from sentemb.text.arguments import as_texts
 
 _MOST_WORDS = 2**31 - 1
 

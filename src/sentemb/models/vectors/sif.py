@@ -25,9 +25,9 @@ from sentemb.models.towers.towers import SIDES, Towers
 from sentemb.models.vectors.averages import Moments, moments, only_known
 from sentemb.models.vectors.components import Components, common_components
 from sentemb.models.vectors.counts import checked_counts, read_counts
-from sentemb.models.vectors.limits import MAX_NUMBER, first_unsound, is_sound
 from sentemb.models.vectors.probabilities import relative_frequencies, zipf
 from sentemb.models.vectors.reading import read_word_vectors
+from sentemb.models.vectors.vector_limits import MAX_NUMBER, first_unsound, is_sound
 from sentemb.models.vectors.vector_options import (
     CENTRE,
     COMPONENTS,
@@ -40,15 +40,20 @@ from sentemb.models.vectors.vector_options import (
     WEIGHTS,
     A,
 )
-from sentemb.models.vectors.weights import idf_code_weights, idf_weights, sif_weights, usif_weights
 from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.models.vectors.word_weights import (
+    idf_code_weights,
+    idf_weights,
+    sif_weights,
+    usif_weights,
+)
 from sentemb.system.bounds import brief
 from sentemb.system.contracts import Arrays
 from sentemb.system.html_tables import facts_table
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
+from sentemb.text.arguments import as_texts
 from sentemb.text.batch import Tokens, tokenize
-from sentemb.text.checks import as_texts
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import PLAIN, plain_words
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
-from sentemb.models.vectors.limits import MAX_DIM
+from sentemb.models.vectors.vector_limits import MAX_DIM
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.extras import package
 from sentemb.system.hyperparameters import FEATURES, MODEL, MOST, OPTIMISER, RUN, Hyperparameter

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
-from sentemb.models.vectors.limits import MAX_NUMBER, first_unsound, is_sound
+from sentemb.models.vectors.vector_limits import MAX_NUMBER, first_unsound, is_sound
 from sentemb.system.bounds import brief, whole
 from sentemb.system.html_tables import facts_table
 

@@ -19,7 +19,7 @@ from sentemb.models.vectors.formats.folder import (
     Description,
     listed_files,
 )
-from sentemb.models.vectors.limits import MAX_COUNT, MAX_DIM
+from sentemb.models.vectors.vector_limits import MAX_COUNT, MAX_DIM
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.bounds import brief
 from sentemb.system.files import names_in, path_of, write_text, writing

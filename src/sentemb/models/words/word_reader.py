@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sentemb.kernels.input_layer import gather_rows, sum_rows
 from sentemb.kernels.small_arrays import sum_parts
-from sentemb.kernels.words import gather_rows, sum_rows
 from sentemb.models.contracts import GradientPoint
 from sentemb.models.words.input_rows import point_of
 from sentemb.models.words.workspace import Job, Workspace

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
-from sentemb.models.vectors.limits import MAX_NUMBER, first_unsound, is_sound
+from sentemb.models.vectors.vector_limits import MAX_NUMBER, first_unsound, is_sound
 from sentemb.models.vectors.word_vectors import WordVectors
 
 # How much larger the array becomes when it is full.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
-from sentemb.models.vectors.limits import MAX_COUNT, MAX_DIM
+from sentemb.models.vectors.vector_limits import MAX_COUNT, MAX_DIM
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.bounds import is_integer
 from sentemb.system.descriptions import check_format, parse_json

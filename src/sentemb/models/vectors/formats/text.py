@@ -16,7 +16,7 @@ from sentemb.errors import SentembError
 from sentemb.models.vectors.formats.collector import Collector
 from sentemb.models.vectors.formats.header import Header, checked_header, header_of
 from sentemb.models.vectors.formats.text_rows import is_number, numbers_at_end
-from sentemb.models.vectors.limits import MAX_DIM
+from sentemb.models.vectors.vector_limits import MAX_DIM
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.bounds import brief
 from sentemb.system.files import place_name, raw_lines
