@@ -11,7 +11,7 @@ _Titles = NDArray[np.int64]
 
 
 class Overlap(NamedTuple):
-    """How far two rankings agree, as means over the queries.
+    """Agreement of two rankings, as means over the queries.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ def overlap(first: ArrayLike, second: ArrayLike) -> Overlap:
 
 
 def agreements(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
-    """How far two rankings agree, query by query: (n_queries,), from 0 to 1.
+    """Agreement of two rankings, query by query: (n_queries,), from 0 to 1.
 
     The average overlap of Webber, Moffat and Zobel, "A similarity measure for indefinite rankings",
     ACM TOIS 28 (2010), section 3: the mean over the depths 1 to k of the share of common titles

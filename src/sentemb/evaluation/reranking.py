@@ -28,7 +28,7 @@ _MOST = 2**31 - 1
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The titles of a run that are to be scored, and what of the run cannot be used.
+    """The titles of a run to score, and counts of its queries and titles without a text.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class ScoringProgress:
-    """How far the scoring of pairs has come.
+    """Progress of the scoring of pairs.
 
     Attributes
     ----------

@@ -199,7 +199,7 @@ def _correlation(model: SentenceEncoder, similarity_set: SimilaritySet) -> Corre
 
 
 def _without_known_words(model: SentenceEncoder, texts: Sequence[str]) -> int:
-    """How many texts have no word with a feature that the model knows."""
+    """Count the texts with no known words."""
     batch = model.vocabulary.batch(texts)
     is_known = np.diff(batch.feature_offsets) > 0
     before = np.concatenate([[0], np.cumsum(is_known[batch.word_index])])

@@ -26,7 +26,7 @@ class Loss(Protocol):
         ...
 
     def branches(self) -> bytes:
-        """Which branch every maximum took in the last `loss`; it has a kink where one changes."""
+        """The branch of every maximum in the last `loss`, which has a kink where one changes."""
         ...
 
 

@@ -83,7 +83,7 @@ class Explanation:
 
     @property
     def reason(self) -> str:
-        """Which step was taken, and why."""
+        """The step that was taken, and the reason."""
         if self.numeric is None:
             return (
                 "No step was taken: max pooling or the hinge picks something else between the "

@@ -41,7 +41,7 @@ class ErrorFlow:
 
     @property
     def words_back(self) -> NDArray[np.int64]:
-        """How many words each one lies before the last: T - 1, ..., 1, 0."""
+        """Distance of each word from the last, in words: T - 1, ..., 1, 0."""
         return np.arange(len(self.words))[::-1]
 
     @property

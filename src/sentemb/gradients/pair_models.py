@@ -81,7 +81,7 @@ class PairPasses:
         }
 
     def forward(self) -> Scoring:
-        """The scores, and what the backward pass needs; valid until the next pass."""
+        """The scores, and the state for the backward pass; valid until the next pass."""
         return self._workers.together(self._forward_tasks())[0][1]
 
     def gradient(self, V: np.ndarray) -> Arrays:

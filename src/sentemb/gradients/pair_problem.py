@@ -125,7 +125,7 @@ class PairProblem:
         return float(result.losses.sum())
 
     def branches(self) -> bytes:
-        """Where max pooling found its maxima, and what the objective picked, in the last `loss`.
+        """The maxima of max pooling and the choices of the objective in the last `loss`.
 
         Empty without either. The loss has a kink wherever one of these changes.
         """

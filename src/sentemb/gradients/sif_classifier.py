@@ -80,7 +80,7 @@ class SIFClassifier(CheckedProblem):
         return gradients
 
     def branches(self) -> bytes:
-        """Which of both embeddings of a pair is larger: |h_L - h_R| has a kink where they meet."""
+        """The signs of h_L - h_R of each pair: |h_L - h_R| has a kink at 0."""
         if not self._heads["fixed"].paired:
             return b""
         passes = (

@@ -24,7 +24,7 @@ _GATHERED = 256
 
 
 class Planes(NamedTuple):
-    """Which cells of some planes are on, and where they are stored.
+    """Planes of cells: which are on, and their rows in the arrays.
 
     Attributes
     ----------

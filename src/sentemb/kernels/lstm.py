@@ -120,7 +120,7 @@ def lstm_forward(
 
 @inlined_kernel
 def _columns(n, output_gate):
-    """Where the input gate, the candidate and the forget gate begin in the stack: int each."""
+    """First columns of the input gate, the candidate and the forget gate: int each."""
     first = n if output_gate else 0
     return first, first + n, first + 2 * n
 

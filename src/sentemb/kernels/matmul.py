@@ -84,7 +84,7 @@ def _bytes_of(element):
 
 
 def _suffix(vector):
-    """How LLVM's intrinsics name a type of vectors: v16f32."""
+    """The name of a type of vectors in LLVM's intrinsics: v16f32."""
     return f"v{vector.count}f{8 * _bytes_of(vector.element)}"
 
 
@@ -274,7 +274,7 @@ def _offset(typingctx, pointer, count):
 
 @intrinsic
 def _lanes(typingctx, pointer):
-    """How many elements behind a pointer fill a vector."""
+    """The number of elements behind a pointer that fill a vector."""
     signature = types.int64(pointer)
 
     def codegen(context, builder, signature, args):

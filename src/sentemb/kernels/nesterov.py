@@ -70,7 +70,7 @@ def coefficients(start, end, bounds, momenta):
 
 @kernel
 def row_coefficients(lead_now, decay, state, rows, update, bounds, momenta):
-    """How far each row of a mini-batch must move before and after ``update``.
+    """Coefficients of the move of each row of a mini-batch before and after ``update``.
 
     With (A, B) of `coefficients` from update ``synced[row]`` to update + 1, the look-ahead point is
     the row + (B - lead) v, and v decays to A v.

@@ -54,7 +54,7 @@ def start_errors(E, V, column, order, first_text, first, end):
 
 @inlined_kernel
 def cut_texts(lengths, first_text, running, step, window):
-    """How many texts of a block are outside their window of the last ``window`` steps at ``step``.
+    """Count the texts of a block that are outside their last ``window`` steps at ``step``.
 
     They are the longest, so the first ones: running texts 0 up to the returned number.
     """

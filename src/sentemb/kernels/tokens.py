@@ -56,7 +56,7 @@ def _white_space(text, at):
 
 @kernel
 def _end_and_hash(text, start, seed):
-    """Where the word that begins at ``start`` ends, and its hash: int, int64."""
+    """The end of the word that begins at ``start``, and its hash: int, int64."""
     hashed = np.uint64(seed)
     at = start
     while True:

@@ -163,7 +163,7 @@ def unpool_pairs(dU, dM, later, starts, pooled_starts, units, first, end):
 
 @kernel
 def copy_units(to, source, to_starts, starts, units, first, end):
-    """The first ``units`` rows of each text from one layout to another; what is left over is 0."""
+    """The first ``units`` rows of each text from one layout to another; the rest is 0."""
     for text in range(first, end):
         low, n = to_starts[text], units[text]
         for k in range(n):

@@ -84,7 +84,7 @@ def _vectors(
 def _encode_there(
     model: SentenceEncoder, texts: list[str], side: str, unit_length: bool, known_only: bool
 ) -> tuple[np.ndarray, list[tuple[int, str]]]:
-    """On a worker: the vectors of some texts, and what to warn of: how many texts, and why."""
+    """On a worker: the vectors of some texts, and its warnings: number of texts and reason."""
     with keeping_text_warnings() as text_warnings:
         vectors = _vectors(model, texts, side, unit_length, known_only)
     return vectors, [(warning.count, warning.what) for warning in text_warnings]

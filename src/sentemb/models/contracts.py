@@ -42,7 +42,7 @@ class Ranker(Protocol):
 
 @runtime_checkable
 class Embedder(Ranker, Protocol):
-    """A ranker that gives every text a vector: what an index needs."""
+    """A ranker that gives every text a vector, as an index needs it."""
 
     @property
     def dim(self) -> int:
@@ -90,7 +90,7 @@ class InputRows(Protocol):
 
     @property
     def rows(self) -> NDArray[np.int32]:
-        """Which rows of ``table`` they are: (n_rows,) int32."""
+        """The rows of ``table`` by number: (n_rows,) int32."""
         ...
 
     @property

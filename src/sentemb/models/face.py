@@ -127,7 +127,7 @@ class Face(ABC):
     @classmethod
     @abstractmethod
     def of(cls, saved: SavedModel, threads: int | None = None) -> Self:
-        """The model from what a model folder holds; the inverse of `saved`."""
+        """The model from the contents of its folder; the inverse of `saved`."""
 
     @abstractmethod
     def saved(self) -> SavedModel:
@@ -267,7 +267,7 @@ _collected: ContextVar[list[TextWarning] | None] = ContextVar("collected", defau
 
 @contextlib.contextmanager
 def keeping_text_warnings() -> Iterator[list[TextWarning]]:
-    """Keep what this thread would warn of in a list, and show nothing.
+    """Collect the warnings of this thread in a list, and show none.
 
     `warnings.catch_warnings` changes the filters of all threads; two that use it at a time may
     leave them changed for good.

@@ -102,7 +102,7 @@ class PairScorer(Face):
 
     @classmethod
     def of(cls, saved: SavedModel, threads: int | None = None) -> Self:
-        """The model from what a model folder holds; the inverse of `saved`."""
+        """The model from the contents of its folder; the inverse of `saved`."""
         matcher = saved.matcher()
         parts = matcher.model, matcher.vocabulary, matcher.weights
         return cls(*parts, saved.training, saved.history, threads)
@@ -264,7 +264,7 @@ class PairScorer(Face):
 
 
 class _Poor:
-    """Which texts have no words, and which have none that the model knows.
+    """Flags of the texts without words, and of those without known words.
 
     A text is read once for every portion of its partners and counts once.
     """

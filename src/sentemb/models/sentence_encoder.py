@@ -175,7 +175,7 @@ class SentenceEncoder(Face):
 
     @classmethod
     def of(cls, saved: SavedModel, threads: int | None = None) -> Self:
-        """The model from what a model folder holds; the inverse of `saved`."""
+        """The model from the contents of its folder; the inverse of `saved`."""
         towers = saved.towers()
         parts = towers.encoder, towers.vocabulary, towers.weights
         return cls(*parts, saved.training, saved.history, threads)
@@ -411,7 +411,7 @@ class SentenceEncoder(Face):
         return vectors
 
     def _encode(self, texts: list[str], side: str, show: bool | None = False) -> _Read:
-        """The embeddings of a list of texts, and what is known of them."""
+        """The embeddings of a list of texts, and which texts have known words."""
         _check_side(side)
         if len(texts) == 1 and not show:  # a few microseconds, of which passes would be a part
             with self._turn, signals_from_kernels():
@@ -503,7 +503,7 @@ class SentenceEncoder(Face):
 
     @property
     def device(self) -> str:
-        """Where a model computes: on the cpu."""
+        """The device of the model: the cpu."""
         return "cpu"
 
     def to(self, device: object) -> Self:

@@ -204,7 +204,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def _naming_errors(self) -> Iterator[None]:
-        """Raise a `SentembError` for what Dask raises when it cannot continue."""
+        """Raise a `SentembError` for the errors of Dask when it cannot continue."""
         from distributed.client import ClosedClientError
         from distributed.scheduler import KilledWorker
 
@@ -226,7 +226,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def opened(dask: Dask) -> Iterator[Cluster]:
-    """A cluster for the time of a block: what `FORMS` says, or a client, which stays open.
+    """A cluster for the time of a block: one of `FORMS`, or a client, which stays open.
 
     Raises
     ------
@@ -348,7 +348,7 @@ def _connected(where: Any, name: str) -> Iterator[Client]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the messages of Dask: what users must know is raised."""
+    """Suppress the messages of Dask: errors that matter are raised."""
     # Dask gives some of its loggers a level of their own.
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
     loggers = [logging.getLogger(name) for name in ("distributed", *names)]

@@ -113,7 +113,7 @@ def scratch_array(shape: tuple[int, ...], dtype: DTypeLike, folder: AnyPath | No
 
 
 def scratch_folder(output: AnyPath) -> Path | None:
-    """Where large arrays are kept until ``output`` is written: the nearest folder above it.
+    """The folder of large arrays until ``output`` is written: the nearest one above it.
 
     For standard output and devices it is the system's folder of temporary files (``TMPDIR``); None
     if that cannot be written.

@@ -70,7 +70,7 @@ def _shown(value: object) -> str:
 
 
 def facts_table(facts: Mapping[str, object]) -> str:
-    """A table of names and values; what is None is left out."""
+    """A table of names and values; None is left out."""
     return html_table([fact for fact in facts.items() if fact[1] is not None], texts=(0, 1))
 
 

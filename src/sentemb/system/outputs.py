@@ -86,9 +86,9 @@ def _check_overlap(output: Output, read: Sequence[tuple[AnyPath, os.stat_result]
 
 
 def _stored(path: AnyPath) -> os.stat_result | None:
-    """The status of a file or folder; None for pipes, devices and what cannot be examined.
+    """The status of a file or folder; None for pipes, devices and paths that give an error.
 
-    Why it cannot be is left to its reader or writer.
+    The error is left to its reader or writer.
     """
     try:
         metadata = os.fstat(0) if str(path) == "-" else os.stat(path)

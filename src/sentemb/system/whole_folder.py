@@ -197,7 +197,7 @@ def _is_free(path: Path) -> bool:
 
 
 def _swap(new: Path, folder: Path, old: Path) -> None:
-    """Give ``new`` the name ``folder``, and what was there a name in the temporary folder."""
+    """Give ``new`` the name ``folder``; the old folder stays in the temporary folder."""
     if exchange(new, folder):
         return
     os.rename(folder, old)
@@ -315,7 +315,7 @@ def _move_back(moved: list[tuple[Path, bool]], folder: Path, old: Path) -> None:
 
 
 def _make_folders(path: Path, made: list[Path]) -> None:
-    """Create ``path`` and its missing parents, and append to ``made`` what was created."""
+    """Create ``path`` and its missing parents, and append the created ones to ``made``."""
     missing = [parent for parent in (path, *path.parents) if status(parent) is None]
     for parent in reversed(missing):
         made.append(parent)

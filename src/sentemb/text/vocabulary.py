@@ -273,7 +273,7 @@ def _keys_of_all(words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.in
 def _frequent_words(
     tokens: Sequence[Tokens], used: Sequence[NDArray[np.integer]], least: int
 ) -> dict[str, int]:
-    """How often all ``tokens`` together have each word that they have ``least`` times or more.
+    """Counts, in all ``tokens`` together, of each word that occurs ``least`` times or more.
 
     ``used`` has the uses of each word in each of the lists. Words that are too rare in every list
     are never kept: most words are.

@@ -1,4 +1,4 @@
-"""Words of a text, what makes two queries the same query, and letter trigrams of a word."""
+"""Words of a text, the key of equal queries, and letter trigrams of a word."""
 
 import re
 import unicodedata

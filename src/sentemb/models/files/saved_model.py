@@ -71,5 +71,5 @@ class Stored(Protocol):
 
     @classmethod
     def of(cls, saved: SavedModel, threads: int | None = None) -> Self:
-        """The model from what a folder holds."""
+        """The model from the contents of a folder."""
         ...

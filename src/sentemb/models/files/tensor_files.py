@@ -240,7 +240,7 @@ def _save_file(tensors: Mapping[str, np.ndarray], path: AnyPath, stored_metadata
 
 
 def _starts(raw: BufferedReader) -> dict[str, int]:
-    """Where the bytes of each array begin in a file whose header is known to be right."""
+    """Offsets of the arrays in a file whose header is known to be right."""
     raw.seek(0)
     size = int.from_bytes(raw.read(8), "little")
     header = parse_json(raw.read(size))
@@ -249,7 +249,7 @@ def _starts(raw: BufferedReader) -> dict[str, int]:
 
 
 class Damaged(SentembError):
-    """A file is not what sentemb wrote, or it has changed since."""
+    """A file was not written by sentemb, or has changed since."""
 
 
 def check_regular(path: AnyPath) -> None:

@@ -176,7 +176,7 @@ class ARC2(PairModel):
     # -- pairs --------------------------------------------------------------------------------
 
     def _first_planes(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Planes:
-        """Which cells of layer 2 are on, from the windows of both texts of each pair."""
+        """The cells of layer 2 that are on, from the windows of both texts of each pair."""
         if self.gate == AND:
             return pooled(rectangles(rows, columns))
         return pooled(corners(rows, columns, self.sizes[0][0]))
@@ -426,7 +426,7 @@ class ARC2(PairModel):
         return gradient, list(zip((dU, dV), units, strict=True))
 
     def _unit_starts(self, done: Scoring, first: Planes) -> list[NDArray[np.int64]]:
-        """Where the errors of the units of each pair begin, for the queries and for the titles."""
+        """First rows of the errors of the units of each pair, for queries and for titles."""
         if self.gate == AND:
             return [starts_of(first.shapes[:, 2]), starts_of(first.shapes[:, 1])]
         readings = zip(
@@ -530,7 +530,7 @@ def _of(
 def block_argmax(
     queries: Reading, query: int, titles: Reading, title: int, size: int
 ) -> np.ndarray:
-    """Where gate "printed" finds the maximum of each block of 2 x 2 cells of layer 1.
+    """The cell of the maximum of each block of 2 x 2 cells of layer 1, for gate "printed".
 
     Returns
     -------

@@ -54,7 +54,7 @@ class Rows(NamedTuple):
         return cls(np.arange(starts[-1]) + np.repeat(first[:-1] - starts[:-1], counts), starts)
 
     def part(self, low: int, high: int) -> NDArray[np.int64]:
-        """Those of the texts ``low`` to ``high``."""
+        """The rows of the texts ``low`` to ``high``."""
         return self.numbers[self.starts[low] : self.starts[high]]
 
 
@@ -157,7 +157,7 @@ class Convolved(Joined):
     # -- passes -------------------------------------------------------------------------------
 
     def _layers(self, texts: Texts) -> list[Layer]:
-        """Which cells of each layer are on, and where they are kept."""
+        """The cells of each layer that are on, and their rows in the arrays."""
         counts = [np.diff(texts.offsets)]
         units = []
         for convolved, _ in self.sizes:

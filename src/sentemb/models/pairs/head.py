@@ -20,12 +20,12 @@ QUERY_LAYER, TITLE_LAYER, PAIR_LAYER, HIDDEN_LAYERS = 0, 1, 2, 3
 
 
 class Dropout(NamedTuple):
-    """Which values of an update are dropped.
+    """Dropout of an update: its key decides which values are dropped.
 
     Attributes
     ----------
     rate : float
-        The share of them, from 0, below 1.
+        The share of the values that are dropped, from 0, below 1.
     key : uint64
         The key of this update.
     """

@@ -99,7 +99,7 @@ class Reading:
 
 @dataclass
 class Scoring:
-    """The scores of pairs, and what the backward pass needs.
+    """The scores of pairs, and the state for the backward pass.
 
     Attributes
     ----------
@@ -250,7 +250,7 @@ class PairModel(WordReader):
         workers: Workers,
         note: Callable[[str], None],
     ) -> None:
-        """Change the initial weights to what the pairs say; by default nothing is changed.
+        """Fit the initial weights to the pairs; by default nothing is changed.
 
         Called once before the first update. A training that is resumed calls it too, before its
         weights are replaced by those of the checkpoint.
@@ -316,7 +316,7 @@ class PairModel(WordReader):
         space: Workspace,
         dropout: Dropout | None = None,
     ) -> Job[Reading]:
-        """Everything that belongs to one text, as a job for `Workers.together`.
+        """The first stage, for each text by itself, as a job for `Workers.together`.
 
         Parameters
         ----------

@@ -141,7 +141,7 @@ class Encoder(WordReader):
     # -- forward ------------------------------------------------------------------------------
 
     def forward(self, weights: Arrays, batch: TextBatch, workers: Workers) -> ForwardPass:
-        """Embed the texts of ``batch``, keeping what `backward` needs."""
+        """Embed the texts of ``batch``, keeping the state for `backward`."""
         point = point_of(weights, batch.input_rows)
         return workers.together(self.forward_tasks(point, Layout(batch), Workspace()))[0]
 
@@ -169,7 +169,7 @@ class Encoder(WordReader):
         offsets: NDArray[np.int64],
         workers: Workers,
     ) -> np.ndarray:
-        """Embed texts without keeping what a backward pass would need.
+        """Embed texts without keeping state for a backward pass.
 
         Parameters
         ----------

@@ -126,7 +126,7 @@ class Ensemble(Encoder):
         offsets: NDArray[np.int64],
         workers: Workers,
     ) -> np.ndarray:
-        """Embed texts without keeping what a backward pass would need, as `Encoder.embed`."""
+        """Embed texts without state for a backward pass, as `Encoder.embed`."""
         return self.embedder(weights)(P, word_index, offsets, workers)
 
     def embedder(self, weights: Arrays) -> Embed:

@@ -66,7 +66,7 @@ class FeedForward(Encoder):
         offsets: NDArray[np.int64],
         workers: Workers,
     ) -> np.ndarray:
-        """Embed texts without keeping what a backward pass would need, as `Encoder.embed`."""
+        """Embed texts without state for a backward pass, as `Encoder.embed`."""
         state, tasks = self._layers(weights, P, word_index, offsets, Workspace())
         workers.run(tasks)
         return without_empty(state["Y"], offsets)

@@ -113,7 +113,7 @@ class LSTM(RecurrentEncoder):
         offsets: NDArray[np.int64],
         workers: Workers,
     ) -> np.ndarray:
-        """Embed texts without keeping what a backward pass would need, as `Encoder.embed`."""
+        """Embed texts without state for a backward pass, as `Encoder.embed`."""
         return self.embedder(weights)(P, word_index, offsets, workers)
 
     def _prepare_backward(

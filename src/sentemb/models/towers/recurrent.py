@@ -75,7 +75,7 @@ class RecurrentEncoder(Encoder):
 
     @property
     def bag_column(self) -> int:
-        """Where Wbag begins in ``table``."""
+        """First column of Wbag in ``table``."""
         return self.directions * self.gate_width
 
     @property
@@ -84,7 +84,7 @@ class RecurrentEncoder(Encoder):
         return self.bag_column + self.bag_dim
 
     def word_vector_columns(self) -> slice:
-        """Those of Wbag, which are added up; the others go through the gates."""
+        """The columns of Wbag, which are added up; all others go through the gates."""
         return slice(self.bag_column, self.width)
 
     # -- weights ------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ class RecurrentEncoder(Encoder):
         offsets: NDArray[np.int64],
         workers: Workers,
     ) -> np.ndarray:
-        """Embed texts without keeping what a backward pass would need, as `Encoder.embed`."""
+        """Embed texts without state for a backward pass, as `Encoder.embed`."""
         packing = Packing(word_index, offsets)
         embeddings = np.zeros((offsets.size - 1, self.dim), P.dtype)
         scratch = [Workspace() for _ in range(workers.threads)]
@@ -257,7 +257,7 @@ class RecurrentEncoder(Encoder):
         workers: Workers,
         truncation: Truncation | None = None,
     ) -> list[np.ndarray]:
-        """dL/d(W l(t) + b) of every token: what the scan finds before any sum over tokens.
+        """dL/d(W l(t) + b) of every token: the result of the scan, before any sum over tokens.
 
         Parameters
         ----------

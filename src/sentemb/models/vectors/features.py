@@ -137,7 +137,7 @@ class VectorSource:
         return features
 
     def record(self, features: WordFeatures) -> dict[str, Any]:
-        """How the trained model records where its ``features`` are from."""
+        """The origin of ``features``, for the records of the trained model."""
         origin = {"source": self._first.source, "licence": self._first.licence}
         return {
             "name": self._first.name,

@@ -101,7 +101,7 @@ def draw_sentences(
 
 @dataclass(frozen=True)
 class Concentration:
-    """How much the partition function differs between directions.
+    """Spread of the partition function over directions.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Concentration:
 
 
 def concentration(model: Likelihood, C: Matrix) -> Concentration:
-    """How concentrated Z is over the rows of C, (n, d) float64.
+    """The concentration of Z over the rows of C, (n, d) float64.
 
     The paper takes Lemma 2.1 of Arora et al. (TACL 2016) to make Z the same for all directions.
     """

@@ -155,7 +155,7 @@ class SIF:
         return f"SIF({self.vectors!r}, p={self._p_name!r}, {settings})"
 
     def _repr_html_(self) -> str:
-        """The settings, and after `fit` what was removed."""
+        """The settings, and after `fit` the components that were removed."""
         settings = {name: str(value) for name, value in self.settings.items()}
         facts = facts_table({"vectors": self.vectors, "p": self._p_name, **settings})
         if not self.components_:
@@ -363,7 +363,7 @@ class SIF:
         return rows
 
     def _record(self, texts: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-        """How the model was made, for its folder."""
+        """A record of how the model was made, for its folder."""
         vectors = self.vectors
         origin = {
             "name": vectors.name,

@@ -48,7 +48,7 @@ class Packing:
         self.tokens = (tokens, tokens_reversed)
 
     def _lay_out_one_text(self, word_index: NDArray[np.int32]) -> None:
-        """Does what `pack_blocks` would do for one text, without the cost of the call."""
+        """Lay out one text as `pack_blocks` would, without the cost of the call."""
         self.block_texts = 1
         (
             self.order,

@@ -124,7 +124,7 @@ class _Rows:
             self._flush()
 
     def check_end(self, line: int, raw: bytes, note: Callable[[str], None]) -> None:
-        """Check what is known at the end of the file, where ``raw`` is the last line."""
+        """Check the end of the file, whose last line is ``raw``."""
         if self._header is not None and self._count < self._header.n_words:
             raise SentembError(
                 f"{self._name}:1: the header says {self._header.n_words:,} words, but the file has "

@@ -49,7 +49,7 @@ class _Bytes:
 
     @property
     def position(self) -> int:
-        """How many bytes were taken."""
+        """Number of bytes taken."""
         return self._before + self._at
 
     def peek(self, count: int) -> bytes:
@@ -63,7 +63,7 @@ class _Bytes:
         return self._piece[self._at : self._at + count]
 
     def take(self, count: int) -> bytes:
-        """`peek`, and go to what follows."""
+        """`peek`, and move behind these bytes."""
         taken = self.peek(count)
         self._at += len(taken)
         return taken
