@@ -194,7 +194,7 @@ def test_against_loops_on_models():
     reciprocal = []
     for side, model in enumerate(models):
         best = [[p for p, _ in model.rank(query, titles, 5)] for query in texts[30:]]
-        assert found.places[side].tolist() == best
+        assert found.title_index[side].tolist() == best
         own = []
         for query, row in zip(texts[30:], best, strict=True):
             if query not in log.queries:

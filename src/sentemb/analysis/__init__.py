@@ -1,1 +1,1 @@
-"""What a model does, in numbers and figures: gates, keywords, topics, word effects, a report."""
+"""A model in numbers and figures: gates, keywords, topics, word effects, a report."""

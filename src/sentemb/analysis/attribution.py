@@ -1,4 +1,4 @@
-"""What each word does to the score of a query and a title.
+"""The effect of each word on the score of a query and a title.
 
 There are two answers: how the cosine changes when the word is left out, and gradient times input,
 the first-order effect of fading the word out. Section V of Palangi et al. (arXiv 1502.06922) judges
@@ -24,7 +24,7 @@ from sentemb.system.parallel import Workers
 
 @dataclass(frozen=True, eq=False)
 class WordEffects:
-    """What each of the T words of one text does to the score.
+    """The effect of each of the T words of one text on the score.
 
     Notebooks show it as a table.
 
@@ -81,8 +81,8 @@ def word_effects(model: SentenceEncoder, query: str, title: str) -> dict[str, Wo
             side: _forward(model, side, _with_each_left_out(words[side]), workers) for side in SIDES
         }
         effects = {}
-        for side, other in (SIDES, SIDES[::-1]):
-            y = done[other].embeddings[0]
+        for side, opposite in (SIDES, SIDES[::-1]):
+            y = done[opposite].embeddings[0]
             scores, gradient = _cosines(done[side].embeddings, y)
             by_input = _gradient_times_input(model, side, done[side], gradient, workers)
             effects[side] = WordEffects(words[side], scores[0] - scores[1:], by_input)

@@ -34,13 +34,13 @@ _Floats: TypeAlias = NDArray[np.float64]
 
 
 class SearchedIndex(Retriever, Protocol):
-    """What is needed of a `sentemb.Index`."""
+    """The members of `sentemb.Index` that a ranking of a dev set uses."""
 
     model: SentenceEncoder
 
     @property
     def recipe(self) -> Recipe:
-        """What the scores add up."""
+        """The parts that the scores add up."""
         ...
 
     @property
@@ -51,7 +51,7 @@ class SearchedIndex(Retriever, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DevRankings:
-    """What both ways of ranking give for n queries with m judgments.
+    """Rankings for n queries with m judgments, of judged titles or of a catalogue.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class DevRankings:
     offsets : (n + 1,) int64
         Query q has the judgments ``offsets[q]`` to ``offsets[q + 1]``.
     title, grade : (m,) int64
-        One for each judgment; titles as places in ``titles``.
+        One for each judgment; titles as indices into ``titles``.
     rank : (m,) int64
         From 1; 0 where the title was not found.
     score : (m,) float64
@@ -98,13 +98,13 @@ def rank_judged_titles(
     n = len(judged.queries)
     query = np.repeat(np.arange(n), np.diff(judged.offsets))
     order = np.lexsort((tie_ranks(judged.title_ids)[judged.title_index], -scores, query))
-    place = np.arange(query.size) - judged.offsets[query]
+    position = np.arange(query.size) - judged.offsets[query]
     rank = np.empty(query.size, np.int64)
-    rank[order] = place + 1
+    rank[order] = position + 1
     firsts = np.full((n, top), -1), np.full((n, top), -np.inf)
-    kept = place < top
+    is_top = position < top
     for into, values_of in zip(firsts, (judged.title_index, scores), strict=True):
-        into[query[kept], place[kept]] = values_of[order[kept]]
+        into[query[is_top], position[is_top]] = values_of[order[is_top]]
     title, grade = judged.title_index.astype(np.int64), judged.grade.astype(np.int64)
     return DevRankings(
         judged.titles, judged.offsets, title, grade, rank, scores, *firsts, values, None, 0
@@ -135,30 +135,30 @@ def rank_catalogue(
     score = np.full(title.size, np.nan)
     tops, top_scores = np.full((n, top), -1), np.full((n, top), -np.inf)
     gained: dict[str, dict[str, float]] = {}
-    for q, found, scores in catalogue.rankings(retriever, held_out.queries, DEPTH):
-        own = slice(offsets[q], offsets[q + 1])
-        by_number = np.argsort(found)
-        at = np.searchsorted(found, title[own], sorter=by_number)
-        candidate = by_number[np.minimum(at, found.size - 1)] if found.size else at
-        hit = found[candidate] == title[own] if found.size else np.zeros(at.size, np.bool_)
-        rank[own] = np.where(hit, candidate + 1, 0)
-        score[own] = np.where(hit, scores[candidate] if found.size else np.nan, np.nan)
-        k = min(top, found.size)
-        tops[q, :k], top_scores[q, :k] = found[:k], scores[:k]
-        gained[str(q)] = {str(t): -float(r) for r, t in enumerate(found[:CUTOFF].tolist())}
+    for q, ranked, scores in catalogue.rankings(retriever, held_out.queries, DEPTH):
+        of_query = slice(offsets[q], offsets[q + 1])
+        by_number = np.argsort(ranked)
+        at = np.searchsorted(ranked, title[of_query], sorter=by_number)
+        candidate = by_number[np.minimum(at, ranked.size - 1)] if ranked.size else at
+        hit = ranked[candidate] == title[of_query] if ranked.size else np.zeros(at.size, np.bool_)
+        rank[of_query] = np.where(hit, candidate + 1, 0)
+        score[of_query] = np.where(hit, scores[candidate] if ranked.size else np.nan, np.nan)
+        k = min(top, ranked.size)
+        tops[q, :k], top_scores[q, :k] = ranked[:k], scores[:k]
+        gained[str(q)] = {str(t): -float(r) for r, t in enumerate(ranked[:CUTOFF].tolist())}
     if isinstance(held_out, ClickLog):
         # The offsets of clicks are never empty.
         first = np.minimum.reduceat(np.where(rank > 0, rank, DEPTH + CUTOFF), offsets[:-1])
         values = np.where(first <= CUTOFF, 1 / first, 0.0)
     else:
-        distinct, place = np.unique(title, return_inverse=True)
+        distinct, inverse = np.unique(title, return_inverse=True)
         judged = JudgedSet(
             [str(q) for q in range(n)],
             held_out.queries,
             list(map(str, distinct.tolist())),
             [every[t] for t in distinct.tolist()],
             offsets,
-            place.astype(np.int32),
+            inverse.astype(np.int32),
             grade.astype(np.int32),
         )
         values = ndcg(judged, gained, (CUTOFF,)).values[:, 0]
@@ -184,10 +184,10 @@ def _judgments(
 
     Judgments of equal texts for a query become one, with the highest grade.
     """
-    known, others = catalogue.number_of, dict[str, int]()
+    known, outside = catalogue.number_of, dict[str, int]()
     number = np.array(
         [
-            known[text] if text in known else others.setdefault(text, len(known) + len(others))
+            known[text] if text in known else outside.setdefault(text, len(known) + len(outside))
             for text in map(str.strip, held_out.titles)
         ],
         np.int64,
@@ -206,4 +206,4 @@ def _judgments(
     new[1:] = (query[1:] != query[:-1]) | (title[1:] != title[:-1])
     query, title, grade = query[new], title[new], grade[new]
     offsets = np.concatenate([[0], np.cumsum(np.bincount(query, minlength=n))])
-    return offsets, title, grade, [*known, *others]
+    return offsets, title, grade, [*known, *outside]

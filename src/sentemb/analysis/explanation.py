@@ -32,7 +32,7 @@ _EVIDENCE = "the nearest queries of the log, and what was clicked for them"
 
 @dataclass(frozen=True, eq=False)
 class ExplainedText:
-    """What the T words of a text do to a score.
+    """The effects of the T words of a text on a score.
 
     Attributes
     ----------
@@ -54,13 +54,13 @@ class ExplainedText:
     new: list[str] | None
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, as JSON can hold it."""
+        """A JSON-serialisable dict."""
         effects = [
             {"word": word, "effect": effect}
             for word, effect in zip(self.words, self.effects.tolist(), strict=True)
         ]
-        found: dict[str, Any] = {"text": self.text, "words": effects, "unknown": self.unknown}
-        return found if self.new is None else {**found, "never_in_log": self.new}
+        record: dict[str, Any] = {"text": self.text, "words": effects, "unknown": self.unknown}
+        return record if self.new is None else {**record, "never_in_log": self.new}
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class SimilarQuery:
     clicked: list[tuple[str, int]]
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, as JSON can hold it."""
+        """A JSON-serialisable dict."""
         clicked = [{"title": title, "clicks": clicks} for title, clicks in self.clicked]
         return {"query": self.query, "score": self.score, "clicked": clicked}
 
@@ -108,16 +108,16 @@ class Explanation:
     shares: list[Share]
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, as JSON can hold it."""
-        found: dict[str, Any] = {
+        """A JSON-serialisable dict."""
+        record: dict[str, Any] = {
             "score": self.score,
             "parts": [share.as_dict() for share in self.shares],
             "query": self.query.as_dict(),
             "title": self.title.as_dict(),
         }
         if self.similar is None:
-            return found
-        return {**found, "nearest_queries": [similar.as_dict() for similar in self.similar]}
+            return record
+        return {**record, "nearest_queries": [similar.as_dict() for similar in self.similar]}
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -136,8 +136,8 @@ class Explanation:
         if self.similar is not None:
             yield _EVIDENCE
             rows = [
-                (f"{one.score:.3f}", fitting(one.query, _SHOWN), _clicked(one.clicked))
-                for one in self.similar
+                (f"{similar.score:.3f}", fitting(similar.query, _SHOWN), _clicked(similar.clicked))
+                for similar in self.similar
             ]
             yield from (f"  {line}" for line in aligned(rows, left=3))
 
@@ -145,7 +145,7 @@ class Explanation:
         return list(zip(TEXT_NAMES.values(), (self.query, self.title), strict=True))
 
     def _remarks(self, name: str, text: ExplainedText) -> Iterator[str]:
-        """What is remarkable about the words of a text."""
+        """Lines on the words of a text that are new to the log or unknown to the model."""
         if text.new:
             yield f"in no {name} of the log: {', '.join(text.new)}"
         if text.unknown:
@@ -169,7 +169,10 @@ class Explanation:
             )
             parts += [f"<p>{escape(remark)}</p>" for remark in self._remarks(name, text)]
         if self.similar is not None:
-            rows = [(f"{one.score:.3f}", one.query, _clicked(one.clicked)) for one in self.similar]
+            rows = [
+                (f"{similar.score:.3f}", similar.query, _clicked(similar.clicked))
+                for similar in self.similar
+            ]
             parts.append(html_table(rows, ["cosine", "query of the log", "clicked"]))
         return "".join(parts)
 
@@ -188,10 +191,10 @@ def _cells_of(share: Share) -> list[str]:
 
 def _clicked(clicked: Sequence[tuple[str, int]]) -> str:
     """The most clicked title and how many others there are."""
-    (title, clicks), *others = clicked
+    (title, clicks), *rest = clicked
     times = f"{clicks:,} × " if clicks > 1 else ""
-    more = f" and {len(others):,} more" if others else ""
-    return f"{times}{fitting(title, _SHOWN)}{more}"
+    ending = f" and {len(rest):,} more" if rest else ""
+    return f"{times}{fitting(title, _SHOWN)}{ending}"
 
 
 class Explainer:
@@ -260,13 +263,13 @@ class Explainer:
         whole("k", k, 1, _MOST_QUERIES)
         query_words, title_words = _words_of(self.model, query, title)
         ranker = HybridRanker(self.model, MODEL_ALONE) if cosine else self.ranker
-        found = ranker.left_out(query, title, query_words, title_words, id)
+        effects = ranker.left_out(query, title, query_words, title_words, id)
         evidence = self._evidence
         seen = (None, None) if evidence is None else (evidence.query_words, evidence.title_words)
         return Explanation(
-            found.score,
-            self._explained(query, found.of_query, seen[0]),
-            self._explained(title, found.of_title, seen[1]),
+            effects.score,
+            self._explained(query, effects.of_query, seen[0]),
+            self._explained(title, effects.of_title, seen[1]),
             None if evidence is None else evidence.similar_queries(query, k),
             ranker.explain(query, title, id),
         )
@@ -367,10 +370,10 @@ class _Evidence:
         n = len(log.queries)
         self._vectors = np.empty((n, model.dim), model.dtype)
         for first in range(0, n, _PORTION):
-            some = slice(first, min(first + _PORTION, n))
-            self._vectors[some] = model.unit_vectors(log.queries[some], "query")
+            portion = slice(first, min(first + _PORTION, n))
+            self._vectors[portion] = model.unit_vectors(log.queries[portion], "query")
             if on_progress is not None:
-                on_progress(some.stop, n)
+                on_progress(portion.stop, n)
         # Pairs by query, the most clicked first, equally clicked ones in the order of the log.
         self._pairs = np.lexsort((-log.clicks, log.query_index))
         self._first = np.searchsorted(log.query_index[self._pairs], np.arange(n + 1))
@@ -378,13 +381,13 @@ class _Evidence:
     def similar_queries(self, query: str, k: int) -> list[SimilarQuery]:
         """The ``k`` queries of the log whose vectors are nearest to that of ``query``."""
         log = self._log
-        places, scores = nearest(self._model.unit_vectors([query], "query"), self._vectors, k)
+        indices, scores = nearest(self._model.unit_vectors([query], "query"), self._vectors, k)
         similar = []
-        for place, score in zip(places[0].tolist(), scores[0].tolist(), strict=True):
-            own = self._pairs[self._first[place] : self._first[place + 1]]
-            clicked = [log.titles[t] for t in log.title_index[own]]
-            counts = log.clicks[own].tolist()
+        for q, score in zip(indices[0].tolist(), scores[0].tolist(), strict=True):
+            pairs = self._pairs[self._first[q] : self._first[q + 1]]
+            clicked = [log.titles[t] for t in log.title_index[pairs]]
+            counts = log.clicks[pairs].tolist()
             similar.append(
-                SimilarQuery(log.queries[place], score, list(zip(clicked, counts, strict=True)))
+                SimilarQuery(log.queries[q], score, list(zip(clicked, counts, strict=True)))
             )
         return similar

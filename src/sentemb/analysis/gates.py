@@ -1,4 +1,4 @@
-"""What a model does while it reads a query, and optionally a title: arrays ready to be drawn.
+"""Gates and cells while a model reads a query, and optionally a title: arrays ready to be drawn.
 
 After Figures 4, 5, 6 and 8 to 12 of Palangi et al. (arXiv 1502.06922).
 """
@@ -37,7 +37,7 @@ def most_active(final: np.ndarray, count: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class TextReading:
-    """What a tower did on one text.
+    """Gates and cells of a tower over one text.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class TextReading:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What a model did on a query, and on a title if one is given.
+    """Gates and cells of a model over a query, and over a title if one is given.
 
     Notebooks show it as the mean size of each gate over all cells, word by word;
     `sentemb.analysis.figures.gate_figure.gates_figure` draws every cell.

@@ -1,4 +1,4 @@
-"""What happened in trainings, read from their history.jsonl; see docs/formats.md."""
+"""Histories of trainings, read from their history.jsonl; see docs/formats.md."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -83,14 +83,14 @@ def read_history(path: AnyPath) -> History:
             )
     lines: list[dict[str, Any]] = []
     for number, text in numbered_lines(file):
-        place = f"{place_name(file)}:{number}"
+        where = f"{place_name(file)}:{number}"
         try:
             line = history_line(text)
         except SentembError as error:
-            raise _damaged(place, str(error)) from error
+            raise _damaged(where, str(error)) from error
         epoch = line["epoch"]
         if lines and epoch <= lines[-1]["epoch"]:
-            raise _damaged(place, f"epoch {epoch} comes after epoch {lines[-1]['epoch']}")
+            raise _damaged(where, f"epoch {epoch} comes after epoch {lines[-1]['epoch']}")
         lines.append(line)
     if not lines:
         raise SentembError(f"{place_name(file)}: no epoch is recorded here; give a trained model")
@@ -111,8 +111,8 @@ def figure_of(histories: Iterable[History]) -> str:
     return deciding_figure(name for history in histories for dev in history.dev for name in dev)
 
 
-def _damaged(place: str, reason: str) -> SentembError:
-    return SentembError(f"{place}: {reason}; correct the line or train the model again")
+def _damaged(where: str, reason: str) -> SentembError:
+    return SentembError(f"{where}: {reason}; correct the line or train the model again")
 
 
 def run_names(paths: Sequence[AnyPath]) -> list[str]:

@@ -58,7 +58,7 @@ class StepChanges:
     compared: np.ndarray
 
     def thresholds(self, given: float | None = None) -> np.ndarray:
-        """What a change must exceed, (directions,) float: ``given``, or the mean change of each."""
+        """Size that a change must exceed, (directions,): ``given``, or the mean change of each."""
         if given is None:
             return self.changes.mean(axis=(1, 2), dtype=np.float64)
         if not given >= 0:  # so that NaN is rejected too

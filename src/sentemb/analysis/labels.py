@@ -1,4 +1,4 @@
-"""What texts, words and models are called where they are shown, and how long a text may be."""
+"""Labels of texts, words and models where they are shown, and how long a text may be."""
 
 import os
 from collections.abc import Iterable

@@ -66,12 +66,12 @@ def neighbours(
     looked_up = known_words(model, read)
     vectors = unit_rows(model.encode(known, side=side))
     # One more, in case the word itself is found.
-    places, scores = nearest(unit_rows(model.encode(looked_up, side=side)), vectors, k + 1)
-    found: dict[str, list[Neighbour]] = {}
-    for word, row, of_row in zip(looked_up, places.tolist(), scores.tolist(), strict=True):
+    indices, scores = nearest(unit_rows(model.encode(looked_up, side=side)), vectors, k + 1)
+    neighbours_of: dict[str, list[Neighbour]] = {}
+    for word, row, of_row in zip(looked_up, indices.tolist(), scores.tolist(), strict=True):
         near = (Neighbour(known[p], score) for p, score in zip(row, of_row, strict=True))
-        found[word] = [one for one in near if one.word != word][:k]
-    return Rows(Rows(found.get(word, []), caption=word) for word in read)
+        neighbours_of[word] = [neighbour for neighbour in near if neighbour.word != word][:k]
+    return Rows(Rows(neighbours_of.get(word, []), caption=word) for word in read)
 
 
 def known_words(model: SentenceEncoder, words: Iterable[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What carries the score of a pair: words, and for ARC-II pairs of windows.
+"""Shares of the score of a pair: of its words, and for ARC-II of pairs of windows.
 
 Gradient times input, the first-order effect of fading an input out. In a network of ReLU and
 maximum layers the shares of all values of one layer, together with those of the biases of the
@@ -30,7 +30,7 @@ from sentemb.text.batch import TextBatch
 
 @dataclass(frozen=True, eq=False)
 class WordShares:
-    """What the words of one text add to a score.
+    """The shares of a score that the words of one text add.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """What carries the score of a query and a title.
+    """The score of a query and a title, split into shares.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class Match:
         return self.score - words - sum(self.biases.values())
 
     def as_dict(self) -> dict[str, Any]:
-        """All numbers, as JSON can hold them."""
+        """A JSON-serialisable dict."""
         texts = {
             name: {
                 "text": text.text,
@@ -140,24 +140,24 @@ class Match:
             }
             for name, text in self.texts.items()
         }
-        found = {"model": self.model, "score": self.score, **texts}
-        found |= {"biases": self.biases, "rest": self.rest}
+        record = {"model": self.model, "score": self.score, **texts}
+        record |= {"biases": self.biases, "rest": self.rest}
         if self.cells is not None:
-            found["cells"] = {
+            record["cells"] = {
                 "window": self.cells.window,
                 "shares": self.cells.shares.tolist(),
                 "windows": dict(zip(TEXT_NAMES.values(), self.cells.n_windows, strict=True)),
                 "biases": self.cells.biases,
             }
-            found["pooled"] = [
-                {"layer": one.layer, "stride": one.stride, "mean": one.values.tolist()}
-                for one in self.cells.pooled
+            record["pooled"] = [
+                {"layer": plane.layer, "stride": plane.stride, "mean": plane.values.tolist()}
+                for plane in self.cells.pooled
             ]
-        return found
+        return record
 
 
 def match(scorer: PairScorer, query: str, title: str) -> Match:
-    """What carries the score of a query and a title.
+    """Split the score of a query and a title into shares of words and windows.
 
     Parameters
     ----------
@@ -181,14 +181,14 @@ def match(scorer: PairScorer, query: str, title: str) -> Match:
     if not all(words.values()):
         raise SentembError("a text without words has no shares; give one with words")
     batch = scorer.vocabulary.batch([query, title])
-    space, one = Workspace(), np.ones(1, scorer.dtype)
+    space, unit_error = Workspace(), np.ones(1, scorer.dtype)
     with Workers(1) as workers:
         P = model.project(weights, batch, workers)
         done = workers.together(_score_tasks(model, weights, P, batch, space))[0]
         score = float(done.scores[0])
         if not np.isfinite(score):
             raise SentembError("the score is not finite; train the model again")
-        job = model.backward_tasks(weights, P, done, one, space)
+        job = model.backward_tasks(weights, P, done, unit_error, space)
         gradient, errors = workers.together(job)[0]
         biases = {
             name: float(np.vdot(weights[name], gradient[name]))
@@ -199,11 +199,13 @@ def match(scorer: PairScorer, query: str, title: str) -> Match:
         for side, reading in zip(SIDES, (done.queries, done.titles), strict=True):
             index, name = reading.texts.word_index, TEXT_NAMES[side]
             shares = np.einsum("tj,tj->t", P[index], errors[side]).astype(np.float64)
-            own, n_read = words[name], index.size
-            texts[name] = WordShares(given[name], own[:n_read], shares, len(own) - n_read)
+            all_words, n_read = words[name], index.size
+            texts[name] = WordShares(
+                given[name], all_words[:n_read], shares, len(all_words) - n_read
+            )
         cells = None
         if isinstance(model, ARC2):
-            of_cells = model.cell_error_tasks(weights, done, one, space)
+            of_cells = model.cell_error_tasks(weights, done, unit_error, space)
             cells = _cells(model, weights, done, workers.together(of_cells)[0], biases)
     return Match(str(model.name), score, texts, biases, cells)
 
@@ -246,14 +248,14 @@ def _cells(
             before = pooled(convolved(before, windows))
             maps = done.arrays[f"M{2 * number - 1}"]
         plane = np.zeros((cells, cells))
-        for place, values in zip(_places(before), maps, strict=True):
-            plane[place] = values.mean()
+        for position, values in zip(_positions(before), maps, strict=True):
+            plane[position] = values.mean()
         rows, columns = (-(-min(n, windows) // 2) for n in (rows, columns))
         planes.append(PooledPlane(2 * number, 2**number, plane[:rows, :columns]))
     return Cells(model.window, shares, on, above, planes)
 
 
-def _places(planes: Planes) -> Iterator[tuple[int, int]]:
+def _positions(planes: Planes) -> Iterator[tuple[int, int]]:
     """Row and column of every cell of the only plane, in their order."""
     upper, width, rows, rest = planes.shapes[0].tolist()
     for p in range(rows):
@@ -273,14 +275,14 @@ def _first_layers(
     """
     queries, titles = done.queries.arrays, done.titles.arrays
     U, V, bias = queries["units"], titles["units"], weights["windows_bias"]
-    p, q = np.array(list(_places(first))).T
+    p, q = np.array(list(_positions(first))).T
     if model.gate == AND:
         at_i, at_j = (2 * p[:, None] + queries["later"][p], 2 * q[:, None] + titles["later"][q])
         return U[p] + V[q] + bias, at_i, at_j
     size = model.sizes[0][0]
-    places = block_argmax(done.queries, 0, done.titles, 0, size)
-    places = places[p * -(-size // 2) + q]
-    at_i, at_j = 2 * p[:, None] + places // 2, 2 * q[:, None] + places % 2
+    greatest = block_argmax(done.queries, 0, done.titles, 0, size)
+    greatest = greatest[p * -(-size // 2) + q]
+    at_i, at_j = 2 * p[:, None] + greatest // 2, 2 * q[:, None] + greatest % 2
     # A window after the text adds nothing.
     U, V = (np.vstack([X, np.zeros((size - len(X), X.shape[1]), X.dtype)]) for X in (U, V))
     return np.take_along_axis(U, at_i, 0) + np.take_along_axis(V, at_j, 0) + bias, at_i, at_j

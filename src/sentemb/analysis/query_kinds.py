@@ -33,7 +33,7 @@ class Slice:
     lost : float
         Their share of all that is lost: of the sum of 1 minus the figure over all queries.
     queries : (count,) int64
-        Their places in `Triage.queries`.
+        Indices into `Triage.queries`.
     """
 
     label: str
@@ -48,15 +48,19 @@ def count_words(
 ) -> tuple[_Integers, _Integers, _Integers | None]:
     """Words, unknown words and words without a feature of their own, of each query."""
     split = [vocabulary.split(query) for query in queries]
-    words = list(dict.fromkeys(word for some in split for word in some))
+    words = list(dict.fromkeys(word for query_words in split for word in query_words))
     known = vocabulary.knows(words)
     unknown = {word for word, is_known in zip(words, known.tolist(), strict=True) if not is_known}
-    n_words = np.array([len(some) for some in split], np.int64)
-    n_unknown = np.array([sum(word in unknown for word in some) for some in split], np.int64)
+    n_words = np.array([len(query_words) for query_words in split], np.int64)
+    n_unknown = np.array(
+        [sum(word in unknown for word in query_words) for query_words in split], np.int64
+    )
     if not (vocabulary.trigrams and vocabulary.words):
         return n_words, n_unknown, None
-    own = set(vocabulary.words)
-    n_rare = np.array([sum(word not in own for word in some) for some in split], np.int64)
+    featured = set(vocabulary.words)
+    n_rare = np.array(
+        [sum(word not in featured for word in query_words) for query_words in split], np.int64
+    )
     return n_words, n_unknown, n_rare
 
 
@@ -65,11 +69,11 @@ def slices(values: _Floats, evaluated: _Integers, kinds: Kinds) -> Iterator[Slic
     lost = 1 - values[evaluated]
     total = float(lost.sum()) or 1.0
     for label, is_kind in kinds:
-        own = is_kind[evaluated]
-        if own.any():
-            mean = float(values[evaluated][own].mean())
-            share = float(lost[own].sum()) / total
-            yield Slice(label, int(own.sum()), mean, share, evaluated[own])
+        in_slice = is_kind[evaluated]
+        if in_slice.any():
+            mean = float(values[evaluated][in_slice].mean())
+            share = float(lost[in_slice].sum()) / total
+            yield Slice(label, int(in_slice.sum()), mean, share, evaluated[in_slice])
 
 
 def by_length(n_words: _Integers) -> Kinds:
@@ -96,8 +100,8 @@ def by_share(count: _Integers | None, n_words: _Integers) -> Kinds:
 
 def by_score(scores: _Floats, evaluated: _Integers, is_cosine: bool) -> Kinds:
     """Bands of the first score: fixed ones of cosines, otherwise fifths of the queries."""
-    found = scores[evaluated][np.isfinite(scores[evaluated])]
-    edges = list(_COSINES) if is_cosine else sorted(set(np.quantile(found, _QUINTILES).round(2)))
+    finite = scores[evaluated][np.isfinite(scores[evaluated])]
+    edges = list(_COSINES) if is_cosine else sorted(set(np.quantile(finite, _QUINTILES).round(2)))
     yield "nothing found", ~np.isfinite(scores)
     lows, highs = [-np.inf, *edges], [*edges, np.inf]
     for low, high in zip(lows, highs, strict=True):

@@ -83,24 +83,24 @@ def synonyms(
     whole("k", k, 1, _MOST)
     number("min_score", min_score, -1, 1)
     share("max_spelling", max_spelling)
-    words, others = (sorted(known_words(model, some)) for some in (query_words, title_words))
-    if not words or not others:
+    words, candidates = (sorted(known_words(model, given)) for given in (query_words, title_words))
+    if not words or not candidates:
         raise SentembError(
             "no words to choose from: the model knows none of those of one side; give a log with "
             "more text, or fewer uses of a word"
         )
     vectors = unit_rows(model.encode_query(words))
-    places, scores = nearest(vectors, unit_rows(model.encode_document(others)), _LOOKED_AT)
-    found: Rows[Synonyms] = Rows()
-    for word, row, of_row in zip(words, places.tolist(), scores.tolist(), strict=True):
+    indices, scores = nearest(vectors, unit_rows(model.encode_document(candidates)), _LOOKED_AT)
+    collected: Rows[Synonyms] = Rows()
+    for word, row, of_row in zip(words, indices.tolist(), scores.tolist(), strict=True):
         near = [
-            Neighbour(others[place], score)
-            for place, score in zip(row, of_row, strict=True)
-            if score >= min_score and spelling(word, others[place]) <= max_spelling
+            Neighbour(candidates[index], score)
+            for index, score in zip(row, of_row, strict=True)
+            if score >= min_score and spelling(word, candidates[index]) <= max_spelling
         ]
         if near:
-            found.append(Synonyms(word, near[:k]))
-    return found
+            collected.append(Synonyms(word, near[:k]))
+    return collected
 
 
 def spelling(a: str, b: str) -> float:
@@ -113,19 +113,19 @@ def spelling(a: str, b: str) -> float:
     >>> spelling("lawyer", "attorney")
     0.0
     """
-    one, other = set(letter_trigrams(a)), set(letter_trigrams(b))
-    return 2 * len(one & other) / (len(one) + len(other))
+    first, second = set(letter_trigrams(a)), set(letter_trigrams(b))
+    return 2 * len(first & second) / (len(first) + len(second))
 
 
-def solr_lines(found: Iterable[Synonyms]) -> Iterator[str]:
+def solr_lines(entries: Iterable[Synonyms]) -> Iterator[str]:
     """The lines of a file of synonyms: ``cook => cook, chef``.
 
     An explicit mapping replaces the word, so the word itself is repeated on the right. Commas,
     ``=``, ``>``, ``#`` and backslashes in words are escaped by a backslash.
     """
-    for one in found:
-        right = [one.word, *(near.word for near in one.near)]
-        yield f"{_escaped(one.word)} => {', '.join(map(_escaped, right))}"
+    for entry in entries:
+        right = [entry.word, *(near.word for near in entry.near)]
+        yield f"{_escaped(entry.word)} => {', '.join(map(_escaped, right))}"
 
 
 def _escaped(word: str) -> str:

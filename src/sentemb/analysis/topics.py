@@ -22,7 +22,7 @@ MOST_ACTIVE = 5
 
 @dataclass(frozen=True)
 class QueryCells:
-    """What the most active cells extract from one query.
+    """Words that the most active cells extract from one query.
 
     Attributes
     ----------
@@ -99,9 +99,11 @@ def collect_words(queries: Iterable[QueryCells]) -> dict[int, list[CollectedWord
     """
     times: dict[int, Counter[str]] = {}
     for query in queries:
-        for cell, places in query.extracted.items():
+        for cell, positions in query.extracted.items():
             # Once per query: a word that occurs twice in it counts once.
-            times.setdefault(cell, Counter()).update({query.words[place] for place in places})
+            times.setdefault(cell, Counter()).update(
+                {query.words[position] for position in positions}
+            )
     of_all_cells: Counter[str] = Counter()
     for counts in times.values():
         of_all_cells.update(counts)
@@ -112,7 +114,7 @@ def collect_words(queries: Iterable[QueryCells]) -> dict[int, list[CollectedWord
             for word, count in times[cell].items()
         ]
         if words:
-            words.sort(key=lambda found: (-found.times * found.share, found.word))
+            words.sort(key=lambda entry: (-entry.times * entry.share, entry.word))
             collected[cell] = words
     return collected
 
@@ -141,6 +143,6 @@ def cells_by_topics(
     column_of = {name: column for column, name in enumerate(names)}
     counts = np.zeros((dim, len(names)), np.int64)
     for query, topic in zip(queries, topics, strict=True):
-        for cell, places in query.extracted.items():
-            counts[cell, column_of[topic]] += len(places)
+        for cell, positions in query.extracted.items():
+            counts[cell, column_of[topic]] += len(positions)
     return names, counts

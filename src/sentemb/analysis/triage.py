@@ -86,7 +86,7 @@ class TriagedQuery:
     Attributes
     ----------
     number : int
-        Its place in `Triage.queries`.
+        Its index into `Triage.queries`.
     titles : list of RankedTitle
         The first ones, best first.
     best : RankedTitle
@@ -102,7 +102,7 @@ class TriagedQuery:
 
 
 class Evidence(NamedTuple):
-    """What the click log says of a title.
+    """Clicks on a title in the click log.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Triage:
-    """What `triage` found. Arrays have one entry per query.
+    """Result of `triage`. Arrays have one entry per query.
 
     Attributes
     ----------
@@ -265,18 +265,20 @@ def triage(
     first = [
         next(_first_titles(rankings, q, number[:1]), None) for q, number in enumerate(rankings.top)
     ]
-    first_scores = np.array([-np.inf if one is None else one.score for one in first])
+    first_scores = np.array([-np.inf if title is None else title.score for title in first])
     evaluated = np.flatnonzero(~np.isnan(values))
     order = evaluated[np.lexsort((-first_scores[evaluated], values[evaluated].round(9)))]
     n_words, n_unknown, n_rare = count_words(face.vocabulary, queries)
     seen = None
     if log is not None:
         known = set(log.titles)
-        seen = np.array([one is not None and one.title.strip() in known for one in best], np.bool_)
+        seen = np.array(
+            [title is not None and title.title.strip() in known for title in best], np.bool_
+        )
     detailed = [_triaged(rankings, q, best[q]) for q in order[:worst].tolist()]
     if isinstance(face, SentenceEncoder) and not is_cosine:
-        detailed = [_with_cosines(face, queries, one) for one in detailed]
-    named = {title.title for one in detailed for title in (*one.titles[:1], one.best)}
+        detailed = [_with_cosines(face, queries, triaged) for triaged in detailed]
+    named = {title.title for triaged in detailed for title in (*triaged.titles[:1], triaged.best)}
     clicks = None
     if isinstance(held_out, ClickLog):
         clicks = np.bincount(held_out.query_index, held_out.clicks, len(queries)).astype(np.int64)
@@ -304,9 +306,9 @@ def triage(
         seen=seen,
         order=order,
         slices={
-            name: found
+            name: rows
             for name, parts in kinds.items()
-            if len(found := list(slices(values, evaluated, parts))) > 1
+            if len(rows := list(slices(values, evaluated, parts))) > 1
         },
         worst=detailed,
         evidence={} if log is None else _evidence(log, named),
@@ -342,8 +344,10 @@ def _judged_title(rankings: DevRankings, at: int) -> RankedTitle:
 
 def _first_titles(rankings: DevRankings, q: int, numbers: _Integers) -> Iterator[RankedTitle]:
     """The titles ``numbers``, which are the first of query ``q``."""
-    own = slice(rankings.offsets[q], rankings.offsets[q + 1])
-    grades = dict(zip(rankings.title[own].tolist(), rankings.grade[own].tolist(), strict=True))
+    of_query = slice(rankings.offsets[q], rankings.offsets[q + 1])
+    grades = dict(
+        zip(rankings.title[of_query].tolist(), rankings.grade[of_query].tolist(), strict=True)
+    )
     scores = rankings.top_scores[q].tolist()
     for rank, (number, score) in enumerate(zip(numbers.tolist(), scores, strict=False), 1):
         if number >= 0:
@@ -372,15 +376,15 @@ def _with_cosines(
 
 
 def _evidence(log: ClickLog, titles: set[str]) -> dict[str, Evidence]:
-    """What the log says of ``titles``; also of those that it does not have."""
+    """Clicks on each of ``titles`` in the log; none on those that it lacks."""
     number_of = {title: number for number, title in enumerate(log.titles) if title in titles}
     chosen = np.flatnonzero(np.isin(log.title_index, list(number_of.values())))
     pairs: dict[int, list[int]] = defaultdict(list)
     for pair in chosen[np.argsort(-log.clicks[chosen], kind="stable")].tolist():
         pairs[int(log.title_index[pair])].append(pair)
-    found = {}
+    evidence = {}
     for title in titles:
-        own = pairs.get(number_of.get(title.strip(), -1), [])
-        examples = [log.queries[log.query_index[pair]] for pair in own[:_EXAMPLES]]
-        found[title] = Evidence(int(log.clicks[own].sum()), len(own), examples)
-    return found
+        clicked = pairs.get(number_of.get(title.strip(), -1), [])
+        examples = [log.queries[log.query_index[pair]] for pair in clicked[:_EXAMPLES]]
+        evidence[title] = Evidence(int(log.clicks[clicked].sum()), len(clicked), examples)
+    return evidence

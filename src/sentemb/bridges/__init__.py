@@ -1,1 +1,1 @@
-"""What other programs need: a server, a page, exports, sentence-transformers, scikit-learn."""
+"""Bridges to other programs: a server, a page, exports, sentence-transformers, scikit-learn."""

@@ -164,7 +164,7 @@ class SentenceVectorizer(_Vectorizer):
             self.model_ = self.model
         elif isinstance(self.model, str | os.PathLike):
             self._folder = path_of(self.model).resolve()
-            self.model_ = _kept(SentenceEncoder, self.model)
+            self.model_ = _cached(SentenceEncoder, self.model)
         else:
             raise SentembError(
                 f"model is {type(self.model).__name__}; give a model folder or a SentenceEncoder"
@@ -180,7 +180,7 @@ class SentenceVectorizer(_Vectorizer):
     def __setstate__(self, state: dict[str, Any]) -> None:
         folder = state.get("_folder")
         if folder is not None:
-            model = _kept(SentenceEncoder, folder)
+            model = _cached(SentenceEncoder, folder)
             if fingerprint(model.saved()) != state["model_"]:
                 raise SentembError(
                     f"{folder}: the model has changed since the vectorizer was fitted; fit again"
@@ -263,14 +263,17 @@ class SIFVectorizer(_Vectorizer):
         _flag(self.normalize_embeddings)
         vectors = self.vectors
         if isinstance(vectors, str | os.PathLike):
-            vectors = _kept(read_word_vectors, vectors)
+            vectors = _cached(read_word_vectors, vectors)
         elif not isinstance(vectors, WordVectors):
             raise SentembError(
                 f"vectors is {type(vectors).__name__}; give a file or folder of word vectors, or "
                 "WordVectors"
             )
-        own = self.get_params(deep=False)
-        settings = {name: own[name] for name in own.keys() - {"vectors", "normalize_embeddings"}}
+        parameters = self.get_params(deep=False)
+        settings = {
+            name: parameters[name]
+            for name in parameters.keys() - {"vectors", "normalize_embeddings"}
+        }
         self.model_ = SIF(vectors, **settings).fit(_texts(X))
         return self
 
@@ -296,24 +299,24 @@ def _flag(normalize_embeddings: object) -> bool:
     return bool(normalize_embeddings)
 
 
-def _kept(read: Callable[[AnyPath], Any], path: AnyPath) -> Any:
-    """What ``read`` finds at a path, kept until it changes.
+def _cached(read: Callable[[AnyPath], Any], path: AnyPath) -> Any:
+    """The result of ``read`` for a path, cached until the path changes.
 
     A search fits a clone for every setting and fold; each process reads the files once.
     """
-    place = path_of(path)
-    if is_folder(place):
-        files = [place / name for name in sorted(names_in(place))]
+    source = path_of(path)
+    if is_folder(source):
+        files = [source / name for name in sorted(names_in(source))]
     else:
-        files = [place]
+        files = [source]
     try:
         state = tuple(
-            (file.name, found.st_size, found.st_mtime_ns, found.st_ino)
-            for file, found in ((file, file.stat()) for file in files)
+            (file.name, info.st_size, info.st_mtime_ns, info.st_ino)
+            for file, info in ((file, file.stat()) for file in files)
         )
     except OSError:  # the reader says what is wrong
         return read(path)
-    return _read(read, os.path.abspath(place), state)
+    return _read(read, os.path.abspath(source), state)
 
 
 @lru_cache(maxsize=2)

@@ -63,7 +63,7 @@ class SentembModule(_modules.InputModule):  # type: ignore[misc, name-defined]
         revision: str | None = None,
         local_files_only: bool = False,
         model_kwargs: dict[str, Any] | None = None,
-        **others: Any,
+        **kwargs: Any,
     ) -> Self:
         """Read a model folder, or one from a hub; ``model_kwargs={"threads": 1}`` is obeyed."""
         folder = cls.load_dir_path(
@@ -94,7 +94,7 @@ class SentembModule(_modules.InputModule):  # type: ignore[misc, name-defined]
         inputs: Sequence[str],
         prompt: str | None = None,
         task: str | None = None,
-        **others: Any,
+        **kwargs: Any,
     ) -> dict[str, Any]:
         """Texts and the side that ``task`` or ``prompt``, one of `on_model_ready`, names."""
         if prompt and prompt not in SIDES:

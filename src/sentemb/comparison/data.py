@@ -65,22 +65,22 @@ def read_data(folder: AnyPath) -> Data:
         If there is no such folder, no ``test/``, or a log without ``dev/``; also the errors of
         `read_click_log` and `read_judged_set`.
     """
-    place = path_of(folder)
-    if not is_folder(place):
-        raise SentembError(f"{place}: no such folder; give one with pairs.tsv, dev/ and test/")
-    if not is_folder(place / "test"):
-        raise SentembError(f"{place / 'test'}: is missing; put a judged set there")
-    path = next((place / name for name in LOGS if status(place / name)), None)
-    has_dev = is_folder(place / "dev")
+    root = path_of(folder)
+    if not is_folder(root):
+        raise SentembError(f"{root}: no such folder; give one with pairs.tsv, dev/ and test/")
+    if not is_folder(root / "test"):
+        raise SentembError(f"{root / 'test'}: is missing; put a judged set there")
+    path = next((root / name for name in LOGS if status(root / name)), None)
+    has_dev = is_folder(root / "dev")
     if path is not None and not has_dev:
         raise SentembError(
-            f"{place / 'dev'}: is missing; put a judged set there, settings are chosen on it"
+            f"{root / 'dev'}: is missing; put a judged set there, settings are chosen on it"
         )
     return Data(
         log=read_click_log(path) if path else None,
-        dev=read_judged_set(place / "dev") if has_dev else None,
-        test=read_judged_set(place / "test"),
-        fingerprint=_fingerprint(place, path, has_dev),
+        dev=read_judged_set(root / "dev") if has_dev else None,
+        test=read_judged_set(root / "test"),
+        fingerprint=_fingerprint(root, path, has_dev),
     )
 
 

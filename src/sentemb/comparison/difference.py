@@ -1,4 +1,4 @@
-"""What two rankers find for the same queries, and where they differ most."""
+"""Rankings of the same queries by two rankers, and where they differ most."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class ClickedDifference:
     Attributes
     ----------
     clicked : (n_queries,) list of list of int
-        The places in the catalogue of the titles that were clicked for each query.
+        Indices into the catalogue, of the titles that were clicked for each query.
     ranks : (2, n_queries) int64
         Rank of the best clicked title, from 1; 0 if it is not among the first k, or nothing was
         clicked.
@@ -81,14 +81,14 @@ class ClickedDifference:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RankingDifference:
-    """What two rankers A and B find for the same queries in the same catalogue.
+    """The rankings of two rankers A and B for the same queries in the same catalogue.
 
     Attributes
     ----------
     queries, titles : list of str
         The queries, and the catalogue: distinct titles.
-    places, scores : (2, n_queries, k) int64, (2, n_queries, k) float64
-        Places in ``titles`` and scores, best first; -1 and -inf where fewer are found.
+    title_index, scores : (2, n_queries, k) int64, (2, n_queries, k) float64
+        Indices into ``titles`` and scores, best first; -1 and -inf where fewer are found.
     overlap : Overlap
     by_clicks : ClickedDifference or None
         None without clicks.
@@ -99,7 +99,7 @@ class RankingDifference:
 
     queries: list[str]
     titles: list[str]
-    places: NDArray[np.int64]
+    title_index: NDArray[np.int64]
     scores: NDArray[np.float64]
     overlap: Overlap
     by_clicks: ClickedDifference | None
@@ -108,7 +108,7 @@ class RankingDifference:
     @property
     def k(self) -> int:
         """Titles per query."""
-        return int(self.places.shape[2])
+        return int(self.title_index.shape[2])
 
     def __repr__(self) -> str:
         return f"RankingDifference({self.summary()[0]})"
@@ -123,7 +123,10 @@ class RankingDifference:
         )
         clicks = "" if self.by_clicks is None else self.by_clicks._repr_html_()
         rows = (
-            (self.queries[q], *(self._marked(place, q) for place in self.places[:, q, 0].tolist()))
+            (
+                self.queries[q],
+                *(self._marked(title, q) for title in self.title_index[:, q, 0].tolist()),
+            )
             for q in self.order.tolist()
         )
         heads = ["differ most", "first title of A", "first title of B"]
@@ -155,7 +158,7 @@ class RankingDifference:
         return f"below {self.k}" if rank == _NOT_FOUND else str(rank)
 
     def clicked(self, query: int) -> list[int]:
-        """The places of the titles that were clicked for a query."""
+        """Indices of the titles that were clicked for a query."""
         return [] if self.by_clicks is None else self.by_clicks.clicked[query]
 
     def lines(self, query: int) -> list[str]:
@@ -163,23 +166,23 @@ class RankingDifference:
         clicked = self.clicked(query)
         lines = [visible(self.queries[query])]
         if clicked:
-            more = f" and {len(clicked) - 1:,} more" if len(clicked) > 1 else ""
+            ending = f" and {len(clicked) - 1:,} more" if len(clicked) > 1 else ""
             ranks = f"rank A {self.rank(0, query)}, B {self.rank(1, query)}"
-            lines.append(f"clicked: {_cut(self.titles[clicked[0]])}{more}   {ranks}")
-        for rank, row in enumerate(self.places[:, query].T.tolist(), 1):
-            a, b = (self._marked(place, query) for place in row)
+            lines.append(f"clicked: {_cut(self.titles[clicked[0]])}{ending}   {ranks}")
+        for rank, row in enumerate(self.title_index[:, query].T.tolist(), 1):
+            a, b = (self._marked(title, query) for title in row)
             lines.append(f"{rank:3}  {_cut(a):<{_COLUMN}} | {_cut(b)}".rstrip())
         return lines
 
-    def _marked(self, place: int, query: int) -> str:
+    def _marked(self, title: int, query: int) -> str:
         """A title, with a ``*`` if it was clicked for the query; "" where none was found."""
-        if place < 0:
+        if title < 0:
             return ""
-        return f"{'*' if place in self.clicked(query) else ' '} {self.titles[place]}"
+        return f"{'*' if title in self.clicked(query) else ' '} {self.titles[title]}"
 
     def as_dict(self, limit: int) -> dict[str, Any]:
-        """The figures and the first ``limit`` queries, as JSON can hold them."""
-        found: dict[str, Any] = {
+        """The figures and the first ``limit`` queries, as a JSON-serialisable dict."""
+        record: dict[str, Any] = {
             "queries": len(self.queries),
             "titles": len(self.titles),
             "k": self.k,
@@ -189,7 +192,7 @@ class RankingDifference:
         clicks = self.by_clicks
         if clicks is not None:
             a, b, equal = clicks.better
-            found["clicks"] = {
+            record["clicks"] = {
                 "queries": clicks.n_queries,
                 "not_in_catalogue": clicks.n_missing,
                 "mrr": dict(zip(NAMES, clicks.mrr, strict=True)),
@@ -198,27 +201,27 @@ class RankingDifference:
                 "equal": equal,
                 "difference": vars(clicks.difference),
             }
-        found["differ_most"] = [self._query_as_dict(q) for q in self.order[:limit].tolist()]
-        return found
+        record["differ_most"] = [self._query_as_dict(q) for q in self.order[:limit].tolist()]
+        return record
 
     def _query_as_dict(self, query: int) -> dict[str, Any]:
         described: dict[str, Any] = {"query": self.queries[query]}
         clicked = self.clicked(query)
         if self.by_clicks is not None:
             ranks = self.by_clicks.ranks[:, query].tolist()
-            described["clicked"] = [self.titles[place] for place in clicked]
+            described["clicked"] = [self.titles[title] for title in clicked]
             described["rank"] = {
                 name: rank or None for name, rank in zip(NAMES, ranks, strict=True)
             }
         for side, name in enumerate(NAMES):
             described[name] = [
-                {"title": self.titles[place], "score": score}
-                for place, score in zip(
-                    self.places[side, query].tolist(),
+                {"title": self.titles[title], "score": score}
+                for title, score in zip(
+                    self.title_index[side, query].tolist(),
                     self.scores[side, query].tolist(),
                     strict=True,
                 )
-                if place >= 0
+                if title >= 0
             ]
         return described
 
@@ -249,8 +252,8 @@ class Numbered:
 
     def find(self, queries: Sequence[str], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The best titles of the index; see `sentemb.models.contracts.Retriever`."""
-        places, scores = self._index.find(queries, k, self._is_first)
-        return np.where(places >= 0, self._number_of[places], -1), scores
+        title_index, scores = self._index.find(queries, k, self._is_first)
+        return np.where(title_index >= 0, self._number_of[title_index], -1), scores
 
 
 def difference(
@@ -266,8 +269,8 @@ def difference(
     Parameters
     ----------
     first, second : Retriever
-        A and B, such as `sentemb.retrieval.nearest.TitleVectors` of two models; both find places in
-        ``titles``.
+        A and B, such as `sentemb.retrieval.nearest.TitleVectors` of two models; both find indices
+        into ``titles``.
     queries : sequence of str
         The queries to look up; equal ones count once each.
     titles : sequence of str
@@ -291,42 +294,48 @@ def difference(
     texts, catalogue = as_texts(queries), as_texts(titles)
     if not texts or not catalogue:
         raise SentembError("nothing to compare; give at least one query and one title")
-    place_of = {title.strip(): place for place, title in enumerate(catalogue)}
-    if len(place_of) < len(catalogue):
+    index_of = {title.strip(): index for index, title in enumerate(catalogue)}
+    if len(index_of) < len(catalogue):
         raise SentembError("some titles are equal; give each once")
-    found = [retriever.find(texts, k) for retriever in (first, second)]
-    places, scores = (np.stack(parts) for parts in zip(*found, strict=True))
-    by_clicks = None if clicks is None else _by_clicks(places, texts, place_of, clicks)
+    results = [retriever.find(texts, k) for retriever in (first, second)]
+    title_index, scores = (np.stack(parts) for parts in zip(*results, strict=True))
+    by_clicks = None if clicks is None else _by_clicks(title_index, texts, index_of, clicks)
     change = np.zeros(len(texts))
     if by_clicks is not None:
         a, b = _reciprocal(by_clicks.ranks)
         change = np.abs(b - a)
     # Rounded, so that the order of equal values does not depend on how they were added up.
-    agreement = agreements(*places).round(9)
+    agreement = agreements(*title_index).round(9)
     order = np.lexsort((agreement, -change))
     return RankingDifference(
-        texts, catalogue, places, scores, overlap(*places), by_clicks, order.astype(np.int64)
+        texts,
+        catalogue,
+        title_index,
+        scores,
+        overlap(*title_index),
+        by_clicks,
+        order.astype(np.int64),
     )
 
 
 def _by_clicks(
-    places: NDArray[np.int64], queries: list[str], place_of: dict[str, int], clicks: ClickLog
+    title_index: NDArray[np.int64], queries: list[str], index_of: dict[str, int], clicks: ClickLog
 ) -> ClickedDifference:
-    """Where the clicked titles are in two rankings, (2, n_queries, k) places."""
+    """Where the clicked titles are in two rankings, (2, n_queries, k) indices."""
     offsets, clicked_titles = clicks.titles_of_queries()
     span_of = dict(zip(clicks.queries, pairwise(offsets.tolist()), strict=True))
     clicked: list[list[int]] = []
-    ranks = np.full(places.shape[:2], _NOT_FOUND, np.int64)
+    ranks = np.full(title_index.shape[:2], _NOT_FOUND, np.int64)
     has_clicks = np.zeros(len(queries), bool)
     n_missing = 0
     for q, query in enumerate(queries):
         titles = clicked_titles[slice(*span_of.get(query.strip(), (0, 0)))].tolist()
-        own = [place_of[t] for t in (clicks.titles[t] for t in titles) if t in place_of]
-        clicked.append(own)
+        indices = [index_of[t] for t in (clicks.titles[t] for t in titles) if t in index_of]
+        clicked.append(indices)
         has_clicks[q] = bool(titles)
-        n_missing += len(titles) - len(own)
-        if own:
-            hits = np.isin(places[:, q], own)
+        n_missing += len(titles) - len(indices)
+        if indices:
+            hits = np.isin(title_index[:, q], indices)
             ranks[:, q] = np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, _NOT_FOUND)
     if not has_clicks.any():
         raise SentembError(

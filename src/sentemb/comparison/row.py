@@ -56,14 +56,14 @@ def apart(point: Point, points: Sequence[Point]) -> str:
     return ", ".join(
         f"{key} {value}"
         for key, value in point.items()
-        if any(other[key] != value for other in points)
+        if any(each[key] != value for each in points)
     )
 
 
 def distinct(points: Iterable[Point]) -> list[Point]:
     """``points``, each once."""
-    kept: list[Point] = []
+    unique: list[Point] = []
     for point in points:
-        if point not in kept:
-            kept.append(point)
-    return kept
+        if point not in unique:
+            unique.append(point)
+    return unique

@@ -76,8 +76,8 @@ class PairRow(EncoderRow):
 
     def points(self) -> list[Point]:
         teacher = {name: self.fixed[name] for name in self.fixed if name == "teacher"}
-        own = {name: value for name, value in self.fixed.items() if name not in teacher}
-        made = (PairSettings.of(**own, **point).as_dict() | teacher for point in self.grid)
+        settings = {name: value for name, value in self.fixed.items() if name not in teacher}
+        made = (PairSettings.of(**settings, **point).as_dict() | teacher for point in self.grid)
         return distinct({key: value for key, value in all.items() if key != "seed"} for all in made)
 
 

@@ -149,8 +149,8 @@ class Comparison:
         if faults and not force:
             raise faults[0]
         self._lines = {key_of(line): line for line in lines}
-        other = self._of_other_settings(force) if is_mine else list(self._lines)
-        dropped = [self._lines.pop(key) for key in other]
+        outdated = self._of_other_settings(force) if is_mine else list(self._lines)
+        dropped = [self._lines.pop(key) for key in outdated]
         if faults:
             lost = f"{len(faults)} damaged line{'s' if len(faults) > 1 else ''}"
             self.note(f"dropped {lost}; the first: {faults[0].what}")
@@ -184,19 +184,19 @@ class Comparison:
 
     def _of_other_settings(self, force: bool) -> list[_Key]:
         """Keys of the lines of these rows that were measured with settings no longer tried."""
-        other = [
+        outdated = [
             key
             for key, line in self._lines.items()
             if (plan := self._plans.get(line["row"])) and line["settings"] not in plan.points
         ]
-        if other and not force:
-            line = self._lines[other[0]]
+        if outdated and not force:
+            line = self._lines[outdated[0]]
             change = _change(line["settings"], self._plans[line["row"]].points[0])
             raise SentembError(
                 f"{self._store.folder}: {line['row']} was measured with other settings ({change}); "
                 "choose another folder, or measure it again with --force"
             )
-        return other
+        return outdated
 
     # -- running ------------------------------------------------------------------------------
 
@@ -247,8 +247,8 @@ class Comparison:
 
     def _measure(self, plan: _Plan, settings: Point, seed: int) -> None:
         row = plan.row
-        own = apart(settings, plan.points)
-        self.note(f"{row.name}, seed {seed}{own and f', {own}'}: {self._left()}")
+        differing = apart(settings, plan.points)
+        self.note(f"{row.name}, seed {seed}{differing and f', {differing}'}: {self._left()}")
         try:
             line, run, ranker = self._fitted(plan, settings, seed)
         except Interrupted:
@@ -261,8 +261,8 @@ class Comparison:
             line["run"] = self._store.run_hash(line)
             keeps = self.keep_models and isinstance(row, EncoderRow)
             if keeps and isinstance(ranker, SentenceEncoder | PairScorer):
-                place = self._store.place_for(self._store.model_path(line))
-                ranker.save_pretrained(place, force=True)
+                folder = self._store.place_for(self._store.model_path(line))
+                ranker.save_pretrained(folder, force=True)
         self._lines[_key(row.name, seed, settings)] = line
         self._write_lines()
         if line["dev"] is not None:
@@ -324,7 +324,7 @@ class Comparison:
 
     def _alike(self, name: str) -> list[str]:
         kind = self._plans[name].row.kind
-        return [other for other, plan in self._plans.items() if plan.row.kind == kind]
+        return [row_name for row_name, plan in self._plans.items() if plan.row.kind == kind]
 
     # -- results ------------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ class Store:
         if status(self.folder) is None:
             return False
         if not is_folder(self.folder):
-            raise self._other()
+            raise self._not_a_comparison()
         try:
             names = os.listdir(self.folder)
         except OSError as error:
@@ -66,9 +66,9 @@ class Store:
             return True
         if all(map(is_temporary, names)):  # a killed process left them
             return False
-        raise self._other()
+        raise self._not_a_comparison()
 
-    def _other(self) -> SentembError:
+    def _not_a_comparison(self) -> SentembError:
         return SentembError(f"{self.folder}: exists and holds no comparison; choose another place")
 
     def fingerprint(self) -> str:
@@ -122,8 +122,8 @@ class Store:
             if not is_right(line[name]):
                 raise _Fault(f'"{name}" is not what a comparison writes')
         if len(line) > len(_FIELDS):
-            more = next(name for name in line if name not in _FIELDS)
-            raise _Fault(f"{plain(more)} is not a part of a result")
+            extra = next(name for name in line if name not in _FIELDS)
+            raise _Fault(f"{plain(extra)} is not a part of a result")
         if line["run"] is not None and line["test"] is None:
             raise _Fault('"test" is missing, but there is a "run"')
         if line["row"] not in self._rows and not _is_of_model(line["settings"]):
@@ -148,9 +148,9 @@ class Store:
         """Write all results."""
         write_text(self.folder / RESULTS, "".join(json.dumps(line) + "\n" for line in lines))
 
-    def remove_files(self, lines: Iterable[Result], kept: Iterable[Result]) -> None:
-        """Remove run files and models of ``lines``, except those that belong to ``kept``."""
-        used = {self.run_path(line) for line in kept}
+    def remove_files(self, lines: Iterable[Result], remaining: Iterable[Result]) -> None:
+        """Remove run files and models of ``lines``, except those that belong to ``remaining``."""
+        used = {self.run_path(line) for line in remaining}
         for line in lines:
             if self.run_path(line) not in used:
                 self._remove(self.run_path(line))
@@ -158,8 +158,8 @@ class Store:
 
     def place_for(self, path: Path) -> Path:
         """``path``, to write a run file or model there; a link or pipe in its place is removed."""
-        found = status(path, follow=False)
-        if found is not None and not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        state = status(path, follow=False)
+        if state is not None and not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
             self._remove(path)
         return path
 
@@ -211,11 +211,11 @@ class Damaged(SentembError):
 
 
 class _Fault(Exception):
-    """What is wrong, without the place."""
+    """A fault of a file or line, without its location."""
 
 
 def key_of(line: Result) -> tuple[str, int, str]:
-    """What identifies a result: row, seed and settings."""
+    """The key of a result: row, seed and settings."""
     return line["row"], line["seed"], json.dumps(line["settings"], sort_keys=True)
 
 
@@ -236,10 +236,10 @@ def _unreadable(path: Path, error: OSError) -> SentembError:
 
 def _read(path: Path, most: int) -> list[bytes]:
     """The lines of a file; a `_Fault` if it is longer than ``most`` bytes."""
-    found = status(path, follow=False)
-    if found is None or not stat.S_ISREG(found.st_mode):
+    state = status(path, follow=False)
+    if state is None or not stat.S_ISREG(state.st_mode):
         raise SentembError(f"{path}: is not a regular file; remove it")
-    if found.st_size > most:
+    if state.st_size > most:
         raise _Fault(f"is larger than {most:,} bytes")
     with reading(path) as file:
         return file.read(most).splitlines()
@@ -269,7 +269,7 @@ def _is_settings(value: object) -> bool:
     return (
         isinstance(value, dict)
         and len(value) <= _MOST_SETTINGS
-        and all(len(key) <= _MOST_NAME and _is_setting(one) for key, one in value.items())
+        and all(len(key) <= _MOST_NAME and _is_setting(setting) for key, setting in value.items())
     )
 
 

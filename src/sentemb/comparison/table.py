@@ -86,12 +86,12 @@ def _compared(
     """For each other row, its `Difference` from the reference and its corrected p."""
     base = comparison.per_query(reference)[:, 0]
     judged = ~np.isnan(base)
-    others = [name for name in names if name != reference]
-    figures = [comparison.per_query(name)[judged, 0] for name in others]
+    rest = [name for name in names if name != reference]
+    figures = [comparison.per_query(name)[judged, 0] for name in rest]
     differences = compare_all(figures, base[judged])
     p_values = holm([difference.p for difference in differences])
-    found = zip(differences, p_values.tolist(), strict=True)
-    return dict(zip(others, found, strict=True))
+    outcomes = zip(differences, p_values.tolist(), strict=True)
+    return dict(zip(rest, outcomes, strict=True))
 
 
 def _line(name: str, results: list[Result], difference: Difference | None, p: float | None) -> Line:
@@ -154,15 +154,15 @@ def legend(
     lines: Sequence[Line], reference: str | None, n_queries: int, plus_minus: str = "+-"
 ) -> list[str]:
     """Sentences that explain the columns of the table."""
-    said = [f"NDCG on test, gain 2^grade - 1, mean over {n_queries:,} queries."]
+    sentences = [f"NDCG on test, gain 2^grade - 1, mean over {n_queries:,} queries."]
     if any(line.seeds > 1 for line in lines):
         counts = sorted({line.seeds for line in lines if line.seeds > 1})
         seeds = " or ".join(map(str, counts))
-        said.append(f"{plus_minus}: standard deviation over {seeds} seeds.")
+        sentences.append(f"{plus_minus}: standard deviation over {seeds} seeds.")
     if any(line.p is not None for line in lines):
-        said += [
+        sentences += [
             f"Difference of NDCG@1 from {reference}, seeds averaged for each query, with its 95 % "
             "interval (paired bootstrap over queries).",
             f"p: paired randomisation test over queries, corrected by Holm; * p < {ALPHA}.",
         ]
-    return said
+    return sentences

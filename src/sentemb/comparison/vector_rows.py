@@ -22,7 +22,7 @@ from sentemb.system.paths import AnyPath
 
 # Bytes that are hashed at once.
 _PORTION = 1 << 24
-_SIF = {one.name: one.default for one in HYPERPARAMETERS if one is not KEEP}
+_SIF = {parameter.name: parameter.default for parameter in HYPERPARAMETERS if parameter is not KEEP}
 _BM25 = {"k1": 0.9, "b": 0.4, "stem": True}
 # Values of a, the default first, and factors of the cosine that is added to a BM25 score.
 _A = tuple({"a": a} for a in (1e-3, 1e-4, 1e-2))
@@ -97,7 +97,9 @@ class VectorRow(Row):
         # Only words of the data are ever looked up.
         sif = SIF(given.vectors, p=given.p, keep="texts", **{name: settings[name] for name in _SIF})
         model = sif.fit(*data.texts, threads, also=data.judged_texts)
-        return model, sum(one.directions.size for one in sif.distinct_components().values())
+        return model, sum(
+            components.directions.size for components in sif.distinct_components().values()
+        )
 
     def _given(self) -> WordSource:
         if self.source is None:
@@ -166,7 +168,9 @@ def _hash_of_counts(counts: Mapping[str, int]) -> str:
 
 def _each(*grids: Sequence[Point]) -> tuple[Point, ...]:
     """Every combination of points of the grids."""
-    return tuple({k: v for one in some for k, v in one.items()} for some in product(*grids))
+    return tuple(
+        {k: v for point in combination for k, v in point.items()} for combination in product(*grids)
+    )
 
 
 VECTOR_ROWS: tuple[Row, ...] = (

@@ -55,7 +55,7 @@ def cells_figure(readings: Sequence[Reading], scale: str = "shared") -> Figure:
     size = len(texts) * width + _FRAME_WIDTH, len(readings) * _PANEL_HEIGHT + _FRAME_HEIGHT
     figure = Figure(size, layout=ConstrainedLayoutEngine(w_pad=_PAD))
     axes = figure.subplots(len(readings), len(texts), squeeze=False)
-    shared, _ = symmetric_scale(_outputs(text) for one in readings for text in one.texts)
+    shared, _ = symmetric_scale(_outputs(text) for reading in readings for text in reading.texts)
     for row, reading in zip(axes, readings, strict=True):
         for ax, text in zip(row, reading.texts, strict=True):
             values = _outputs(text)

@@ -1,4 +1,4 @@
-"""What all figures share: font sizes, and saving a figure completely or not at all."""
+"""Font sizes of all figures, and saving a figure completely or not at all."""
 
 import io
 import unicodedata
@@ -39,9 +39,9 @@ def save_figure(figure: Any, path: AnyPath) -> None:
     with replacing(path) as temporary:
         missing = _write(figure, temporary, format, _DPI)
     if missing:
-        some = "".join(missing[:_NAMED]) + ("…" if len(missing) > _NAMED else "")
+        named = "".join(missing[:_NAMED]) + ("…" if len(missing) > _NAMED else "")
         warnings.warn(
-            f"no font here has {some}; these letters are drawn as boxes; install a font that has "
+            f"no font here has {named}; these letters are drawn as boxes; install a font that has "
             "them",
             stacklevel=2,
         )

@@ -37,8 +37,8 @@ def flow_figure(flows: Mapping[str, Sequence["ErrorFlow"]]) -> Figure:
     figure = Figure((2 * _PANEL_WIDTH, _HEIGHT), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     for ax, (side, title) in zip(axes, TEXT_NAMES.items(), strict=True):
-        for (name, some), colour in zip(flows.items(), cycle(_COLOURS)):
-            chosen = [flow for flow in some if flow.side == side]
+        for (name, model_flows), colour in zip(flows.items(), cycle(_COLOURS)):
+            chosen = [flow for flow in model_flows if flow.side == side]
             for flow in chosen:
                 dash, mark = _STYLES[flow.direction]
                 label = fitting(name, _LONGEST_LABEL)

@@ -103,7 +103,8 @@ def name_cosines(figure: Any, readings: Sequence[Reading]) -> None:
     cosines = [f"{reading.cosine:.4f}" for reading in readings if reading.cosine is not None]
     if len(cosines) == 2:
         cosines = [
-            f"{cosine} ({short_name(one)})" for cosine, one in zip(cosines, readings, strict=True)
+            f"{cosine} ({short_name(reading)})"
+            for cosine, reading in zip(cosines, readings, strict=True)
         ]
     if cosines:
         figure.suptitle(f"cosine {', '.join(cosines)}", fontsize=TITLE_SIZE, parse_math=False)

@@ -1,4 +1,4 @@
-"""What carries the score of a pair: bars over the words, and the planes of ARC-II as heat maps."""
+"""Shares of the score of a pair: bars over the words, and the planes of ARC-II as heat maps."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +29,7 @@ _LETTER_WIDTH, _SLANTED_HEIGHT = 0.065, 0.05
 _FRAME_WIDTH, _FRAME_HEIGHT, _TITLE_HEIGHT, _LABEL_HEIGHT = 1.6, 0.4, 0.4, 0.75
 
 
-def match_figure(found: Match) -> Figure:
+def match_figure(match: Match) -> Figure:
     """The shares of the words of both texts; for ARC-II also its planes.
 
     Below the words, the cells of layer 1: what each pair of windows adds to the score. Then the
@@ -37,7 +37,7 @@ def match_figure(found: Match) -> Figure:
 
     Parameters
     ----------
-    found : Match
+    match : Match
         From `sentemb.analysis.pair_effects.match`.
 
     Returns
@@ -51,7 +51,7 @@ def match_figure(found: Match) -> Figure:
     SentembError
         For a text with more than 200 words.
     """
-    words = [len(text.words) for text in found.texts.values()]
+    words = [len(text.words) for text in match.texts.values()]
     if max(words) > MAX_WORDS:
         raise SentembError(
             f"the text has {max(words)} words, a figure has room for {MAX_WORDS}; shorten it"
@@ -59,40 +59,40 @@ def match_figure(found: Match) -> Figure:
     widths = [panel_width(count) for count in words]
     heights = [_BARS_HEIGHT + _TITLE_HEIGHT + _LABEL_HEIGHT]
     width = sum(widths)
-    if found.cells is not None:
-        rows = max(found.cells.shares.shape[0], _LEAST_ROWS) * _ROW_HEIGHT
-        longest = [max(map(letters, labels)) for labels in _labels(found, found.cells)]
+    if match.cells is not None:
+        rows = max(match.cells.shares.shape[0], _LEAST_ROWS) * _ROW_HEIGHT
+        longest = [max(map(letters, labels)) for labels in _labels(match, match.cells)]
         heights += [
             rows + longest[1] * _SLANTED_HEIGHT + _TITLE_HEIGHT,
             _POOLED_SCALE * rows + _TITLE_HEIGHT + _LABEL_HEIGHT,
         ]
         margin = longest[0] * _LETTER_WIDTH
-        width = max(width, panel_width(found.cells.shares.shape[1]) + margin)
-        width = max(width, len(found.cells.pooled) * (0.8 * panel_width(0) + _FRAME_WIDTH / 2))
+        width = max(width, panel_width(match.cells.shares.shape[1]) + margin)
+        width = max(width, len(match.cells.pooled) * (0.8 * panel_width(0) + _FRAME_WIDTH / 2))
     size = width + _FRAME_WIDTH, sum(heights) + _FRAME_HEIGHT
     figure = Figure(size, layout="constrained")
-    figure.suptitle(_caption(found), fontsize=TITLE_SIZE, parse_math=False)
+    figure.suptitle(_caption(match), fontsize=TITLE_SIZE, parse_math=False)
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     axes = parts[0].subplots(1, 2, sharey=True, width_ratios=widths)
-    for ax, (name, text) in zip(axes, found.texts.items(), strict=True):
+    for ax, (name, text) in zip(axes, match.texts.items(), strict=True):
         _draw_words(ax, name, text)
     axes[0].set_ylabel("share of the score", fontsize=LABEL_SIZE)
-    if found.cells is not None:
-        _draw_windows(parts[1].subplots(), found, found.cells)
-        panels = parts[2].subplots(1, len(found.cells.pooled), squeeze=False)[0]
-        for ax, plane in zip(panels, found.cells.pooled, strict=True):
-            _draw_pooled(ax, plane, found, found.cells)
+    if match.cells is not None:
+        _draw_windows(parts[1].subplots(), match, match.cells)
+        panels = parts[2].subplots(1, len(match.cells.pooled), squeeze=False)[0]
+        for ax, plane in zip(panels, match.cells.pooled, strict=True):
+            _draw_pooled(ax, plane, match, match.cells)
     return figure
 
 
-def _caption(found: Match) -> str:
-    parts = {"words": sum(float(text.shares.sum()) for text in found.texts.values())}
-    parts["biases"] = sum(found.biases.values())
+def _caption(match: Match) -> str:
+    parts = {"words": sum(float(text.shares.sum()) for text in match.texts.values())}
+    parts["biases"] = sum(match.biases.values())
     # A smaller rest is rounding.
-    if abs(found.rest) >= 0.0005:
-        parts["rest"] = found.rest
+    if abs(match.rest) >= 0.0005:
+        parts["rest"] = match.rest
     shares = " + ".join(f"{name} {_signed(x)}" for name, x in parts.items())
-    return f"{found.model}: score {_signed(found.score)} = {shares}"
+    return f"{match.model}: score {_signed(match.score)} = {shares}"
 
 
 def _signed(value: float) -> str:
@@ -100,8 +100,8 @@ def _signed(value: float) -> str:
 
 
 def _draw_words(ax: Any, name: str, text: WordShares) -> None:
-    places = range(len(text.words))
-    ax.bar(places, text.shares, color=np.where(text.shares < 0, _MINUS, _PLUS))
+    positions = range(len(text.words))
+    ax.bar(positions, text.shares, color=np.where(text.shares < 0, _MINUS, _PLUS))
     ax.axhline(0, color="black", linewidth=0.8)
     ax.set_xlim(-0.5, len(text.words) - 0.5)
     ax.yaxis.set_major_locator(MaxNLocator(4))
@@ -111,11 +111,11 @@ def _draw_words(ax: Any, name: str, text: WordShares) -> None:
     label_words(ax, text.words, len(text.words))
 
 
-def _labels(found: Match, cells: Cells) -> tuple[list[str], list[str]]:
+def _labels(match: Match, cells: Cells) -> tuple[list[str], list[str]]:
     """The words of the windows of the query and of the title."""
     both = []
     for text, on, size in zip(
-        found.texts.values(), cells.n_windows, cells.shares.shape, strict=True
+        match.texts.values(), cells.n_windows, cells.shares.shape, strict=True
     ):
         windows = [" ".join(text.words[k : k + cells.window]) for k in range(on)]
         both.append([fitting(window, _LONGEST_WINDOW) for window in windows])
@@ -123,11 +123,11 @@ def _labels(found: Match, cells: Cells) -> tuple[list[str], list[str]]:
     return both[0], both[1]
 
 
-def _draw_windows(ax: Any, found: Match, cells: Cells) -> None:
+def _draw_windows(ax: Any, match: Match, cells: Cells) -> None:
     """Layer 1: the query's windows down, the title's across."""
     norm, extend = symmetric_scale([cells.shares])
     image = ax.imshow(cells.shares, SIGNED, norm=norm, aspect="auto", interpolation="nearest")
-    rows, columns = _labels(found, cells)
+    rows, columns = _labels(match, cells)
     ax.set_yticks(range(len(rows)), rows, fontsize=LABEL_SIZE, parse_math=False)
     ax.set_xticks(
         range(len(columns)), columns, fontsize=LABEL_SIZE, parse_math=False,
@@ -143,7 +143,7 @@ def _draw_windows(ax: Any, found: Match, cells: Cells) -> None:
     draw_colour_bar(image, ax, 1, extend)
 
 
-def _draw_pooled(ax: Any, plane: PooledPlane, found: Match, cells: Cells) -> None:
+def _draw_pooled(ax: Any, plane: PooledPlane, match: Match, cells: Cells) -> None:
     """A pooled layer over the words at which the windows of its cells begin."""
     edges = [
         _edges(count, plane.stride, on)
@@ -151,7 +151,7 @@ def _draw_pooled(ax: Any, plane: PooledPlane, found: Match, cells: Cells) -> Non
     ]
     image = ax.pcolormesh(edges[1], edges[0], plane.values, cmap=POSITIVE, vmin=0)
     ax.invert_yaxis()
-    texts = list(found.texts.values())
+    texts = list(match.texts.values())
     for axis, text, on in zip((ax.yaxis, ax.xaxis), texts, cells.n_windows, strict=True):
         labels = [fitting(word, _LONGEST_WINDOW // 2) for word in text.words[:on]]
         axis.set_ticks(

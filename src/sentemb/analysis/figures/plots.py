@@ -155,8 +155,8 @@ def plot_keywords(
     After Tables I, II and V to X of Palangi et al.
     """
     models = [model] if compare_with is None else [model, compare_with]
-    found = [extract_keywords(one, text, side, threshold) for one in models]
-    return Drawing(keywords_figure(found, _names(models)))
+    keywords = [extract_keywords(model, text, side, threshold) for model in models]
+    return Drawing(keywords_figure(keywords, _names(models)))
 
 
 def plot_loss(
@@ -243,11 +243,11 @@ def plot_gradient_flow(
 
 
 def _readings(
-    model: SentenceEncoder, other: SentenceEncoder | None, query: str, title: str | None
+    model: SentenceEncoder, compare_with: SentenceEncoder | None, query: str, title: str | None
 ) -> list[Reading]:
-    models = [model] if other is None else [model, other]
+    models = [model] if compare_with is None else [model, compare_with]
     named = zip(models, _names(models), strict=True)
-    return [read_texts(one, query, title, name) for one, name in named]
+    return [read_texts(model, query, title, name) for model, name in named]
 
 
 def _names(models: Sequence[SentenceEncoder]) -> list[str]:

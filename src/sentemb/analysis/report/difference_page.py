@@ -19,47 +19,47 @@ _CLICKED_FIRST = (
 _CELLS = "Below a title is its score, and its rank in the other ranking if it is there too."
 
 
-def difference_page(found: RankingDifference, names: Sequence[str], limit: int) -> Page:
+def difference_page(difference: RankingDifference, names: Sequence[str], limit: int) -> Page:
     """A page without script that loads nothing; texts cannot become markup.
 
     Parameters
     ----------
-    found : RankingDifference
+    difference : RankingDifference
         What to show.
     names : (str, str)
         What the page calls A and B.
     limit : int
         The largest number of queries to show.
     """
-    shown = found.order[:limit].tolist()
+    shown = difference.order[:limit].tolist()
     letters = [f"{letter} is {escape(name)}" for letter, name in zip(NAMES, names, strict=True)]
     values = {
         "title": escape(f"{names[0]} and {names[1]}"),
         "style": style() + resource(_HERE, "diff.css"),
         "lead": ", ".join(letters),
-        "figures": "".join(_figures(found)),
+        "figures": "".join(_figures(difference)),
         "heading": f"The {len(shown):,} queries that differ most",
-        "note": f"{_OVERLAP_FIRST if found.by_clicks is None else _CLICKED_FIRST} {_CELLS}",
-        "queries": "\n".join(_query(found, query) for query in shown),
+        "note": f"{_OVERLAP_FIRST if difference.by_clicks is None else _CLICKED_FIRST} {_CELLS}",
+        "queries": "\n".join(_query(difference, query) for query in shown),
         "made": f"Made by sentemb {escape(__version__)}.",
     }
     return filled(resource(_HERE, "diff.html"), values)
 
 
-def _figures(found: RankingDifference) -> Iterator[str]:
+def _figures(difference: RankingDifference) -> Iterator[str]:
     rows = [
-        ("Queries", f"{len(found.queries):,}"),
-        ("Titles", f"{len(found.titles):,}"),
-        ("Same top title", f"{found.overlap.same_first:.1%}"),
-        (f"Overlap of the first {found.k}", f"{found.overlap.shared:.1%}"),
+        ("Queries", f"{len(difference.queries):,}"),
+        ("Titles", f"{len(difference.titles):,}"),
+        ("Same top title", f"{difference.overlap.same_first:.1%}"),
+        (f"Overlap of the first {difference.k}", f"{difference.overlap.shared:.1%}"),
     ]
-    clicks = found.by_clicks
+    clicks = difference.by_clicks
     if clicks is not None:
         a, b, equal = clicks.better
         change = clicks.difference
         rows += [
             ("Queries with clicks", f"{clicks.n_queries:,}"),
-            (f"MRR@{found.k}", f"A {clicks.mrr[0]:.3f}, B {clicks.mrr[1]:.3f}"),
+            (f"MRR@{difference.k}", f"A {clicks.mrr[0]:.3f}, B {clicks.mrr[1]:.3f}"),
             (
                 "B − A, 95 % interval",
                 f"{change.mean:+.3f}, {change.low:+.3f} to {change.high:+.3f}",
@@ -70,16 +70,16 @@ def _figures(found: RankingDifference) -> Iterator[str]:
         yield f"<tr><th scope=row>{name}</th><td>{value}</td></tr>"
 
 
-def _query(found: RankingDifference, query: int) -> str:
+def _query(difference: RankingDifference, query: int) -> str:
     """One query: its clicked titles, and both rankings side by side."""
-    clicked = found.clicked(query)
-    parts = [f'<section class="diff"><h3 dir="auto">{escape(found.queries[query])}</h3>']
+    clicked = difference.clicked(query)
+    parts = [f'<section class="diff"><h3 dir="auto">{escape(difference.queries[query])}</h3>']
     if clicked:
         shown = clicked[:_TITLES_CLICKED]
-        titles = "; ".join(f"<bdi>{escape(found.titles[place])}</bdi>" for place in shown)
+        titles = "; ".join(f"<bdi>{escape(difference.titles[number])}</bdi>" for number in shown)
         if len(clicked) > len(shown):
             titles += f" and {len(clicked) - len(shown):,} more"
-        ranks = f"Rank A {found.rank(0, query)}, B {found.rank(1, query)}"
+        ranks = f"Rank A {difference.rank(0, query)}, B {difference.rank(1, query)}"
         parts.append(
             f'<p class="facts">Clicked: {titles}. <strong class="ranks">{ranks}</strong></p>'
         )
@@ -87,32 +87,32 @@ def _query(found: RankingDifference, query: int) -> str:
         '<table><colgroup><col class="rank"><col><col></colgroup><thead><tr><th></th>'
         "<th scope=col>A</th><th scope=col>B</th></tr></thead><tbody>"
     )
-    rows, scores = found.places[:, query].tolist(), found.scores[:, query].tolist()
+    rows, scores = difference.title_index[:, query].tolist(), difference.scores[:, query].tolist()
     for rank, pair in enumerate(zip(*rows, strict=True), 1):
         cells = (
-            _cell(found, place, scores[side][rank - 1], rows[1 - side], 1 - side, clicked)
-            for side, place in enumerate(pair)
+            _cell(difference, number, scores[side][rank - 1], rows[1 - side], 1 - side, clicked)
+            for side, number in enumerate(pair)
         )
         parts.append(f"<tr><th scope=row>{rank}</th>{''.join(cells)}</tr>")
     return "".join([*parts, "</tbody></table></section>"])
 
 
 def _cell(
-    found: RankingDifference,
-    place: int,
+    difference: RankingDifference,
+    number: int,
     score: float,
-    others: list[int],
-    other: int,
+    opposite: list[int],
+    opposite_side: int,
     clicked: list[int],
 ) -> str:
     """A title with its score, its rank in the other ranking, and whether it was clicked."""
-    if place < 0:
+    if number < 0:
         return "<td></td>"
     remarks = [f"{score:.3f}"]
-    if place in others:
-        remarks.append(f"{NAMES[other]}: {others.index(place) + 1}")
-    if place in clicked:
+    if number in opposite:
+        remarks.append(f"{NAMES[opposite_side]}: {opposite.index(number) + 1}")
+    if number in clicked:
         remarks.append("clicked")
-    kind = ' class="clicked"' if place in clicked else ""
-    title = escape(found.titles[place])
+    kind = ' class="clicked"' if number in clicked else ""
+    title = escape(difference.titles[number])
     return f'<td{kind}><bdi>{title}</bdi><span class="other">{" · ".join(remarks)}</span></td>'

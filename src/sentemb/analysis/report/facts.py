@@ -1,4 +1,4 @@
-"""What a page says of any model: its settings, how it was trained, how it learned."""
+"""Facts of any model on its page: its settings, how it was trained, how it learned."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ def setting_facts(settings: Mapping[str, Any]) -> list[list[str]]:
 
 
 def dev_facts(history: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """What the best epoch reached on the dev set, if that was measured."""
+    """Figures of the best epoch on the dev set, if they were measured."""
     best = best_epoch(history)
     if best is None:
         return []

@@ -1,4 +1,4 @@
-"""What the page of a pair model shows: the model, and what carries the score of some pairs."""
+"""Contents of the page of a pair model: the model, and shares of the score of some pairs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from sentemb.analysis.attribution import left_out_effects
 from sentemb.analysis.pair_effects import match
 from sentemb.analysis.report.facts import setting_facts
 from sentemb.analysis.report.pairs import Pair
-from sentemb.analysis.report.tower_sections import place, rounded
+from sentemb.analysis.report.tower_sections import rank_facts, rounded
 from sentemb.errors import SentembError
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.parameters import parameter_fact
@@ -24,7 +24,7 @@ def scorer_facts(scorer: PairScorer) -> tuple[str, list[list[str]]]:
 
 
 def collect_matches(scorer: PairScorer, pairs: Sequence[Pair]) -> dict[str, Any]:
-    """What a page shows of pairs.
+    """The pairs of a page, with the effects and shares of their words.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ def collect_matches(scorer: PairScorer, pairs: Sequence[Pair]) -> dict[str, Any]
 def _pair(scorer: PairScorer, pair: Pair) -> dict[str, Any]:
     if pair.title is None:
         raise SentembError(f"the query {pair.query[:40]!r} has no title; give pairs of both")
-    found = match(scorer, pair.query, pair.title)
-    _, *effects = left_out_effects(scorer, *(text.words for text in found.texts.values()))
+    shares = match(scorer, pair.query, pair.title)
+    _, *effects = left_out_effects(scorer, *(text.words for text in shares.texts.values()))
     shown: dict[str, Any] = {
         name: {
             "text": text.text,
@@ -59,13 +59,13 @@ def _pair(scorer: PairScorer, pair: Pair) -> dict[str, Any]:
             "left_out": rounded(left_out),
             "gradient": rounded(text.shares),
         }
-        for (name, text), left_out in zip(found.texts.items(), effects, strict=True)
+        for (name, text), left_out in zip(shares.texts.items(), effects, strict=True)
     }
-    shown |= place(pair)
-    shown |= {"score": round(found.score, 6), "biases": round(sum(found.biases.values()), 5)}
+    shown |= rank_facts(pair)
+    shown |= {"score": round(shares.score, 6), "biases": round(sum(shares.biases.values()), 5)}
     # Three digits leave rounding errors out.
-    shown["rest"] = round(found.rest, 3) + 0.0
-    cells = found.cells
+    shown["rest"] = round(shares.rest, 3) + 0.0
+    cells = shares.cells
     if cells is not None:
         shown["windows"] = {
             "words": cells.window,

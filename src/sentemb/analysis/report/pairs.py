@@ -125,7 +125,7 @@ def _of_judged_set(
 
 
 def worst_pairs(
-    model: SentenceEncoder | PairScorer, found: Triage
+    model: SentenceEncoder | PairScorer, triage: Triage
 ) -> tuple[list[Pair], list[list[int]]]:
     """The pairs to explain of the worst queries, and which of them belong to each query.
 
@@ -135,11 +135,11 @@ def worst_pairs(
     """
     pairs: list[Pair] = []
     of_query: list[list[int]] = []
-    for one in found.worst:
-        query = found.queries[one.number]
+    for triaged in triage.worst:
+        query = triage.queries[triaged.number]
         shown = [
-            Pair(query, title.title, title.grade, title.rank, one.n_titles)
-            for title in _first_and_best(one)
+            Pair(query, title.title, title.grade, title.rank, triaged.n_titles)
+            for title in _first_and_best(triaged)
             if _can_be_shown(model, query, title.title)
         ]
         of_query.append(list(range(len(pairs), len(pairs) + len(shown))))
@@ -147,12 +147,12 @@ def worst_pairs(
     return pairs, of_query
 
 
-def _first_and_best(one: TriagedQuery) -> Iterator[RankedTitle]:
-    first = one.titles[0] if one.titles else None
+def _first_and_best(triaged: TriagedQuery) -> Iterator[RankedTitle]:
+    first = triaged.titles[0] if triaged.titles else None
     if first is not None:
         yield first
-    if first is None or (first.grade or 0) < (one.best.grade or 0):
-        yield one.best
+    if first is None or (first.grade or 0) < (triaged.best.grade or 0):
+        yield triaged.best
 
 
 def _can_be_shown(model: SentenceEncoder | PairScorer, *texts: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a page shows of a `Triage`: slices, a row per query, and the worst queries with titles."""
+"""A `Triage` on its page: slices, a row per query, and the worst queries with titles."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,12 +13,12 @@ from sentemb.models.files.history import shown_figure
 MOST_ROWS = 2000
 
 
-def collect_rankings(found: Triage, of_query: Sequence[Sequence[int]]) -> dict[str, Any]:
-    """Everything that a page shows of rankings, as a dict that JSON can hold.
+def collect_rankings(triage: Triage, of_query: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """The rankings of a page, as a JSON-serialisable dict.
 
     Parameters
     ----------
-    found : Triage
+    triage : Triage
         Its worst queries are shown in detail.
     of_query : list of list of int
         For each of the worst queries, which of the page's pairs belong to it.
@@ -26,32 +26,37 @@ def collect_rankings(found: Triage, of_query: Sequence[Sequence[int]]) -> dict[s
     Returns
     -------
     dict
-        Titles are in ``titles``, each once; everywhere else they are places in this list.
+        Titles are in ``titles``, each once; everywhere else they are indices into it.
     """
-    places: dict[str, int] = {}
+    index_of: dict[str, int] = {}
 
-    def title(one: RankedTitle) -> int:
-        return places.setdefault(one.title, len(places))
+    def title(ranked_title: RankedTitle) -> int:
+        return index_of.setdefault(ranked_title.title, len(index_of))
 
-    def ranked(one: RankedTitle) -> list[Any]:
-        row = [title(one), one.grade, one.rank, _rounded(one.score)]
-        return row if one.cosine is None else [*row, _rounded(one.cosine)]
+    def ranked(ranked_title: RankedTitle) -> list[Any]:
+        row = [
+            title(ranked_title),
+            ranked_title.grade,
+            ranked_title.rank,
+            _rounded(ranked_title.score),
+        ]
+        return row if ranked_title.cosine is None else [*row, _rounded(ranked_title.cosine)]
 
-    kinds = np.zeros((len(found.queries), len(found.slices)), np.int64)
-    for column, parts in enumerate(found.slices.values()):
+    kinds = np.zeros((len(triage.queries), len(triage.slices)), np.int64)
+    for column, parts in enumerate(triage.slices.values()):
         for number, part in enumerate(parts):
             kinds[part.queries, column] = number
     rows = []
-    for q in found.order[:MOST_ROWS].tolist():
-        first, best = found.first[q], found.best[q]
+    for q in triage.order[:MOST_ROWS].tolist():
+        first, best = triage.first[q], triage.best[q]
         assert best is not None  # queries in this order have one
         rows.append(
             [
-                found.queries[q],
-                round(float(found.values[q]), 4),
-                int(found.n_words[q]),
-                int(found.n_unknown[q]),
-                None if found.clicks is None else int(found.clicks[q]),
+                triage.queries[q],
+                round(float(triage.values[q]), 4),
+                int(triage.n_words[q]),
+                int(triage.n_unknown[q]),
+                None if triage.clicks is None else int(triage.clicks[q]),
                 None if first is None else ranked(first),
                 ranked(best),
                 kinds[q].tolist(),
@@ -59,43 +64,51 @@ def collect_rankings(found: Triage, of_query: Sequence[Sequence[int]]) -> dict[s
         )
     worst = [
         {
-            "titles": [ranked(one) for one in query.titles],
+            "titles": [ranked(ranked_title) for ranked_title in query.titles],
             "best": ranked(query.best),
             "ranked": query.n_titles,
             "pairs": list(pairs),
         }
-        for query, pairs in zip(found.worst, of_query, strict=True)
+        for query, pairs in zip(triage.worst, of_query, strict=True)
     ]
     return {
-        "metric": shown_figure(found.metric),
-        "kind": found.kind,
-        "mean": round(found.mean, 4),
-        "queries": len(found.queries),
-        "evaluated": len(found.order),
-        "catalogue": found.n_titles,
-        "outside": found.n_outside,
+        "metric": shown_figure(triage.metric),
+        "kind": triage.kind,
+        "mean": round(triage.mean, 4),
+        "queries": len(triage.queries),
+        "evaluated": len(triage.order),
+        "catalogue": triage.n_titles,
+        "outside": triage.n_outside,
         "depth": DEPTH,
-        "first": _share(found, 1),
-        "found": _share(found, CUTOFF),
+        "first": _share(triage, 1),
+        "found": _share(triage, CUTOFF),
         "slices": [
-            [name, [[one.label, one.count, round(one.mean, 4), round(one.lost, 4)] for one in rows]]
-            for name, rows in found.slices.items()
+            [
+                name,
+                [
+                    [part.label, part.count, round(part.mean, 4), round(part.lost, 4)]
+                    for part in rows
+                ],
+            ]
+            for name, rows in triage.slices.items()
         ],
         "rows": rows,
         "worst": worst,
         "evidence": {
-            str(places[text]): list(said) for text, said in found.evidence.items() if text in places
+            str(index_of[text]): list(evidence)
+            for text, evidence in triage.evidence.items()
+            if text in index_of
         },
-        "has_log": found.seen is not None,
-        "titles": list(places),
+        "has_log": triage.seen is not None,
+        "titles": list(index_of),
     }
 
 
-def _share(found: Triage, rank: int) -> float:
+def _share(triage: Triage, rank: int) -> float:
     """The share of queries that have a best title among the first ``rank``."""
-    best = [found.best[q] for q in found.order.tolist()]
-    ranks = [one.rank for one in best if one is not None and one.rank is not None]
-    return sum(own <= rank for own in ranks) / len(best)
+    best = [triage.best[q] for q in triage.order.tolist()]
+    ranks = [title.rank for title in best if title is not None and title.rank is not None]
+    return sum(r <= rank for r in ranks) / len(best)
 
 
 def _rounded(score: float | None) -> float | None:

@@ -26,8 +26,8 @@ _HERE = "sentemb.analysis.report"
 _SCRIPTS = ("report.js", "model.js", "heat_maps.js", "rankings.js", "start.js")
 
 
-def triage_report(model: SentenceEncoder | PairScorer, name: str, found: Triage) -> dict[str, Any]:
-    """Everything that the page of a `Triage` shows, as a dict that JSON can hold.
+def triage_report(model: SentenceEncoder | PairScorer, name: str, triage: Triage) -> dict[str, Any]:
+    """The contents of the page of a `Triage`, as a JSON-serialisable dict.
 
     Parameters
     ----------
@@ -35,22 +35,22 @@ def triage_report(model: SentenceEncoder | PairScorer, name: str, found: Triage)
         The model that ranked; of an index its model.
     name : str
         What the page calls it.
-    found : Triage
-        What `sentemb.analysis.triage.triage` found.
+    triage : Triage
+        From `sentemb.analysis.triage.triage`.
 
     Returns
     -------
     dict
     """
-    pairs, of_query = worst_pairs(model, found)
-    report = collect(model, name, pairs, list(dict.fromkeys(found.queries)))
-    return {**report, "triage": collect_rankings(found, of_query)}
+    pairs, of_query = worst_pairs(model, triage)
+    report = collect(model, name, pairs, list(dict.fromkeys(triage.queries)))
+    return {**report, "triage": collect_rankings(triage, of_query)}
 
 
 def collect(
     model: SentenceEncoder | PairScorer, name: str, pairs: Sequence[Pair], queries: Sequence[str]
 ) -> dict[str, Any]:
-    """Everything that the page of some pairs shows, as a dict that JSON can hold.
+    """The contents of the page of some pairs, as a JSON-serialisable dict.
 
     Parameters
     ----------
@@ -68,10 +68,14 @@ def collect(
     dict
     """
     if isinstance(model, PairScorer):
-        kind, (summary, facts), own = "pair", scorer_facts(model), collect_matches(model, pairs)
+        kind, (summary, facts), sections = (
+            "pair",
+            scorer_facts(model),
+            collect_matches(model, pairs),
+        )
     else:
         kind, (summary, facts) = "towers", model_facts(model)
-        own = collect_towers(model, pairs, queries)
+        sections = collect_towers(model, pairs, queries)
     history = shown_history(model.history)
     return {
         "kind": kind,
@@ -85,7 +89,7 @@ def collect(
         "history": history,
         "ranked": epochs_of(model.history, model.training),
         "triage": None,
-        **own,
+        **sections,
     }
 
 

@@ -1,4 +1,4 @@
-"""What the page of a model with two towers shows of it, of pairs, and of its cells."""
+"""Sections of the page of a model with two towers: the model, pairs, and its cells."""
 
 import base64
 import math
@@ -50,7 +50,7 @@ def model_facts(model: SentenceEncoder) -> tuple[str, list[list[str]]]:
 def collect_towers(
     model: SentenceEncoder, pairs: Sequence[Pair], queries: Sequence[str]
 ) -> dict[str, Any]:
-    """What a page shows of pairs; of a recurrent model also gates, keywords and its cells.
+    """The pairs of a page; of a recurrent model also gates, keywords and its cells.
 
     Parameters
     ----------
@@ -73,20 +73,20 @@ def collect_towers(
     gates = []
     if traces:
         gates = [gate for gate in GATES if getattr(traces[0]["query"], gate) is not None]
-    every_trace = [trace for some in traces for trace in some.values()]
+    every_trace = [trace for by_side in traces for trace in by_side.values()]
     scales = [_gate(gate, every_trace) for gate in gates]
     shown: list[dict[str, Any]] = []
     left = MOST_VALUES
-    for number, (pair, some) in enumerate(zip(pairs, traces, strict=True)):
+    for number, (pair, by_side) in enumerate(zip(pairs, traces, strict=True)):
         # A query's two pairs are next to each other: its gates are stored once.
         again = (
             number > 0 and pairs[number - 1].query == pair.query and "gates" in shown[-1]["query"]
         )
-        sides = [side for side in some if not (again and side == SIDES[0])]
-        left -= sum(some[side].y.size * len(gates) for side in sides)
-        kept = sides if left >= 0 else []
-        shown.append(_pair(model, pair, some, gates, kept))
-        if again and kept:
+        sides = [side for side in by_side if not (again and side == SIDES[0])]
+        left -= sum(by_side[side].y.size * len(gates) for side in sides)
+        stored = sides if left >= 0 else []
+        shown.append(_pair(model, pair, by_side, gates, stored))
+        if again and stored:
             shown[-1]["query"]["gates"] = number - 1
     return {
         "topic_queries": len(topic_queries),
@@ -133,7 +133,7 @@ def _plain_pair(model: SentenceEncoder, pair: Pair) -> dict[str, Any]:
     score, *effects = left_out_effects(model, query["words"], title["words"])
     for side, left_out in zip((query, title), effects, strict=True):
         side["left_out"] = rounded(left_out)
-    return {"query": query, "title": title, **place(pair), "score": round(score, 6)}
+    return {"query": query, "title": title, **rank_facts(pair), "score": round(score, 6)}
 
 
 def _pair(
@@ -141,14 +141,14 @@ def _pair(
     pair: Pair,
     traces: Mapping[str, GateTrace],
     gates: Sequence[str],
-    kept: Sequence[str],
+    stored: Sequence[str],
 ) -> dict[str, Any]:
     shown: dict[str, Any] = {"title": None}
     for side, trace in traces.items():
         name = TEXT_NAMES[side]
         text = getattr(pair, name)
         shown[name] = {"text": text, "words": trace.words, **_keywords(model, text, side)}
-        if side in kept:
+        if side in stored:
             shown[name]["gates"] = {gate: _packed(getattr(trace, gate)) for gate in gates}
     if pair.title is None:
         return shown
@@ -161,25 +161,25 @@ def _pair(
         for side, text in zip(SIDES, (pair.query, pair.title), strict=True)
     )
     share = rounded(query * title)
-    return shown | place(pair) | {"score": round(float(query @ title), 6), "share": share}
+    return shown | rank_facts(pair) | {"score": round(float(query @ title), 6), "share": share}
 
 
-def place(pair: Pair) -> dict[str, Any]:
+def rank_facts(pair: Pair) -> dict[str, Any]:
     """Where a title is in a ranking."""
     return {"grade": pair.grade, "rank": pair.rank, "titles": pair.titles}
 
 
 def _keywords(model: SentenceEncoder, text: str, side: str) -> dict[str, Any]:
     """How many of the most active cells declare each word, and which words are keywords."""
-    found = extract_keywords(model, text, side)
+    keywords = extract_keywords(model, text, side)
     return {
-        "asked": found.cells,
+        "asked": keywords.cells,
         # The first word of a direction is not compared: null.
         "declared": [
             [None if count == NOT_COMPARED else count for count in counts]
-            for counts in found.counts.T.tolist()
+            for counts in keywords.counts.T.tolist()
         ],
-        "keyword": found.verdicts,
+        "keyword": keywords.verdicts,
     }
 
 
@@ -187,7 +187,7 @@ def _topics(model: SentenceEncoder, queries: Iterable[str]) -> list[list[list[An
     """The first words that each cell collects: for every cell a list of [word, times, share]."""
     collected = collect_words(query_cells(model, query) for query in queries)
     return [
-        [[found.word, found.times, round(found.share, 3)] for found in words[:_TOPIC_WORDS]]
+        [[entry.word, entry.times, round(entry.share, 3)] for entry in words[:_TOPIC_WORDS]]
         for words in (
             collected.get(cell, [])
             for cell in range(cast(RecurrentEncoder, model.encoder).n_outputs)

@@ -15,18 +15,22 @@ SIGMA, _FINAL = "Σ", "ς"
 def assigned() -> list[str]:
     """All characters that this Python knows, without surrogates and those of private use."""
     every = map(chr, range(sys.maxunicode + 1))
-    return [one for one in every if unicodedata.category(one) not in ("Cn", "Cs", "Co")]
+    return [
+        character
+        for character in every
+        if unicodedata.category(character) not in ("Cn", "Cs", "Co")
+    ]
 
 
 @cache
 def cased_and_ignored() -> tuple[list[str], list[str]]:
     """The characters that are cased, and those that are ignored, in the order of code points."""
     characters = assigned()
-    cased = [one for one in characters if _is_final("", one)]
+    cased = [character for character in characters if _is_final("", character)]
     # Behind a letter a sigma is final after a cased and after an ignored character.
-    after_letter = [one for one in characters if _is_final("a", one)]
+    after_letter = [character for character in characters if _is_final("a", character)]
     known = set(cased)
-    return cased, [one for one in after_letter if one not in known]
+    return cased, [character for character in after_letter if character not in known]
 
 
 def _is_final(before: str, character: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a model or an index can be exported to, and the one function that does it."""
+"""Targets for the export of a model or an index, and the one function that exports."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written.
+    """Files and counts of an export.
 
     Attributes
     ----------
@@ -227,7 +227,7 @@ def checked_target(to: str, options: Mapping[str, Any]) -> Target:
     target = TARGETS[to]
     for option, value in options.items():
         if option not in target.options:
-            having = [name for name, other in TARGETS.items() if option in other.options]
+            having = [name for name, candidate in TARGETS.items() if option in candidate.options]
             only = f"; only {', '.join(having)} can have it" if having else ""
             raise SentembError(f"{option} is not an option of {to}{only}")
         allowed = target.options[option]
@@ -239,7 +239,7 @@ def checked_target(to: str, options: Mapping[str, Any]) -> Target:
 def nearest_names(name: str, names: Iterable[str]) -> list[str]:
     """Up to two of ``names`` that begin with ``name``, or are like it."""
     every = list(names)
-    longer = [one for one in every if name and one.startswith(name)]
+    longer = [candidate for candidate in every if name and candidate.startswith(name)]
     return list(dict.fromkeys([*longer, *get_close_matches(name, every, 2)]))[:2]
 
 
@@ -272,10 +272,10 @@ def _check_place(out: AnyPath, writes_model: bool) -> None:
     from sentemb.models.files.model_folder import TENSORS
     from sentemb.search.index_files import is_index
 
-    place = Path(os.path.realpath(path_of(out)))
-    for folder in (place, *place.parents):
+    path = Path(os.path.realpath(path_of(out)))
+    for folder in (path, *path.parents):
         if is_index(folder):
-            where = "is an index" if folder == place else f"is inside the index {folder}"
+            where = "is an index" if folder == path else f"is inside the index {folder}"
             raise SentembError(f"{out}: {where}; export to another place")
-    if not writes_model and status(place / TENSORS) is not None:
+    if not writes_model and status(path / TENSORS) is not None:
         raise SentembError(f"{out}: is a model; export to another place")

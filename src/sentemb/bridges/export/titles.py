@@ -60,26 +60,26 @@ def portions(index: Index, on_progress: OnProgress, size: int = _PORTION) -> Ite
         If a vector is not of unit length: its file is damaged.
     """
     for first in range(0, len(index), size):
-        some = slice(first, min(first + size, len(index)))
-        vectors = _unit_vectors(index, some)
+        span = slice(first, min(first + size, len(index)))
+        vectors = _unit_vectors(index, span)
         known = np.asarray(vectors.any(axis=1))
-        yield Portion(list(index.ids[some]), list(index.titles[some]), vectors, known)
+        yield Portion(list(index.ids[span]), list(index.titles[span]), vectors, known)
         if on_progress is not None:
-            on_progress(some.stop, len(index))
+            on_progress(span.stop, len(index))
 
 
-def _unit_vectors(index: Index, some: slice) -> NDArray[np.float32]:
+def _unit_vectors(index: Index, span: slice) -> NDArray[np.float32]:
     """Vectors as float32, of unit length even if they were rounded to fewer bits."""
     stored = index.vectors
     if isinstance(stored, Int8Rows):
-        rows = stored.rows(some).vectors()
+        rows = stored.rows(span).vectors()
     else:
-        rows = np.asarray(stored[some], np.float32)
+        rows = np.asarray(stored[span], np.float32)
     lengths = np.linalg.norm(rows, axis=1)
     is_sound = (np.abs(lengths - 1) <= _TOLERANCE[index.dtype]) | (lengths == 0)
     if not is_sound.all():
         raise SentembError(
-            f"the index is damaged: the vector of title {some.start + int(np.argmin(is_sound)):,} "
+            f"the index is damaged: the vector of title {span.start + int(np.argmin(is_sound)):,} "
             "is not of unit length; make the index again with `sentemb index`"
         )
     return rows if index.dtype == "float32" else unit_rows(rows)

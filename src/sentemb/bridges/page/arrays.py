@@ -1,4 +1,4 @@
-"""What a search page holds of an index: arrays one after the other, and where each of them is.
+"""The arrays of an index in a search page, one after the other, and where each of them is.
 
 engine/engine.js reads them.
 """
@@ -52,20 +52,20 @@ class Arrays:
 
     Attributes
     ----------
-    places : dict
+    entries : dict
         The type in JavaScript, the first byte and the length of each array by name.
     """
 
     def __init__(self) -> None:
-        self.places: dict[str, dict[str, Any]] = {}
+        self.entries: dict[str, dict[str, Any]] = {}
         self._content = bytearray()
 
     def add(self, name: str, array: np.ndarray) -> None:
         """Append an array, flat."""
         flat = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
         self._content += bytes(-len(self._content) % _ALIGNED)
-        place = {"type": _TYPES[flat.dtype], "at": len(self._content), "length": flat.size}
-        self.places[name] = place
+        entry = {"type": _TYPES[flat.dtype], "at": len(self._content), "length": flat.size}
+        self.entries[name] = entry
         self._content += flat.tobytes()
 
     def add_texts(self, name: str, texts: Iterable[str]) -> None:
@@ -168,13 +168,13 @@ def _add_towers(
     is_left_out[first : first + len(words)] = [word == WITHHELD for word in words]
     for side, weights in towers.each.items():
         table = weights["table"]
-        kept = np.asarray(table.any(axis=1)) & ~is_left_out
+        is_stored = np.asarray(table.any(axis=1)) & ~is_left_out
         if side == "document":
             in_titles = np.zeros(len(table), np.bool_)
             in_titles[vocabulary.batch(titles).input_rows] = True
-            kept &= in_titles
-        arrays.add(f"{side} rows", kept.astype(np.uint8))
-        rows = table[kept].astype(np.float32)
+            is_stored &= in_titles
+        arrays.add(f"{side} rows", is_stored.astype(np.uint8))
+        rows = table[is_stored].astype(np.float32)
         arrays.add_rows(f"{side} table", _coarse_rows(rows) if dtype == "int8" else rows)
         for name, weight in weights.items():
             if name != "table":
@@ -244,7 +244,7 @@ def _add_words(
 
 
 def _add_floor(arrays: Arrays, index: Index, words: list[str]) -> dict[str, Any] | None:
-    """What the floor knows of the public ``words``; its weights are those of the index."""
+    """Statistics of the public ``words`` for the floor; its weights are those of the index."""
     floor = index.ranker.floor
     if floor is None or not {BM25, MEMORY} <= set(index.recipe.parts):
         return None
@@ -259,11 +259,11 @@ def _add_floor(arrays: Arrays, index: Index, words: list[str]) -> dict[str, Any]
 
 def _add_lists(arrays: Arrays, name: str, lists: Lists, words: Sequence[str]) -> None:
     """The lists of ``words``, empty where the field has none."""
-    place_of = {word: place for place, word in enumerate(lists.words)}
-    places = np.array([place_of.get(word, -1) for word in words], np.int64)
-    lengths = np.diff(lists.offsets, append=lists.offsets[-1])[places]
+    index_of = {word: index for index, word in enumerate(lists.words)}
+    indices = np.array([index_of.get(word, -1) for word in words], np.int64)
+    lengths = np.diff(lists.offsets, append=lists.offsets[-1])[indices]
     ends = np.cumsum(lengths)
-    entries = np.repeat(lists.offsets[places] - (ends - lengths), lengths)
+    entries = np.repeat(lists.offsets[indices] - (ends - lengths), lengths)
     entries += np.arange(entries.size)
     titles = lists.titles[entries]
     steps = np.diff(titles, prepend=0)

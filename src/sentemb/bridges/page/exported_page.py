@@ -84,7 +84,7 @@ def write(
     packed = gzip.compress(content, 9, mtime=0)
     header |= {
         "facts": facts_of(source, name),
-        "arrays": arrays.places,
+        "arrays": arrays.entries,
         "bytes": len(content),
         "packed": len(packed),
         "alphabet": _ALPHABET,

@@ -65,7 +65,7 @@ class PublicWords:
         """``words`` of a model, with `WITHHELD` in the place of each that is not public."""
         if not self.knows_queries:
             return list(words)
-        return self._kept(words, self.words)
+        return self._withhold(words, self.words)
 
     def of_bm25(
         self, words: Iterable[str], stem_words: Callable[[str], list[str]] | None
@@ -74,9 +74,9 @@ class PublicWords:
         public = self.words
         if stem_words is not None:
             public = set(stem_words(" ".join(sorted(public))))
-        return [word for word in self._kept(words, public) if word != WITHHELD]
+        return [word for word in self._withhold(words, public) if word != WITHHELD]
 
-    def _kept(self, words: Iterable[str], public: set[str]) -> list[str]:
+    def _withhold(self, words: Iterable[str], public: set[str]) -> list[str]:
         words = list(words)
         self._withheld |= set(words) - public
         return [word if word in public else WITHHELD for word in words]

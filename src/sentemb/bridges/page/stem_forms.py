@@ -11,7 +11,7 @@ _ENDINGS = 12
 def forms_of_stems(
     stem_words: Callable[[str], list[str]], stems: Sequence[str], words: Iterable[str]
 ) -> dict[str, int]:
-    """Words that have one of ``stems``, each with the place of its stem, in a fixed order.
+    """Words that have one of ``stems``, each with the number of its stem, in a fixed order.
 
     They are those of ``words``, the stems themselves, and stems with frequent endings, as far as
     the stemmer says that they have that stem.
@@ -25,7 +25,7 @@ def forms_of_stems(
     words : iterable of str
         Words that are known to occur.
     """
-    place_of = {stem: place for place, stem in enumerate(stems)}
+    number_of = {stem: number for number, stem in enumerate(stems)}
     known = sorted(words)
     endings: Counter[tuple[str, str]] = Counter()
     for word, stem in zip(known, stem_words(" ".join(known)), strict=True):
@@ -40,5 +40,5 @@ def forms_of_stems(
             stem[: len(stem) - len(cut)] + ending for stem in stems if stem.endswith(cut)
         )
     listed = sorted(candidates)
-    found = zip(listed, stem_words(" ".join(listed)), strict=True)
-    return {word: place_of[stem] for word, stem in found if stem in place_of}
+    stemmed = zip(listed, stem_words(" ".join(listed)), strict=True)
+    return {word: number_of[stem] for word, stem in stemmed if stem in number_of}

@@ -1,4 +1,4 @@
-"""What the server answers, as values that JSON can hold; nothing here knows of HTTP."""
+"""The answers of the server, as JSON-serialisable values; nothing here knows of HTTP."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Answers:
         index.place_of()  # made on first use, which takes a moment
 
     def facts(self) -> dict[str, Any]:
-        """What the index is and what can be asked of it."""
+        """Facts about the index and the requests that it can answer."""
         return facts_of(self.index, self.name, self._has_log)
 
     def health(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class Answers:
         everything: bool = False,
         check: Callable[[], None] = _go_on,
     ) -> list[dict[str, Any]]:
-        """What the index finds for each query.
+        """Search the index for each query.
 
         Parameters
         ----------
@@ -99,25 +99,25 @@ class Answers:
         check : function
             Called before each portion of queries; raises an exception once the time is up.
         """
-        found = []
+        results = []
         portion = max(1, _PAIRS // len(self.index)) if len(self.index) else len(queries)
         for first in range(0, len(queries), portion):
             check()
-            some = queries[first : first + portion]
+            part = queries[first : first + portion]
             limits: dict[str, Any] = {"only": only, "min_score": min_score}
-            hits = self.index.search(some, k, cosine=cosine, everything=everything, **limits)
-            found += [self._found(*one, cosine) for one in zip(some, hits, strict=True)]
-        return found
+            hits = self.index.search(part, k, cosine=cosine, everything=everything, **limits)
+            results += [self._result(*pair, cosine) for pair in zip(part, hits, strict=True)]
+        return results
 
-    def _found(self, query: str, hits: list[Hit], cosine: bool) -> dict[str, Any]:
+    def _result(self, query: str, hits: list[Hit], cosine: bool) -> dict[str, Any]:
         recipe = MODEL_ALONE if cosine else self.index.recipe
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             "query": query,
             "unknown": unknown_words(self.index.model, query),
             "hits": [_hit(hit, recipe) for hit in hits],
         }
         reason = getattr(hits, "reason", None)
-        return found if reason is None else {**found, "no_match": reason}
+        return result if reason is None else {**result, "no_match": reason}
 
     def n_unknown(self, ids: Sequence[str]) -> int:
         """How many of ``ids`` are not in the index."""
@@ -125,8 +125,8 @@ class Answers:
 
     def title_of(self, id: str) -> str | None:
         """The title with this id, or None."""
-        place = self.index.place_of().get(id)
-        return None if place is None else self.index.titles[place]
+        number = self.index.place_of().get(id)
+        return None if number is None else self.index.titles[number]
 
     def n_words(self, text: str) -> int:
         """The number of words that the model reads in ``text``."""
@@ -145,14 +145,17 @@ class Answers:
         title = self.title_of(id)
         assert title is not None  # the caller has looked
         # The effects of words are those on the cosine, as on the page without a server.
-        found = self._explainer.explain(query, title, id=id, cosine=True).as_dict()
-        del found["parts"]
+        explanation = self._explainer.explain(query, title, id=id, cosine=True).as_dict()
+        del explanation["parts"]
         (shares,) = self.index.explain(query, [id], cosine)
         score = sum(share.added for share in shares)
-        return {**found, "ranker": {"score": score, "parts": [share.as_dict() for share in shares]}}
+        return {
+            **explanation,
+            "ranker": {"score": score, "parts": [share.as_dict() for share in shares]},
+        }
 
     def gates(self, query: str, title: str) -> dict[str, Any] | None:
-        """What the cells do word by word; None if the model has none."""
+        """The gates of the cells, word by word; None if the model has none."""
         if not self._is_recurrent:
             return None
         trace = self.index.model.trace
@@ -179,7 +182,7 @@ def _hit(hit: Hit, recipe: Recipe) -> dict[str, Any]:
 
 def _gates(trace: GateTrace) -> dict[str, Any]:
     """Each gate that the model has as one list of numbers per word."""
-    gates = {name: getattr(trace, own) for name, own in _GATES.items()}
+    gates = {name: getattr(trace, attribute) for name, attribute in _GATES.items()}
     return {
         "words": trace.words,
         "gates": {

@@ -179,9 +179,9 @@ class _App:
         answers = self._answers
         data = {"facts": json_data(answers.facts())}
         page = search_page(answers.name, self._engine, data, connects=True)
-        found = self._respond(page.encode("utf-8"), mimetype="text/html")
-        found.headers["Content-Security-Policy"] = _PAGE_POLICY
-        return found
+        response = self._respond(page.encode("utf-8"), mimetype="text/html")
+        response.headers["Content-Security-Policy"] = _PAGE_POLICY
+        return response
 
     def _health(self) -> Response:
         self._parameters()
@@ -197,8 +197,8 @@ class _App:
         self._charge(1)
         everything = asked.flag_in_address("all", given.get("all", "false"))
         how: dict[str, Any] = {"cosine": cosine, "everything": everything}
-        (found,) = self._answers.search([query], k, **how, check=self._clock())
-        return self._json(found)
+        (result,) = self._answers.search([query], k, **how, check=self._clock())
+        return self._json(result)
 
     def _search_many(self) -> Response:
         given = self._object("queries", "k", "min_score", "only", "cosine", "all")
@@ -214,10 +214,10 @@ class _App:
         self._charge(len(queries))
         answers = self._answers
         how = cosine, everything, self._clock()
-        found: dict[str, Any] = {"results": answers.search(queries, k, min_score, only, *how)}
+        answer: dict[str, Any] = {"results": answers.search(queries, k, min_score, only, *how)}
         if only is not None:
-            found["unknown_ids"] = answers.n_unknown(only)
-        return self._json(found)
+            answer["unknown_ids"] = answers.n_unknown(only)
+        return self._json(answer)
 
     def _explain(self) -> Response:
         given = self._parameters("q", "id", "cosine")
@@ -326,42 +326,44 @@ class _App:
     # -- answers ------------------------------------------------------------------------------
 
     def _respond(self, body: bytes, status: int = 200, mimetype: str = _JSON) -> Response:
-        found: Response = self._flask.Response(body, status, mimetype=mimetype)
-        return found
+        response: Response = self._flask.Response(body, status, mimetype=mimetype)
+        return response
 
     def _json(self, value: object, status: int = 200) -> Response:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return self._respond(text.encode("utf-8"), status)
 
     def _options(self) -> Response:
-        """What a browser is told that asks whether a page of another site may call."""
-        found = self._respond(b"", 204)
+        """Answer a CORS preflight."""
+        response = self._respond(b"", 204)
         request = self._flask.request
-        found.headers["Allow"] = ", ".join(sorted(request.url_rule.methods))
+        response.headers["Allow"] = ", ".join(sorted(request.url_rule.methods))
         if request.headers.get("Origin") in self._origins:
-            found.headers.update(_PREFLIGHT)
-        return found
+            response.headers.update(_PREFLIGHT)
+        return response
 
     def _refused(self, refusal: Refusal) -> Response:
-        found = self._json({"error": str(refusal)}, refusal.status)
-        found.headers.update(refusal.headers)
-        return found
+        response = self._json({"error": str(refusal)}, refusal.status)
+        response.headers.update(refusal.headers)
+        return response
 
     def _failed(self, error: Any) -> Response:
         """The answer to an error that Flask or a handler has raised."""
         status = error.code
-        kept = {}
+        headers = {}
         if status == 405:
-            kept["Allow"] = ", ".join(sorted(error.valid_methods or ()))
-        told = {
+            headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))
+        remedies = {
             **_REMEDIES,
             413: f"the body has more than {self._limits.body:,} bytes; send fewer texts at a time",
             500: "the server failed; its standard error says why",
         }
-        text = told.get(status, f"{error.name}; correct the request")
+        text = remedies.get(status, f"{error.name}; correct the request")
         method = self._flask.request.method
-        text = text.replace("{method}", plain(method)).replace("{allowed}", kept.get("Allow", ""))
-        return self._refused(Refusal(status, text, kept))
+        text = text.replace("{method}", plain(method)).replace(
+            "{allowed}", headers.get("Allow", "")
+        )
+        return self._refused(Refusal(status, text, headers))
 
     def _finished(self, response: Response) -> Response:
         """Add the headers of every answer."""

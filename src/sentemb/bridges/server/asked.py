@@ -1,4 +1,4 @@
-"""What a request asks for, read strictly: everything wrong is refused in one line with a remedy."""
+"""Values of a request, read strictly: everything wrong is refused in one line with a remedy."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ def parameters(query_string: bytes, names: Sequence[str]) -> dict[str, str]:
         raise Refusal(
             400, "the parameters of the address cannot be read; write ?name=value&name=value"
         ) from None
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, value in pairs:
-        if name in found:
+        if name in values:
             raise Refusal(400, f"{brief(name)} is given twice; give it once")
-        found[name] = value
-    _only(found, names, "parameter")
-    return found
+        values[name] = value
+    _only(values, names, "parameter")
+    return values
 
 
 def json_object(body: bytes, names: Sequence[str]) -> dict[str, Any]:
     """The JSON object of a body: UTF-8, each name once, only ``names``, no NaN."""
     try:
-        found = json.loads(
+        value = json.loads(
             body.decode("utf-8"), object_pairs_hook=_each_once, parse_constant=_no_constant
         )
     except UnicodeDecodeError:
@@ -79,34 +79,34 @@ def json_object(body: bytes, names: Sequence[str]) -> dict[str, Any]:
         ) from None
     except ValueError:  # Python refuses to read integers of thousands of digits
         raise Refusal(400, "the JSON has a number of thousands of digits; shorten it") from None
-    if not isinstance(found, dict):
-        raise Refusal(400, f"the body is {_kind(found)}; send a JSON object, {{...}}")
-    _only(found, names, "field")
-    return found
+    if not isinstance(value, dict):
+        raise Refusal(400, f"the body is {_kind(value)}; send a JSON object, {{...}}")
+    _only(value, names, "field")
+    return value
 
 
 def _each_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in fields:
             raise Refusal(400, f"the field {brief(name)} is given twice; give it once")
-        found[name] = value
-    return found
+        fields[name] = value
+    return fields
 
 
 def _no_constant(name: str) -> Any:
     raise Refusal(400, f"{name} is not JSON; send a finite number or null")
 
 
-def _only(found: dict[str, Any], names: Sequence[str], what: str) -> None:
-    for name in found:
+def _only(given: dict[str, Any], names: Sequence[str], what: str) -> None:
+    for name in given:
         if name not in names:
             known = ", ".join(names) or "none"
             raise Refusal(400, f"unknown {what} {brief(name)}; there is {known}")
 
 
 def _kind(value: object) -> str:
-    """What a value of JSON is called."""
+    """The name of the type of a JSON value."""
     if value is None:
         return "null"
     kinds = {bool: "true or false", int: "a number", float: "a number", str: "a text"}
@@ -114,11 +114,11 @@ def _kind(value: object) -> str:
     return kinds[type(value)]
 
 
-def needed(found: dict[str, Any], name: str) -> Any:
+def needed(given: dict[str, Any], name: str) -> Any:
     """The value of ``name``, which must be there."""
-    if name not in found:
+    if name not in given:
         raise Refusal(400, f"{name} is missing; add it")
-    return found[name]
+    return given[name]
 
 
 def text(name: str, value: object, most: int) -> str:
@@ -140,7 +140,7 @@ def texts(name: str, value: object, count: int, most: int) -> list[str]:
         raise Refusal(400, f"{name} is {_kind(value)}; give a list of texts")
     if not 1 <= len(value) <= count:
         raise Refusal(400, f"{name} has {len(value):,} texts; give 1 to {count:,} in one request")
-    return [text(f"{name}[{place}]", one, most) for place, one in enumerate(value)]
+    return [text(f"{name}[{index}]", entry, most) for index, entry in enumerate(value)]
 
 
 def ids(name: str, value: object) -> list[str] | None:
@@ -149,9 +149,9 @@ def ids(name: str, value: object) -> list[str] | None:
         return None
     if not isinstance(value, list):
         raise Refusal(400, f"{name} is {_kind(value)}; give a list of ids")
-    for place, one in enumerate(value):
-        if not isinstance(one, str):
-            raise Refusal(400, f"{name}[{place}] is {_kind(one)}; give an id as a text")
+    for index, entry in enumerate(value):
+        if not isinstance(entry, str):
+            raise Refusal(400, f"{name}[{index}] is {_kind(entry)}; give an id as a text")
     return value
 
 

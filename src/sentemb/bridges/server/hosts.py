@@ -26,10 +26,10 @@ def is_loopback(host: str) -> bool:
 
 def host_name(header: str) -> str | None:
     """The name in a Host header, in lower case and without port; None if it has none."""
-    found = _HOST.fullmatch(header.lower())
-    if found is None or (found["port"] is not None and int(found["port"]) not in _PORTS):
+    match = _HOST.fullmatch(header.lower())
+    if match is None or (match["port"] is not None and int(match["port"]) not in _PORTS):
         return None
-    return found["name"].strip("[]").removesuffix(".")
+    return match["name"].strip("[]").removesuffix(".")
 
 
 def checked_hosts(names: Iterable[str]) -> frozenset[str]:
@@ -68,10 +68,10 @@ def checked_origins(origins: Iterable[str]) -> frozenset[str]:
 
 
 def _checked_origin(given: str) -> str:
-    found = _ORIGIN.fullmatch(given.lower())
-    name = None if found is None else host_name(found["host"])
+    match = _ORIGIN.fullmatch(given.lower())
+    name = None if match is None else host_name(match["host"])
     usual = re.search(r"^http:.*:80$|^https:.*:443$", given.lower())
-    if found is None or name is None or usual or not (":" in name or _NAME.fullmatch(name)):
+    if match is None or name is None or usual or not (":" in name or _NAME.fullmatch(name)):
         raise SentembError(
             f"{brief(given)} is not an origin; give scheme, host and an unusual port, such as "
             "https://shop.example.org, without path"

@@ -20,7 +20,7 @@ _CUSTOMER_BITS = 64
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request may ask for.
+    """Limits of one request.
 
     Attributes
     ----------

@@ -196,13 +196,15 @@ def _in_one_line(record: logging.LogRecord) -> bool:
 def _listening(host: str, port: int) -> socket.socket:
     """A socket that is bound to an address of this machine."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
         raise SentembError(
             f"the host {host!r} is not known; give an address of this machine, such as 127.0.0.1"
         ) from None
     # A name such as localhost may have both kinds of addresses; more clients try the older one.
-    family, kind, protocol, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
+    family, kind, protocol, _, address = min(
+        addresses, key=lambda entry: entry[0] != socket.AF_INET
+    )
     bound = socket.socket(family, kind, protocol)
     try:
         if sys.platform == "win32":
@@ -228,18 +230,18 @@ def _address(bound: socket.socket) -> str:
     return f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
 
 
-def _connections(wanted: int) -> int:
+def _connections(requested: int) -> int:
     """How many connections may be open: no more than the process may have files."""
     try:
         import resource
     except ImportError:  # Windows
-        return wanted
+        return requested
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
-        return wanted
+        return requested
     if files < _FILES + _LEAST:
         raise SentembError(
             f"this process may have only {files} open files, and the server needs at least "
             f"{_FILES + _LEAST}; raise the limit with ulimit -n"
         )
-    return min(wanted, files - _FILES)
+    return min(requested, files - _FILES)

@@ -1,4 +1,4 @@
-"""What all baselines share."""
+"""Base class and functions of all baselines."""
 
 import inspect
 from abc import ABC, abstractmethod
@@ -95,5 +95,5 @@ def cosines(a: np.ndarray, b: np.ndarray) -> NDArray[np.float64]:
     """Cosine of each row of ``a`` with the same row of ``b``, 0 where one is zero: (k,) float64."""
     norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     dots = np.einsum("kd,kd->k", a, b)
-    found: NDArray[np.float64] = np.divide(dots, norms, out=np.zeros(len(a)), where=norms != 0)
-    return found
+    values: NDArray[np.float64] = np.divide(dots, norms, out=np.zeros(len(a)), where=norms != 0)
+    return values

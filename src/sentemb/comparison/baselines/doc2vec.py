@@ -49,7 +49,7 @@ class Doc2Vec(VectorBaseline):
             epochs=_EPOCHS,
             workers=1,
             seed=seed + 1,
-            hashfxn=_place_of_word,
+            hashfxn=_text_hash,
         )
         self.n_parameters = self._model.wv.vectors.size + self._model.dv.vectors.size
         return self
@@ -59,19 +59,19 @@ class Doc2Vec(VectorBaseline):
         vectors = np.zeros((len(texts), _SIZE))
         # gensim starts a vector from Python's own hash of the text, which differs in each process,
         # and has no argument for another one.
-        start = functools.partial(self._doc2vec.pseudorandom_weak_vector, hashfxn=_place_of_word)
+        start = functools.partial(self._doc2vec.pseudorandom_weak_vector, hashfxn=_text_hash)
         with mock.patch.object(self._doc2vec, "pseudorandom_weak_vector", start):
             for k, text in enumerate(texts):
                 words = [word for word in plain_words(text) if word in self._model.wv]
                 if words:
                     # Inference draws from the model's generator: seed it, so that a text's vector
                     # does not depend on the texts before it.
-                    self._model.random.seed(_place_of_word(text) % 2**32)
+                    self._model.random.seed(_text_hash(text) % 2**32)
                     vectors[k] = self._model.infer_vector(words)
         return vectors
 
 
-def _place_of_word(text: str) -> int:
+def _text_hash(text: str) -> int:
     """A hash of a text that is the same in every process."""
     number = 0
     for byte in text.encode("utf-8", "surrogatepass"):

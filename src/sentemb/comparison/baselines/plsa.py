@@ -52,10 +52,10 @@ class PLSA(VectorBaseline):
         texts = [[title] for title in log.titles]
         for query, title in zip(log.query_index, log.title_index, strict=True):
             texts[title].append(log.queries[query])
-        self._places = Numbering()
-        lists = _word_counts([" ".join(some) for some in texts], self._places.__getitem__)
+        self._word_numbers = Numbering()
+        lists = _word_counts([" ".join(group) for group in texts], self._word_numbers.__getitem__)
         rng = np.random.default_rng(seed)
-        self._topics = _shares(rng.random((len(self._places), self.topics)) + 0.5, axis=0)
+        self._topics = _shares(rng.random((len(self._word_numbers), self.topics)) + 0.5, axis=0)
         mixtures = _shares(rng.random((len(texts), self.topics)) + 0.5, axis=1)
         self.log_likelihoods: list[float] = []
         for _ in range(_ITERATIONS):
@@ -73,11 +73,11 @@ class PLSA(VectorBaseline):
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """p(z|text) by folding in, (n_texts, topics) float64; zero without a known word."""
-        offsets, words, counts = _word_counts(texts, self._places.get)
+        offsets, words, counts = _word_counts(texts, self._word_numbers.get)
         # A word with probability zero in every topic would divide by zero.
         alive = (self._topics[words] > 0).any(axis=1)
-        kept = np.concatenate([[0], np.cumsum(alive)])
-        offsets, words, counts = kept[offsets], words[alive], counts[alive]
+        n_alive = np.concatenate([[0], np.cumsum(alive)])
+        offsets, words, counts = n_alive[offsets], words[alive], counts[alive]
         mixtures = np.full((len(texts), self.topics), 1 / self.topics)
         arguments = (self._topics, offsets, words, counts, _FOLD_IN_ITERATIONS)
         fold_in(mixtures, *arguments, 0, len(texts))
@@ -88,19 +88,19 @@ class PLSA(VectorBaseline):
 _WordCounts: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
 
 
-def _word_counts(texts: Sequence[str], place_of: Callable[[str], int | None]) -> _WordCounts:
-    """Offsets, words and counts of texts; words without a place are left out."""
+def _word_counts(texts: Sequence[str], number_of: Callable[[str], int | None]) -> _WordCounts:
+    """Offsets, words and counts of texts; words without a number are left out."""
     offsets: list[int] = [0]
     words: list[int] = []
     counts: list[int] = []
     for text in texts:
-        found: dict[int, int] = {}
+        counted: dict[int, int] = {}
         for word in plain_words(text):
-            place = place_of(word)
-            if place is not None:
-                found[place] = found.get(place, 0) + 1
-        words += found.keys()
-        counts += found.values()
+            number = number_of(word)
+            if number is not None:
+                counted[number] = counted.get(number, 0) + 1
+        words += counted.keys()
+        counts += counted.values()
         offsets.append(len(words))
     return np.array(offsets), np.array(words, np.int32), np.array(counts, np.float64)
 

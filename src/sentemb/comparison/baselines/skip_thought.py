@@ -59,10 +59,10 @@ class SkipThought(VectorBaseline):
             if not is_file(self._folder / name):
                 raise SentembError(f"{self._folder / name}: is not a regular file; {_GET}")
         with _remedy():
-            self._places: dict[str, int] = {}
+            self._rows: dict[str, int] = {}
             for number, word in numbered_lines(self._folder / DICTIONARY):
-                self._places.setdefault(word.strip(), number - 1)
-            if _UNKNOWN not in self._places:
+                self._rows.setdefault(word.strip(), number - 1)
+            if _UNKNOWN not in self._rows:
                 raise SentembError(f"{self._folder / DICTIONARY}: the word {_UNKNOWN} is missing")
             # Check that the shapes fit together before reading gigabytes.
             for table, weights in FILES.values():
@@ -70,7 +70,7 @@ class SkipThought(VectorBaseline):
 
     def _check_shapes(self, table: Path, weights: Path) -> None:
         shape = shape_of(table)
-        if len(shape) != 2 or not 1 <= shape[1] <= _MOST or shape[0] <= max(self._places.values()):
+        if len(shape) != 2 or not 1 <= shape[1] <= _MOST or shape[0] <= max(self._rows.values()):
             raise SentembError(f"{table}: {sizes(shape)} is not a table with a row for every word")
         with Archive(weights) as arrays:
             for backward in _directions(arrays):
@@ -89,25 +89,27 @@ class SkipThought(VectorBaseline):
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Normalised vectors of both encoders, (k, dim) float64; zero for a text without words."""
-        places = [[self._place(word) for word in text.split()] for text in texts]
-        order = sorted(range(len(texts)), key=lambda k: len(places[k]))
+        word_rows = [[self._row(word) for word in text.split()] for text in texts]
+        order = sorted(range(len(texts)), key=lambda k: len(word_rows[k]))
         parts = []
         for vectors, directions in self._towers:
             rows = np.zeros((len(texts), sum(direction.dim for direction in directions)))
             for first in range(0, len(order), _BLOCK):
                 block = order[first : first + _BLOCK]
-                lists = [places[k] for k in block]
-                rows[block] = np.hstack([one.encode(vectors, lists) for one in directions])
+                lists = [word_rows[k] for k in block]
+                rows[block] = np.hstack(
+                    [direction.encode(vectors, lists) for direction in directions]
+                )
             norms = np.linalg.norm(rows, axis=1, keepdims=True)
             parts.append(np.divide(rows, norms, out=np.zeros_like(rows), where=norms != 0))
         return np.hstack(parts)
 
-    def _place(self, word: str) -> int:
+    def _row(self, word: str) -> int:
         """The row of a word: as written, or lower-cased, or that of unknown words."""
         for known in (word, word.lower()):
-            if known in self._places:
-                return self._places[known]
-        return self._places[_UNKNOWN]
+            if known in self._rows:
+                return self._rows[known]
+        return self._rows[_UNKNOWN]
 
 
 class _Direction:

@@ -125,7 +125,7 @@ class TableFile:
 
 
 def index_of(column: str, names: list[str], name: str) -> int:
-    """The place of a column, given by its name or its number from 1."""
+    """The index of a column, given by its name or its number from 1."""
     if names.count(column) == 1:
         return names.index(column)
     if column in names:

@@ -164,7 +164,7 @@ def _stem(word: str) -> str:
 
 
 def _rows(source: Path, name: str, *columns: str) -> Iterator[tuple[str, ...]]:
-    """Yield the place (``path:line``) and the cells of ``columns`` for each row of a table."""
+    """Yield the location (``path:line``) and the cells of ``columns`` for each row of a table."""
     path = source / name
     if not is_file(path):
         raise SentembError(

@@ -1,4 +1,4 @@
-"""What Python knows about characters, as a text file for tokenisers in other languages.
+"""Python's properties of characters, as a text file for tokenisers in other languages.
 
 Lower case, white space and the letters of a word differ between languages and between versions of
 Unicode. The file has them as this Python has them, so that a tokeniser in another language finds
@@ -34,8 +34,10 @@ def character_table() -> str:
     every = [chr(code) for code in range(sys.maxunicode + 1)]
     cased, ignored = cased_and_ignored()
     lines = {
-        "space": _ranges(one for one in every if one.isspace()),
-        "word": _ranges(one for one in every if one.isalnum() or one == "_"),
+        "space": _ranges(character for character in every if character.isspace()),
+        "word": _ranges(
+            character for character in every if character.isalnum() or character == "_"
+        ),
         "before": _ranges(sorted(BEFORE)),
         "after": _ranges(sorted(AFTER)),
         "cased": _ranges(cased),
@@ -47,25 +49,25 @@ def character_table() -> str:
 
 def _ranges(characters: Iterable[str]) -> list[str]:
     """Rising characters as ranges of code points."""
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for code in map(ord, characters):
-        if found and found[-1][1] == code - 1:
-            found[-1][1] = code
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
         else:
-            found.append([code, code])
-    return [f"{first:x}-{last:x}" for first, last in found]
+            ranges.append([code, code])
+    return [f"{first:x}-{last:x}" for first, last in ranges]
 
 
 def _lower_cases(characters: list[str]) -> list[str]:
     """The characters that have another lower case, as ranges with the first lower case."""
-    found: list[list[int]] = []
-    for one in characters:
-        lower = one.lower()
-        if lower == one or one == _DOTTED_I:
+    ranges: list[list[int]] = []
+    for character in characters:
+        lower = character.lower()
+        if lower == character or character == _DOTTED_I:
             continue
-        code, target = ord(one), ord(lower)
-        if found and found[-1][1] == code - 1 and found[-1][2] + code - found[-1][0] == target:
-            found[-1][1] = code
+        code, target = ord(character), ord(lower)
+        if ranges and ranges[-1][1] == code - 1 and ranges[-1][2] + code - ranges[-1][0] == target:
+            ranges[-1][1] = code
         else:
-            found.append([code, code, target])
-    return [f"{first:x}-{last:x}>{target:x}" for first, last, target in found]
+            ranges.append([code, code, target])
+    return [f"{first:x}-{last:x}>{target:x}" for first, last, target in ranges]

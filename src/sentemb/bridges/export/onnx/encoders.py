@@ -111,8 +111,8 @@ class Texts:
         return self._at_least_one(self.graph.add("Cast", self.lengths, to=FLOAT32))
 
     def _at_least_one(self, counts: str) -> str:
-        one = self.graph.constant(np.array([1], np.float32))
-        return self.graph.as_column(self.graph.add("Max", counts, one))
+        least = self.graph.constant(np.array([1], np.float32))
+        return self.graph.as_column(self.graph.add("Max", counts, least))
 
     def sum_words(self, words: str, columns: int) -> str:
         """The sum of some columns of the words of each text, (n_texts, columns) float32."""
@@ -130,13 +130,13 @@ class Texts:
     @cached_property
     def forward(self) -> str:
         """The row of ``words`` that each text reads at each step, (T, n_texts) int64."""
-        return self._places(lambda steps: self.graph.add("Add", self.starts, steps))
+        return self._word_rows(lambda steps: self.graph.add("Add", self.starts, steps))
 
     @cached_property
     def backward(self) -> str:
         """As `forward`, each text from its last word to its first."""
         last = self.graph.add("Sub", self.ends, self.graph.integers(1))
-        return self._places(lambda steps: self.graph.add("Sub", last, steps))
+        return self._word_rows(lambda steps: self.graph.add("Sub", last, steps))
 
     @cached_property
     def _steps(self) -> str:
@@ -144,10 +144,10 @@ class Texts:
         graph = self.graph
         lengths = graph.add("Concat", self.lengths, graph.integers(1), axis=0)
         longest = graph.add("ReduceMax", lengths, keepdims=0)
-        zero, one = (graph.constant(np.array(value, np.int64)) for value in (0, 1))
-        return graph.as_column(graph.add("Range", zero, longest, one))
+        start, step = (graph.constant(np.array(value, np.int64)) for value in (0, 1))
+        return graph.as_column(graph.add("Range", start, longest, step))
 
-    def _places(self, tokens: Callable[[str], str]) -> str:
+    def _word_rows(self, tokens: Callable[[str], str]) -> str:
         graph = self.graph
         inside = graph.add("Less", self._steps, self.lengths)
         words = graph.add("Concat", "words", self.n_words, axis=0)
@@ -157,12 +157,12 @@ class Texts:
     def scan(
         self,
         states: list[str],
-        places: list[str],
+        inputs: list[str],
         step: Callable[[Graph, list[str], list[str]], list[str]],
     ) -> list[str]:
         """As `Graph.scan`; a text that has ended at a step keeps its states.
 
-        The middle one of ``places`` says where texts end.
+        The middle one of ``inputs`` says where texts end.
         """
 
         def masked(body: Graph, before: list[str], now: list[str]) -> list[str]:
@@ -172,7 +172,7 @@ class Texts:
                 body.add("Where", inside, new, old) for new, old in zip(after, before, strict=True)
             ]
 
-        return self.graph.scan(states, places, masked)
+        return self.graph.scan(states, inputs, masked)
 
 
 def add_embeddings(graph: Graph, encoder: Encoder, weights: Arrays) -> str:
@@ -218,10 +218,10 @@ def _units(graph: Graph, rows: str) -> str:
 
     The largest number is divided out first, so that no square leaves the range of float32.
     """
-    zero, one = (graph.constant(np.array([value], np.float32)) for value in (0, 1))
+    zero, unit = (graph.constant(np.array([value], np.float32)) for value in (0, 1))
 
     def divided(values: str, by: str) -> str:
-        safe = graph.add("Where", graph.add("Equal", by, zero), one, by)
+        safe = graph.add("Where", graph.add("Equal", by, zero), unit, by)
         return graph.add("Div", values, safe)
 
     largest = graph.add("ReduceMax", graph.add("Abs", rows), axes=[1], keepdims=1)
@@ -249,16 +249,16 @@ def _recurrent(
 ) -> str:
     """The first state after the last word of each direction, then the bag.
 
-    ``step_of(direction, words)`` is the step of a Scan over places in ``words``.
+    ``step_of(direction, words)`` is the step of a Scan over rows of ``words``.
     """
     graph = texts.graph
     parts = []
     for direction in range(encoder.directions):
         column = direction * encoder.gate_width
-        own = _columns(graph, words, column, column + encoder.gate_width, encoder.width)
+        direction_words = _columns(graph, words, column, column + encoder.gate_width, encoder.width)
         states = [graph.zeros(texts.n_texts, encoder.cells)] * n_states
-        places = texts.backward if direction else texts.forward
-        parts.append(texts.scan(states, [places], step_of(direction, own))[0])
+        word_rows = texts.backward if direction else texts.forward
+        parts.append(texts.scan(states, [word_rows], step_of(direction, direction_words))[0])
     if isinstance(encoder, IRNN):
         parts = [graph.add("Div", part, texts.divisors) for part in parts]
     if encoder.bag_dim:
@@ -270,11 +270,11 @@ def _recurrent(
 def _rnn(texts: Texts, encoder: Any, weights: Arrays, words: str) -> str:
     """Equation (1), which has the state y."""
 
-    def step_of(direction: int, own: str) -> _Step:
+    def step_of(direction: int, direction_words: str) -> _Step:
         recurrent = texts.graph.constant(weights["recurrent"][direction], "recurrent")
 
-        def step(body: Graph, states: list[str], places: list[str]) -> list[str]:
-            z = body.add("Gemm", *states, recurrent, body.add("Gather", own, *places))
+        def step(body: Graph, states: list[str], now: list[str]) -> list[str]:
+            z = body.add("Gemm", *states, recurrent, body.add("Gather", direction_words, *now))
             return [z if encoder.linear else body.add("Tanh", z)]
 
         return step
@@ -286,7 +286,7 @@ def _lstm(texts: Texts, encoder: Any, weights: Arrays, words: str) -> str:
     """Equations (2), which have the states y and c."""
     product = "MatMul" if encoder.peepholes == "full" else "Mul"
 
-    def step_of(direction: int, own: str) -> _Step:
+    def step_of(direction: int, direction_words: str) -> _Step:
         recurrent = texts.graph.constant(weights["recurrent"][direction], "recurrent")
 
         def gate(body: Graph, z: str, number: int, cell: str) -> str:
@@ -296,14 +296,14 @@ def _lstm(texts: Texts, encoder: Any, weights: Arrays, words: str) -> str:
                 z = body.add("Add", z, seen)
             return body.add("Sigmoid", z)
 
-        def step(body: Graph, states: list[str], places: list[str]) -> list[str]:
+        def step(body: Graph, states: list[str], now: list[str]) -> list[str]:
             y, c = states
-            z = body.add("Gemm", y, recurrent, body.add("Gather", own, *places))
+            z = body.add("Gemm", y, recurrent, body.add("Gather", direction_words, *now))
             parts = body.add_many("Split", z, outputs=len(encoder.gates), axis=1)
             named = dict(zip(encoder.gates, parts, strict=True))
             new = body.add("Mul", gate(body, named["3"], 3, c), body.add("Tanh", named["4"]))
-            kept = body.add("Mul", gate(body, named["2"], 2, c), c) if "2" in named else c
-            cell = body.add("Add", kept, new)
+            retained = body.add("Mul", gate(body, named["2"], 2, c), c) if "2" in named else c
+            cell = body.add("Add", retained, new)
             output = body.add("Tanh", cell)
             if "1" in named:  # the output gate looks at the new c(t)
                 output = body.add("Mul", gate(body, named["1"], 1, cell), output)
@@ -339,7 +339,7 @@ def _clsm(texts: Texts, encoder: Any, weights: Arrays, words: str) -> str:
         _columns(graph, words, k * hidden, (k + 1) * hidden, encoder.width)
         for k in range(encoder.window)
     ]
-    places = [texts.forward]
+    inputs = [texts.forward]
     if reach:
         n_steps = graph.size(texts.forward)
         outside = graph.add(
@@ -348,21 +348,21 @@ def _clsm(texts: Texts, encoder: Any, weights: Arrays, words: str) -> str:
             graph.add("Concat", graph.integers(reach), texts.n_texts, axis=0),
         )
         longer = graph.add("Concat", outside, texts.forward, outside, axis=0)
-        places = []
+        inputs = []
         for k in range(encoder.window):
             end = graph.add("Add", n_steps, graph.integers(k))
             bounds = graph.integers(k), end, graph.integers(0)
-            places.append(graph.add("Slice", longer, *bounds))
+            inputs.append(graph.add("Slice", longer, *bounds))
     bias = graph.constant(weights["bias"], "bias")
 
     def step(body: Graph, states: list[str], now: list[str]) -> list[str]:
         z = bias
-        for part, place in zip(slices, now, strict=True):
-            z = body.add("Add", z, body.add("Gather", part, place))
+        for part, rows in zip(slices, now, strict=True):
+            z = body.add("Add", z, body.add("Gather", part, rows))
         return [body.add("Max", states[0], z)]
 
     lowest = graph.zeros(texts.n_texts, hidden, _LOWEST)
-    (pooled,) = texts.scan([lowest], places, step)
+    (pooled,) = texts.scan([lowest], inputs, step)
     return _layers(texts, encoder, weights, graph.add("Tanh", pooled))
 
 
@@ -385,9 +385,9 @@ def _layers(texts: Texts, encoder: Layered, weights: Arrays, rows: str) -> str:
 def _ensemble(texts: Texts, encoder: Any, weights: Arrays, words: str) -> str:
     """The embeddings of the members, each of unit length, side by side."""
     parts = []
-    for member, own, columns in encoder.each_member(weights):
+    for member, its_weights, columns in encoder.each_member(weights):
         its_words = texts.graph.slice(words, 1, columns.start, columns.stop)
-        parts.append(_units(texts.graph, _embeddings(texts, member, own, its_words)))
+        parts.append(_units(texts.graph, _embeddings(texts, member, its_weights, its_words)))
     return texts.graph.add("Concat", *parts, axis=1)
 
 

@@ -159,7 +159,10 @@ class Graph:
         graph = helper.make_graph(
             self._nodes,
             name,
-            [helper.make_tensor_value_info(one, *inputs[one]) for one in inputs],
+            [
+                helper.make_tensor_value_info(input_name, *inputs[input_name])
+                for input_name in inputs
+            ],
             [helper.make_tensor_value_info(given, FLOAT32, shape)],
             list(self._constants.values()),
         )

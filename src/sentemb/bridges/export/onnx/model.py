@@ -112,9 +112,9 @@ def write(
         }
         for name, text in texts.items():
             write_text(folder / name, text)
-        others = []
+        extra_files = []
         if towers.vocabulary.vectors is not None:
-            others = [VECTORS]
+            extra_files = [VECTORS]
             with writing(folder / VECTORS) as file:
                 file.write(towers.vocabulary.vectors.vectors.astype("<f4").tobytes())
         # The tokeniser of the folder, which reads what was written there.
@@ -122,7 +122,9 @@ def write(
     notes = []
     if source.dtype != "float32":
         notes.append(f"the weights are {source.dtype}; the export has them in float32")
-    return Exported([Path(out) / name for name in (*files, *texts, *others, EXAMPLES)], notes=notes)
+    return Exported(
+        [Path(out) / name for name in (*files, *texts, *extra_files, EXAMPLES)], notes=notes
+    )
 
 
 def _model(onnx: Any, towers: Towers, side: str, identity: str) -> bytes:

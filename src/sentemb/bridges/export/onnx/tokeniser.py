@@ -32,44 +32,44 @@ class Tokeniser:
         trigrams, words = features[:n_trigrams], features[n_trigrams : self._first_number]
         self._trigrams = {trigram: row for row, trigram in enumerate(trigrams)}
         self._words = {word: row for row, word in enumerate(words, n_trigrams)}
-        self._places = {word: place for place, word in enumerate(features[self._first_number :])}
+        self._vector_rows = {word: row for row, word in enumerate(features[self._first_number :])}
         self._vectors = np.zeros((0, 0), np.float32)
-        if self._places:
+        if self._vector_rows:
             numbers = np.fromfile(Path(folder) / "vectors.bin", "<f4")
-            self._vectors = numbers.reshape(len(self._places), -1)
+            self._vectors = numbers.reshape(len(self._vector_rows), -1)
 
     def features(self, word: str) -> dict[int, float]:
         """The features of a word that the model knows, and how often the word has each.
 
         The dimensions of word vectors are features too, with the numbers of the word's vector.
         """
-        found: dict[int, float] = {}
+        counts: dict[int, float] = {}
         for trigram in letter_trigrams(word):
             if trigram in self._trigrams:
                 row = self._trigrams[trigram]
-                found[row] = found.get(row, 0) + 1
+                counts[row] = counts.get(row, 0) + 1
         if word in self._words:
-            found[self._words[word]] = 1
-        place = self._places.get(word, self._places.get(without_edges(word)))
-        if place is not None:
-            found |= dict(enumerate(self._vectors[place].tolist(), self._first_number))
-        return dict(sorted(found.items()))
+            counts[self._words[word]] = 1
+        vector_row = self._vector_rows.get(word, self._vector_rows.get(without_edges(word)))
+        if vector_row is not None:
+            counts |= dict(enumerate(self._vectors[vector_row].tolist(), self._first_number))
+        return dict(sorted(counts.items()))
 
     def batch(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
         """The inputs for some texts by name."""
-        places: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         words: list[int] = []
         text_offsets = [0]
         for text in texts:
-            words += [places.setdefault(word, len(places)) for word in self.split(text)]
+            words += [numbers.setdefault(word, len(numbers)) for word in self.split(text)]
             text_offsets.append(len(words))
         features: list[int] = []
         counts: list[float] = []
         word_offsets = [0]
-        for word in places:
-            found = self.features(word)
-            features += found.keys()
-            counts += found.values()
+        for word in numbers:
+            word_features = self.features(word)
+            features += word_features.keys()
+            counts += word_features.values()
             word_offsets.append(len(features))
         return {
             "features": np.array(features, np.int64),

@@ -102,9 +102,9 @@ def write(
         with BulkFiles(folder, part_bytes) as bulk:
             for portion in portions(source, on_progress):
                 without += int(np.count_nonzero(~portion.known))
-                own = _queries(of_titles, clicks.queries, first, scoring.has_clicks)
+                clicked = _queries(of_titles, clicks.queries, first, scoring.has_clicks)
                 first += len(portion.ids)
-                for lines in _lines(portion, own):
+                for lines in _lines(portion, clicked):
                     bulk.add(lines)
         texts = {
             MAPPING: _indented(mapping(target, source.model.dim, scoring)),
@@ -150,8 +150,8 @@ def _queries(
     clicks: ClicksOfTitles, queries: Sequence[str], first: int, are_wanted: bool
 ) -> Iterator[list[str]]:
     for low, high in pairwise(clicks.offsets[first:].tolist()):
-        own = clicks.queries[low:high].tolist() if are_wanted else ()
-        yield [queries[q] for q in own]
+        numbers = clicks.queries[low:high].tolist() if are_wanted else ()
+        yield [queries[q] for q in numbers]
 
 
 def _lines(portion: Portion, queries_of_titles: Iterator[list[str]]) -> Iterator[bytes]:

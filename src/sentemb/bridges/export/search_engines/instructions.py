@@ -55,7 +55,7 @@ def readme(
     titles: int,
     without_vector: int,
 ) -> str:
-    """What the files are and how to use them.
+    """Describe the files and how to use them.
 
     Parameters
     ----------

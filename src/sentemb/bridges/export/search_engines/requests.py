@@ -1,4 +1,4 @@
-"""What Elasticsearch and OpenSearch are told: mapping and query.
+"""Mapping and query for Elasticsearch and OpenSearch.
 
 Both give a vector the score (1 + cosine) / 2: Elasticsearch for ``dot_product``, OpenSearch for
 ``cosinesimil`` with Lucene, in all versions that have it. Both have Lucene's BM25, whose form is
@@ -158,17 +158,17 @@ def _elasticsearch_field(dim: int) -> dict[str, Any]:
 
 
 def _elasticsearch_search(by_vector: bool, clauses: list[dict[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    body: dict[str, Any] = {}
     if by_vector:
-        found["knn"] = {
+        body["knn"] = {
             "field": VECTOR,
             "query_vector": QUERY_VECTOR,
             "k": NEAREST,
             "num_candidates": _CANDIDATES,
         }
     if clauses:
-        found["query"] = {"bool": {"should": clauses}}
-    return found
+        body["query"] = {"bool": {"should": clauses}}
+    return body
 
 
 def _opensearch_field(dim: int) -> dict[str, Any]:

@@ -29,7 +29,7 @@ NEAREST, SECOND_PASS = 300, 1000
 
 @dataclass(frozen=True)
 class Scoring:
-    """What an engine adds up.
+    """The sum by which an engine ranks titles.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Scoring:
 
     @property
     def unclicked(self) -> float:
-        """What a title without clicked queries gets in the second pass."""
+        """Added to a title without clicked queries in the second pass."""
         return self._factor(self.recipe.weight(UNCLICKED)) if self.has_clicks else 0.0
 
     def __str__(self) -> str:
@@ -105,28 +105,28 @@ class Scoring:
 
     def differences(self) -> list[str]:
         """How the ranking differs from that of the index, in sentences."""
-        recipe, found = self.recipe, []
+        recipe, sentences = self.recipe, []
         if memory := recipe.weight(MEMORY):
-            found.append(
+            sentences.append(
                 f"the memory of the log is left out, and its weight, {memory:.3g}, goes to the "
                 "cosine: a query finds a title by the queries that it was clicked for through "
                 "their words alone"
             )
         if self.has_clicks and recipe.reads_words:
-            found.append(
+            sentences.append(
                 "each clicked query of a title counts once in BM25, whatever its share of clicks"
             )
         if self.knows_clicks and not self.writes_clicks:
             parts = [PARTS[part] for part in (BM25, CLICKED_BM25, UNCLICKED) if recipe.weight(part)]
             without = "BM25 reads titles alone" if self.finding else f"so are {', '.join(parts)}"
-            found.append(f"clicked queries are left out, and {without}")
+            sentences.append(f"clicked queries are left out, and {without}")
         if self.second_pass or self.unclicked:
-            found.append(
+            sentences.append(
                 "parts with a negative weight, and that of titles without clicks, count for the "
                 f"first {SECOND_PASS:,} titles alone"
             )
         if not self.uses_vectors:
-            found.append("words alone find titles")
+            sentences.append("words alone find titles")
         elif not self.finding:
-            found.append("vectors alone find titles")
-        return found
+            sentences.append("vectors alone find titles")
+        return sentences
