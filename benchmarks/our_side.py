@@ -13,8 +13,8 @@ from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers, one_after_the_other
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.objectives.candidates import BatchCandidates
-from sentemb.training.settings import HARD_FROM_EPOCH, Settings
-from sentemb.training.two_tower_task import TwoTowerTask
+from sentemb.training.towers.settings import HARD_FROM_EPOCH, Settings
+from sentemb.training.towers.two_tower_task import TwoTowerTask
 
 
 def settings_of(case):
@@ -22,7 +22,7 @@ def settings_of(case):
 
     The momentum is constant, as in `torch.optim.SGD`, and so is the learning rate.
     """
-    constant = {"momentum": 0.9, "edge_momentum": 0.9, "decay": "none"}
+    constant = {"momentum": 0.9, "decay": "none"}
     return Settings.of(case["preset"], **constant | case["settings"])
 
 

@@ -15,7 +15,7 @@ from sentemb import SentembError, gradcheck, loss_and_gradient, train
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.gradients import differences
-from sentemb.gradients.entry_trace import explain
+from sentemb.gradients.entry_trace import explain_gradient
 from sentemb.gradients.pair_problem import PairProblem
 from sentemb.kernels.hinge import all_cosines, nearest_queries, nearest_titles, set_clicks_apart
 from sentemb.models.words.workspace import Workspace
@@ -26,8 +26,8 @@ from sentemb.training.objectives import hinge
 from sentemb.training.objectives.candidates import BatchCandidates
 from sentemb.training.objectives.hinge import hinge_loss
 from sentemb.training.objectives.objective import Objective
-from sentemb.training.settings import Settings
-from sentemb.training.two_towers import TwoTowers
+from sentemb.training.towers.settings import Settings
+from sentemb.training.towers.two_towers import TwoTowers
 
 TINY = {"cells": 6, "epochs": 3, "batch_size": 16, "threads": 1, "objective": "hinge"}
 
@@ -166,7 +166,7 @@ def test_kinks_are_left_out_and_counted(monkeypatch):
     smooth = gradcheck("bag", tolerance=1e-3)
     assert sum(block.kinks for block in smooth.blocks) == 0
     monkeypatch.setattr(differences, "STEPS", (300.0, 200.0, 100.0, 50.0, 30.0))
-    found = explain("query.W[0,0]", "bag", objective="hinge")
+    found = explain_gradient("query.W[0,0]", "bag", objective="hinge")
     assert found.numeric is None and "hinge" in found.reason
 
 

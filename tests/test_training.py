@@ -34,9 +34,9 @@ from sentemb.training.batches.corpus import Corpus
 from sentemb.training.batches.mini_batches import mini_batch
 from sentemb.training.checkpoints import take_up_checkpoint
 from sentemb.training.negatives import hard_negatives
-from sentemb.training.settings import HARD_AMONG, HARD_NEGATIVES, PRESETS, Settings
 from sentemb.training.stopping import Interrupted
-from sentemb.training.two_towers import TwoTowers
+from sentemb.training.towers.settings import HARD_AMONG, HARD_NEGATIVES, PRESETS, Settings
+from sentemb.training.towers.two_towers import TwoTowers
 
 TINY = {"cells": 6, "epochs": 3, "batch_size": 16, "threads": 1}
 MOMENTUM = {"cells": 6, "epochs": 3, "batch_size": 16, "optimiser": "nesterov"}
@@ -111,7 +111,7 @@ def test_an_update_is_a_step_along_the_checked_gradient(shared_towers):
         builder.add(query, title)
     log, rate = builder.build(), 0.5
     settings = Settings(
-        cells=4, shared_towers=shared_towers, optimiser="nesterov", edge_momentum=0.0,
+        cells=4, shared_towers=shared_towers, optimiser="nesterov",
         learning_rate=rate, max_norm=1e9, epochs=1, batch_size=len(pairs), hard_negatives=0,
     )  # fmt: skip
     towers = TwoTowers(Corpus(log, settings), settings, updates=1)

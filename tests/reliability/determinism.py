@@ -30,7 +30,7 @@ from sentemb.models.vectors.skip_gram import train_word_vectors
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.search.index import Index
 from sentemb.search.index_tuning import calibrate, tune
-from sentemb.training.classifier import train_classifier
+from sentemb.training.classifiers.classifier import train_classifier
 
 TESTS = Path(__file__).parents[1]
 SETTINGS = {"cells": 24, "epochs": 3, "batch_size": 64}
@@ -48,7 +48,7 @@ PAIR_TRAININGS = {
     "wordembed": {"embedding": 6, "mlp_layers": 2},
     "senmlp": {"embedding": 6},
     "senna": {"maps": (7,), "vectors": True, "tune_vectors": True},
-    "urae": {"cells": 6, "autoencoder_epochs": 1, "vectors": True},
+    "urae": {"cells": 6, "vectors": True},
     "deepmatch": {"nodes": 20, "word_features": 1},
 }
 CHILD = """

@@ -26,7 +26,7 @@ PAIR_MODELS = {
     "wordembed": {"embedding": 4},
     "senmlp": {"embedding": 4},
     "senna": {"embedding": 4, "maps": (3,)},
-    "urae": {"embedding": 4, "cells": 4, "autoencoder_epochs": 1},
+    "urae": {"embedding": 4, "cells": 4},
     "deepmatch": {"nodes": 10},
 }
 TRAINING = {"cells": 3, "epochs": 2, "batch_size": 4, "n_negatives": 1, "threads": 1}
@@ -279,7 +279,7 @@ def make_model(name):
     from sentemb.models.towers import make_encoder
     from sentemb.text.batch import tokenize
     from sentemb.text.vocabulary import Vocabulary
-    from sentemb.training.settings import Settings
+    from sentemb.training.towers.settings import Settings
 
     kind, settings = ENCODERS[name]
     encoder = make_encoder(kind, cells=4, **settings)
@@ -299,7 +299,7 @@ def make_scorer(name):
     from sentemb.models.pairs import make_pair_model
     from sentemb.text.batch import tokenize
     from sentemb.text.vocabulary import Vocabulary
-    from sentemb.training.pair_settings import PairSettings
+    from sentemb.training.pairs.pair_settings import PairSettings
 
     settings = {**PAIR_MODELS[name], "mlp": 3, "max_words": 9}
     model = make_pair_model(name, **settings)
