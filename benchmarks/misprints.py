@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from pages import ROOT, fill
 
-from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.pair_problem import PairProblem
 from sentemb.gradients.recursion import delayed
 from sentemb.kernels.nesterov import coefficients
 from sentemb.models.sentence_encoder import SentenceEncoder

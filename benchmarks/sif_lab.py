@@ -12,7 +12,12 @@ from sentemb.evaluation.correlation import pearson
 from sentemb.models.vectors.averages import averages, moments, only_known
 from sentemb.models.vectors.components import common_components
 from sentemb.models.vectors.probabilities import relative_frequencies, zipf
-from sentemb.models.vectors.weights import idf_code_weights, idf_weights, sif_weights, usif_weights
+from sentemb.models.vectors.word_weights import (
+    idf_code_weights,
+    idf_weights,
+    sif_weights,
+    usif_weights,
+)
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.words import plain_words
@@ -286,7 +291,7 @@ class Similarity:
         return formula(self.vectors.words, self.lab.sentences_for_idf)
 
     def _known(self, texts):
-        return only_known(tokenize(texts, self.split), self.vectors.places.__contains__)
+        return only_known(tokenize(texts, self.split), self.vectors.row_of_word.__contains__)
 
     def _table(self, rows, weights, mean):
         own = self.vectors.vectors[rows].astype(np.float64) - mean

@@ -73,7 +73,9 @@ def _numpy_scores(vectors, counts, pairs):
     share /= share.sum()
     X = np.zeros((2 * len(pairs), vectors.dim))
     for x, text in zip(X, sentences_of(pairs), strict=True):
-        rows = [vectors.places[word] for word in plain_words(text) if word in vectors.places]
+        rows = [
+            vectors.row_of_word[word] for word in plain_words(text) if word in vectors.row_of_word
+        ]
         for row in rows:
             p = counts.get(vectors.words[row], 0) / total or share[row]
             x += 1e-3 / (1e-3 + p) * vectors.vectors[row].astype(np.float64)

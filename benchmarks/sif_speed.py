@@ -25,8 +25,8 @@ from sentemb.models.vectors.averages import averages, moments, only_known
 from sentemb.models.vectors.components import common_components
 from sentemb.models.vectors.probabilities import zipf
 from sentemb.models.vectors.reading import read_word_vectors
-from sentemb.models.vectors.weights import sif_weights
 from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.models.vectors.word_weights import sif_weights
 from sentemb.system.parallel import Workers
 from sentemb.system.tables import markdown_table
 from sentemb.text.batch import tokenize
@@ -157,7 +157,7 @@ def main():
     n_words, n_texts, rounds = (20_000, 5_000, 2) if quick else (400_000, 230_000, 7)
     vectors = made_up_vectors(n_words)
     texts = made_up_texts(n_texts, vectors.words[:100_000])
-    tokens = only_known(tokenize(texts, plain_words), vectors.places.__contains__)
+    tokens = only_known(tokenize(texts, plain_words), vectors.row_of_word.__contains__)
     rows = vectors.rows(tokens.words)
     weights = sif_weights(zipf(n_words), 1e-3)[rows, None]
     table = (vectors.vectors[rows] * weights).astype(np.float32)

@@ -27,7 +27,7 @@ from sentemb.models.vectors.averages import averages, only_known
 from sentemb.models.vectors.counts import read_counts
 from sentemb.models.vectors.probabilities import relative_frequencies
 from sentemb.models.vectors.reading import read_word_vectors
-from sentemb.models.vectors.weights import sif_weights
+from sentemb.models.vectors.word_weights import sif_weights
 from sentemb.system.parallel import Workers
 from sentemb.system.tables import markdown_table
 from sentemb.text.batch import tokenize
@@ -133,14 +133,14 @@ class SIFVectors:
 
     def __init__(self, vectors, counts, a):
         weights = sif_weights(relative_frequencies(vectors.words, counts, unknown="zero"), a)
-        self.places = vectors.places
+        self.row_of_word = vectors.row_of_word
         rows = vectors.vectors.astype(np.float64) * weights[:, None]
         self.table = np.column_stack([rows, weights])
 
     def __call__(self, texts):
         """(k, dim) float64."""
-        tokens = only_known(tokenize(texts), self.places.__contains__)
-        table = self.table[[self.places[word] for word in tokens.words]]
+        tokens = only_known(tokenize(texts), self.row_of_word.__contains__)
+        table = self.table[[self.row_of_word[word] for word in tokens.words]]
         with Workers(1) as workers:
             X = averages(table, tokens, workers)
         return X[:, :-1] / np.maximum(X[:, -1:], np.finfo(float).tiny)

@@ -22,7 +22,7 @@ def command(models: tuple[str, ...], output: str, force: bool) -> None:
     \b
     sentemb average model-seed0/ model-seed1/ -o model/
     """
-    from sentemb.models.files.folder import check_place
+    from sentemb.models.files.model_folder import check_place
     from sentemb.models.sentence_encoder import SentenceEncoder
     from sentemb.search.ranking.ranker_files import has_ranker
 

@@ -63,8 +63,8 @@ def command(
     sentemb sif glove.6B.100d.txt titles.txt -o model/
     sentemb sif vectors/ --log pairs.tsv --sides each -o model/
     """
-    from sentemb.models.files.folder import check_place
     from sentemb.models.files.model_files import save_model
+    from sentemb.models.files.model_folder import check_place
     from sentemb.models.vectors.reading import read_word_vectors
     from sentemb.models.vectors.sif import SIF
     from sentemb.models.vectors.text_weights import read_fit_texts

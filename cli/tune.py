@@ -67,7 +67,7 @@ def command(
     """
     from sentemb.data.lines import write_lines
     from sentemb.errors import SentembError
-    from sentemb.models.files.folder import is_model
+    from sentemb.models.files.model_folder import is_model
     from sentemb.search.index_files import is_index
 
     if is_index(source):

@@ -331,13 +331,13 @@ def arc1_of_listing(names, p, l_x, l_y, v):
 def arc2_of_listing(names, p, l_x, l_y, v):
     x, y, W3 = l_x @ p["W"].T, l_y @ p["W"].T, p["W3"].reshape(4, 3, 3, 5)
     first = p["W1x"], p["W1y"]
-    z, texts = names["arc2_meet"](x, y, *first, p["b1"], 3, 7)
+    z, texts = names["arc2_first_plane"](x, y, *first, p["b1"], 3, 7)
     last, kept = names["arc2_layer"](z, W3, p["b3"], 3, 2)
     s, gradient, dh = mlp(p, flat(last, (1, 1, 4)), v)
     D = dh.reshape(1, 1, 4)[: len(last), : last.shape[1]]
     dW3, gradient["b3"], dz = names["arc2_layer_backward"](D, z, W3, 3, kept)
     gradient["W3"] = dW3.reshape(4, -1)
-    found = names["arc2_meet_backward"](dz, z, x, y, *first, 3, texts)
+    found = names["arc2_first_plane_backward"](dz, z, x, y, *first, 3, texts)
     gradient["W1x"], dx, gradient["W1y"], dy, gradient["b1"] = found
     return s, add_texts(gradient, p, [(l_x, dx), (l_y, dy)])
 

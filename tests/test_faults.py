@@ -12,7 +12,7 @@ from sentemb import SentembError
 from sentemb.cli import main
 from sentemb.gradients.check_options import FAULTS
 from sentemb.gradients.faults import BrokenEncoder, broken_gradient
-from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.pair_problem import PairProblem
 from sentemb.system.parallel import Workers
 from sentemb.training.objectives.objective import Objective
 

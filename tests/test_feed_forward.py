@@ -15,7 +15,7 @@ from helpers import (
 import sentemb
 from sentemb import SentembError, SentenceEncoder
 from sentemb.gradients import differences
-from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.pair_problem import PairProblem
 from sentemb.kernels.convolution import pool_windows, spread_to_maxima
 from sentemb.kernels.layers import average_words, divide_errors
 from sentemb.models.towers import make_encoder

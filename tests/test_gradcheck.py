@@ -16,11 +16,11 @@ from sentemb import SentembError
 from sentemb.cli import main
 from sentemb.gradients import agreement as comparison
 from sentemb.gradients import traces
-from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.pair_problem import PairProblem
+from sentemb.kernels import input_layer as word_kernels
 from sentemb.kernels import lstm as lstm_kernels
 from sentemb.kernels import recurrent as recurrent_kernels
 from sentemb.kernels import rnn as rnn_kernels
-from sentemb.kernels import words as word_kernels
 from sentemb.models.towers import ENCODERS
 from sentemb.models.towers import encoder as encoder_model
 from sentemb.models.towers import lstm as lstm_model
@@ -262,17 +262,17 @@ def names(numbers, *kinds):
 KERNEL_MUTANTS = {
     "delta_1 with the wrong sign": (
         (lstm_kernels, lstm_model, "lstm", FULL),
-        ("* (one - o) * e[j]", "* (one - o) * -e[j]"),
+        ("* (unity - o) * e[j]", "* (unity - o) * -e[j]"),
         ("at least", names("1", "W", "Wrec", "b", "Wp") | names("234", "W", "b")),
     ),
     "1 + h^2 for 1 - h^2": (
         (lstm_kernels, lstm_model, "lstm", {}),
-        ("o * (one - h[j] * h[j])", "o * (one + h[j] * h[j])"),
+        ("o * (unity - h[j] * h[j])", "o * (unity + h[j] * h[j])"),
         ("at least", names("34", "W", "Wrec", "b")),
     ),
     "i for i (1 - i) in delta_3": (
         (lstm_kernels, lstm_model, "lstm", {}),
-        ("y_g * i * (one - i)", "y_g * i"),
+        ("y_g * i * (unity - i)", "y_g * i"),
         ("at least", names("3", "W", "Wrec", "b")),
     ),
     "c(t) for c(t-1) in delta_2": (
@@ -331,7 +331,7 @@ KERNEL_MUTANTS = {
     ),
     "no slope of the cell without output gate": (
         (lstm_kernels, lstm_model, "lstm", {"output_gate": False}),
-        ("eps[j] += (one - h[j] * h[j]) * e[j]", "eps[j] += e[j]"),
+        ("eps[j] += (unity - h[j] * h[j]) * e[j]", "eps[j] += e[j]"),
         ("at least", names("34", "W", "Wrec", "b")),
     ),
     "a slope of tanh in the linear RNN": (
@@ -341,7 +341,7 @@ KERNEL_MUTANTS = {
     ),
     "1 - y for 1 - y^2 in the RNN": (
         (rnn_kernels, rnn_model, "rnn", {}),
-        ("(one - y[j] * y[j]) * e[j]", "(one - y[j]) * e[j]"),
+        ("(unity - y[j] * y[j]) * e[j]", "(unity - y[j]) * e[j]"),
         ("exactly", {"W", "Wrec", "b"}),
     ),
 }

@@ -16,7 +16,7 @@ from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.gradients import differences
 from sentemb.gradients.entry_trace import explain_gradient
-from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.pair_problem import PairProblem
 from sentemb.kernels.hinge import all_cosines, nearest_queries, nearest_titles, set_clicks_apart
 from sentemb.models.words.workspace import Workspace
 from sentemb.system.parallel import Workers
@@ -188,8 +188,8 @@ def test_a_hinge_at_zero_and_another_nearest_text_are_kinks(make_model, workers)
     ("old", "new"),
     [
         ("dv[j] -= w * u[j]", "dv[j] += w * u[j]"),
-        ("d_other[j] += w * v[j]", "d_other[j] += w * u[j]"),
-        ("du[j] += w * (other[j] - v[j])", "du[j] += w * other[j]"),
+        ("d_negative[j] += w * v[j]", "d_negative[j] += w * u[j]"),
+        ("du[j] += w * (negative[j] - v[j])", "du[j] += w * negative[j]"),
     ],
 )
 def test_a_broken_line_is_found(old, new, monkeypatch):

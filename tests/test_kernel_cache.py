@@ -23,7 +23,7 @@ STRANGER = 65534
 # A kernel of the package in a process of its own; prints its answer, cache hits and misses.
 USE_KERNEL = """
 import numpy as np
-from sentemb.kernels.words import sum_rows
+from sentemb.kernels.input_layer import sum_rows
 source = np.arange(6, dtype=np.float32).reshape(3, 2)
 out = np.zeros(2, np.float32)
 sum_rows(out, source, 0, 3)

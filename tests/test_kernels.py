@@ -26,11 +26,7 @@ from sentemb.kernels.hard_negatives import (
     highest_titles,
     lay_out_clusters,
 )
-from sentemb.kernels.matmul import add_matmul, add_row, panels_of
-from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
-from sentemb.kernels.packing import longest_first, pack_blocks
-from sentemb.kernels.top_k import highest, top_k
-from sentemb.kernels.words import (
+from sentemb.kernels.input_layer import (
     RowGradient,
     gather_rows,
     gather_weighted_rows,
@@ -40,6 +36,10 @@ from sentemb.kernels.words import (
     take_texts,
     take_words,
 )
+from sentemb.kernels.matmul import add_matmul, add_row, panels_of
+from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
+from sentemb.kernels.packing import longest_first, pack_blocks
+from sentemb.kernels.top_k import highest, top_k
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers.truncation import Truncation
 from sentemb.models.words.workspace import Workspace

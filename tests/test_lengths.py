@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from sentemb.kernels.input_layer import RowGradient, gather_weighted_rows
 from sentemb.kernels.lengths import bound_of_squares, gather_squares, square_rows, sum_of_squares
-from sentemb.kernels.words import RowGradient, gather_weighted_rows
 from sentemb.system.parallel import Workers, one_after_the_other
 from sentemb.training.optimisers.renormalisation import renormalisation
 

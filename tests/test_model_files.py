@@ -19,8 +19,8 @@ from safetensors.numpy import save_file
 import sentemb
 from sentemb import SentembError, SentenceEncoder
 from sentemb.models.files import model_files, tensor_files
-from sentemb.models.files.folder import check_place
 from sentemb.models.files.model_files import save_model
+from sentemb.models.files.model_folder import check_place
 from sentemb.models.files.saved_model import SavedModel
 from sentemb.models.files.tensor_files import open_tensors, write_tensors
 from sentemb.models.towers import make_encoder

@@ -14,7 +14,7 @@ from helpers import (
 )
 
 from sentemb import SentembError, SentenceEncoder, loss_and_gradient
-from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.pair_problem import PairProblem
 from sentemb.gradients.traces import check_form, gradient_of_form, has_traces
 from sentemb.models.family import ModelEntry
 from sentemb.models.towers import make_encoder

@@ -4,9 +4,9 @@ import numba
 import numpy as np
 import pytest
 
-from sentemb.kernels import adam, nesterov, prefetch, words
+from sentemb.kernels import adam, input_layer, nesterov, prefetch
+from sentemb.kernels.input_layer import RowGradient
 from sentemb.kernels.nesterov import MomentumRows
-from sentemb.kernels.words import RowGradient
 
 ROWS, WIDTH = 30, 5
 
@@ -45,12 +45,12 @@ def test_rows_are_read_into_the_second_cache():
 def test_loops_ask_for_their_own_rows_before_they_need_them(monkeypatch, count):
     """Every array is filled up to ``count``, so a row behind its end would be an IndexError."""
     asked = []
-    for module in (adam, nesterov, words):
+    for module in (adam, nesterov, input_layer):
         monkeypatch.setattr(
             module, "prefetch_row", lambda rows, k: asked.append((id(rows), int(k)))
         )
     for module in (adam, nesterov):
-        plain = words.gather_weighted_row.py_func
+        plain = input_layer.gather_weighted_row.py_func
         monkeypatch.setattr(module, "gather_weighted_row", plain)
     rng = np.random.default_rng(0)
     table, first, second = rng.random((3, ROWS, WIDTH))
@@ -67,17 +67,17 @@ def test_loops_ask_for_their_own_rows_before_they_need_them(monkeypatch, count):
         asked.clear()
 
     lead = np.ones(count)
-    words.project_words.py_func(
+    input_layer.project_words.py_func(
         own.words, table, first, lead, rows, np.zeros(WIDTH), one_each, one_each, values, 0, count
     )
     needed(table, first)
-    words.project_words.py_func(
+    input_layer.project_words.py_func(
         own.words, table, first, 0 * lead, rows, np.zeros(WIDTH), one_each, one_each, values, 0,
         count,
     )  # fmt: skip
     needed(table)
     sums = np.zeros((count, WIDTH))
-    words.gather_rows.py_func(sums, 0, table, one_each, rows, 0, count)
+    input_layer.gather_rows.py_func(sums, 0, table, one_each, rows, 0, count)
     needed(table)
     state = MomentumRows(table, first, np.zeros(ROWS, np.int64), np.zeros(ROWS))
     nesterov.update_rows.py_func(state, own, rows, lead, lead, 0, 0.9, 0.1, 0, count)

@@ -19,8 +19,13 @@ from sentemb.kernels.sif import orthogonalise_rows
 from sentemb.models.vectors.averages import Moments, averages, moments, only_known
 from sentemb.models.vectors.components import common_components
 from sentemb.models.vectors.probabilities import relative_frequencies, zipf
-from sentemb.models.vectors.weights import idf_code_weights, idf_weights, sif_weights, usif_weights
 from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.models.vectors.word_weights import (
+    idf_code_weights,
+    idf_weights,
+    sif_weights,
+    usif_weights,
+)
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.words import plain_words

@@ -5,7 +5,7 @@ import pytest
 
 from sentemb.kernels.adam import adam_dense
 from sentemb.kernels.nesterov import nesterov_dense
-from sentemb.kernels.small_arrays import all_below, place_rows, sum_parts, take_rows
+from sentemb.kernels.small_arrays import all_below, scatter_rows, sum_parts, take_rows
 
 SIZE = 5000  # more than `sum_parts` adds up at a time
 
@@ -46,7 +46,7 @@ def test_rows_are_placed_in_their_columns_alone():
     source = made_up(7)[:, :5]
     out = np.zeros((6, 9), np.float32)
     places, rows = np.array([4, 0, 2]), np.array([6, 6, 1])
-    place_rows(out, 3, places, source, rows)
+    scatter_rows(out, 3, places, source, rows)
     expected = np.zeros_like(out)
     expected[places, 3:8] = source[rows]
     assert np.array_equal(out, expected)

@@ -23,7 +23,7 @@ from sentemb import SentembError, SentenceEncoder, train
 from sentemb.analysis.attribution import word_effects
 from sentemb.analysis.explanation import unknown_words
 from sentemb.cli import main
-from sentemb.kernels.words import RowGradient
+from sentemb.kernels.input_layer import RowGradient
 from sentemb.models.files.tensor_files import open_tensors, write_tensors
 from sentemb.models.files.vocabulary_arrays import arrays_of, stored_word_features
 from sentemb.models.towers.layout import Layout
@@ -155,7 +155,7 @@ def test_first_words_and_those_of_the_log_are_kept_lower_cased():
     found, notes = features_of(vectors, uses, vector_dim=2, vector_words=4)
     assert found.words == ["the", "rome", "hotel", "c++"]
     places = {"hotel": 2, "(hotel),": 2, "c++": 3, "in": -1, "yyy": -1}
-    assert {word: found.place_of(word) for word in places} == places
+    assert {word: found.row_of(word) for word in places} == places
     # "Rome" comes first, so it is the vector of "rome"; the words of equal vectors are equal.
     assert notes == [
         "90.0% of the words of the log, and 75.0% of its distinct words, have a vector in made-up"
@@ -395,7 +395,7 @@ def test_the_gradient_at_the_rows_of_dimensions_is_the_sum_over_words():
         gradient = model.encoder.backward({"table": table}, done, V, workers)["table"]
     by_word = {"ab": V[0] + 2 * V[1], "cab": V[0] + V[2]}
     expected = sum(
-        np.outer(known.vectors[known.place_of(word)].astype(float), error)
+        np.outer(known.vectors[known.row_of(word)].astype(float), error)
         for word, error in by_word.items()
     )
     np.testing.assert_allclose(gradient[-2:], expected, rtol=1e-12)

@@ -814,7 +814,7 @@ def test_words_of_the_same_pairs_become_alike():
     found = train_word_vectors(made_up_clicks(), dim=10, epochs=40)
     cosine = dict(found.nearest("tea", len(found)))
     assert cosine["pot"] > 0 and cosine["leaves"] > 0
-    tea, coffee = (found.vectors[found.places[word]] for word in ("tea", "coffee"))
+    tea, coffee = (found.vectors[found.row_of_word[word]] for word in ("tea", "coffee"))
     own = [f"n{k}" for k in range(20, 60, 2)]
     others = [f"n{k}" for k in range(21, 60, 2)]
     means = [found.vectors[found.rows(words)].mean(0) for words in (own, others)]
@@ -902,7 +902,7 @@ def test_train_writes_a_folder(tmp_path):
     assert f"note: {log}: skipped 1 bad lines" in notes and "epoch 2/2" in notes
     found = read_word_vectors(out, verify=True)
     # 15 pairs, each with two clicks: round(1 + ln 2) = 2.
-    assert found.counts[found.places["find"]] == 30
+    assert found.counts[found.row_of_word["find"]] == 30
     code, said, notes = run("train", log, *options)
     assert code == 1 and "is not empty" in notes
 

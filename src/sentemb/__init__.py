@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from sentemb.gradients.entry_trace import explain_gradient
     from sentemb.gradients.flow import gradient_flow
     from sentemb.gradients.gradcheck import gradcheck
-    from sentemb.gradients.pairs import loss_and_gradient
+    from sentemb.gradients.pair_problem import loss_and_gradient
     from sentemb.models.loading import load
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.models.pairs import make_pair_model
@@ -129,7 +129,7 @@ _SECTIONS = {
         "GradientReport": "gradients.check_report",
         "explain_gradient": "gradients.entry_trace",
         "gradient_flow": "gradients.flow",
-        "loss_and_gradient": "gradients.pairs",
+        "loss_and_gradient": "gradients.pair_problem",
     },
     "Click logs, judged, similarity and labelled sets": {
         "ClickLog": "data.click_log",

@@ -18,7 +18,7 @@ from reliability.count import Count
 from reliability.samples import write_samples
 from sentemb.cli import main
 from sentemb.errors import SentembError
-from sentemb.models.files.folder import FILES
+from sentemb.models.files.model_folder import FILES
 from sentemb.search.index_files import listed_files
 
 FILES_OUT = {**battery_cases.OUTPUT_FILES, **battery_shop.OUTPUT_FILES}

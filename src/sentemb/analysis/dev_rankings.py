@@ -22,7 +22,7 @@ from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
-from sentemb.text.checks import as_texts
+from sentemb.text.arguments import as_texts
 
 # The rank from which on a title counts as not found.
 CUTOFF = 10

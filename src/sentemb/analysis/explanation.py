@@ -18,7 +18,7 @@ from sentemb.search.ranking.recipe import MODEL_ALONE, PARTS
 from sentemb.system.bounds import whole
 from sentemb.system.html_tables import html_table, shade
 from sentemb.system.tables import aligned, visible
-from sentemb.text.checks import as_text, as_texts
+from sentemb.text.arguments import as_text, as_texts
 
 _MOST_QUERIES = 1000
 # Queries of a log that are embedded at a time.

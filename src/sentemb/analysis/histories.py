@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from sentemb.analysis.labels import short_names
 from sentemb.errors import SentembError
-from sentemb.models.files.folder import CONFIG
 from sentemb.models.files.history import HISTORY, deciding_figure, history_line
+from sentemb.models.files.model_folder import CONFIG
 from sentemb.system.descriptions import parse_json
 from sentemb.system.files import is_file, is_folder, numbered_lines, place_name
 from sentemb.system.paths import AnyPath

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from sentemb.errors import SentembError
-from sentemb.models.files.folder import CONFIG, is_model
 from sentemb.models.files.history import best_epoch, shown_figure
+from sentemb.models.files.model_folder import CONFIG, is_model
 from sentemb.models.loading import load
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.parameters import stored_parameters, trained_parameters

@@ -17,7 +17,7 @@ from sentemb.analysis.labels import TEXT_NAMES
 from sentemb.errors import SentembError
 from sentemb.kernels.convolution2d import Planes
 from sentemb.models.pair_scorer import PairScorer
-from sentemb.models.pairs.arc2 import ARC2, greatest_places
+from sentemb.models.pairs.arc2 import ARC2, block_argmax
 from sentemb.models.pairs.pair_model import PairModel, Scoring, Texts
 from sentemb.models.pairs.planes import convolved, pooled
 from sentemb.models.pairs.registry import AND
@@ -280,7 +280,7 @@ def _first_layers(
         at_i, at_j = (2 * p[:, None] + queries["later"][p], 2 * q[:, None] + titles["later"][q])
         return U[p] + V[q] + bias, at_i, at_j
     size = model.sizes[0][0]
-    greatest = greatest_places(done.queries, 0, done.titles, 0, size)
+    greatest = block_argmax(done.queries, 0, done.titles, 0, size)
     greatest = greatest[p * -(-size // 2) + q]
     at_i, at_j = 2 * p[:, None] + greatest // 2, 2 * q[:, None] + greatest % 2
     # A window after the text adds nothing.

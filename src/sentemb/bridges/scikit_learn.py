@@ -31,7 +31,7 @@ from sentemb.system.bounds import brief
 from sentemb.system.extras import package
 from sentemb.system.files import is_folder, names_in, path_of
 from sentemb.system.paths import AnyPath
-from sentemb.text.checks import as_texts
+from sentemb.text.arguments import as_texts
 
 _base: Any = package("sklearn.base", "scikit-learn", __name__)
 _validation: Any = package("sklearn.utils.validation", "scikit-learn", __name__)

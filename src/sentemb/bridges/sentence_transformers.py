@@ -16,7 +16,7 @@ from sentemb.system.extras import package
 from sentemb.system.files import make_folder
 from sentemb.system.locks import locked
 from sentemb.system.paths import AnyPath
-from sentemb.text.checks import as_text
+from sentemb.text.arguments import as_text
 
 _EXTRA, _PURPOSE = "sentence-transformers", "SentembModule"
 _torch = package("torch", _EXTRA, _PURPOSE)

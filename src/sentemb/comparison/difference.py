@@ -25,7 +25,7 @@ from sentemb.system.bounds import whole
 from sentemb.system.html_tables import excerpt, facts_table
 from sentemb.system.paths import AnyPath
 from sentemb.system.tables import visible
-from sentemb.text.checks import as_texts
+from sentemb.text.arguments import as_texts
 
 NAMES = ("A", "B")
 _MOST = 1000

@@ -11,8 +11,8 @@ from sentemb.comparison.store import is_row_name
 from sentemb.comparison.vector_rows import VECTOR_ROWS
 from sentemb.errors import SentembError
 from sentemb.models.contracts import Ranker
-from sentemb.models.files.folder import RANKER, RANKER_FILE, TENSORS
 from sentemb.models.files.model_files import load_model
+from sentemb.models.files.model_folder import RANKER, RANKER_FILE, TENSORS
 from sentemb.models.loading import load
 from sentemb.models.parameters import trained_parameters
 from sentemb.search.ranking.opening import load_ranker

@@ -174,9 +174,9 @@ def best_threshold(scores: ArrayLike, labels: ArrayLike) -> float:
     0.5
     """
     s, is_positive = _checked(scores, labels)
-    levels, place = np.unique(s, return_inverse=True)
+    levels, level = np.unique(s, return_inverse=True)
     # Right answers gained, minus those lost, when the pairs of a score fall to label 0.
-    gains = np.bincount(place, np.where(is_positive, -1, 1), levels.size)
+    gains = np.bincount(level, np.where(is_positive, -1, 1), levels.size)
     best = int(np.argmax(np.concatenate([[0], np.cumsum(gains)])))
     if best == 0:
         return float(np.nextafter(levels[0], -np.inf))

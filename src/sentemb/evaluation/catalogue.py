@@ -13,7 +13,7 @@ from sentemb.models.contracts import Retriever
 _Integers: TypeAlias = NDArray[np.int64]
 _Floats: TypeAlias = NDArray[np.float64]
 
-# Places and scores of a retriever in memory at a time: 64 MB of them.
+# Positions and scores of a retriever in memory at a time: 64 MB of them.
 _FETCHED = 4_000_000
 
 
@@ -23,7 +23,7 @@ class Catalogue:
     Parameters
     ----------
     titles : sequence of str
-        In the order of the retrievers' places. White space around a title does not count.
+        In the order of the retrievers' positions. White space around a title does not count.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Catalogue:
         numbers = [
             self.number_of.setdefault(title.strip(), len(self.number_of)) for title in titles
         ]
-        self._text_of = np.array(numbers, np.int64)  # place -> distinct text
+        self._text_of = np.array(numbers, np.int64)  # position -> distinct text
         self._tie_rank = _tie_ranks(list(self.number_of))
 
     def __len__(self) -> int:
@@ -87,9 +87,9 @@ class Catalogue:
             later = []
             portion = max(1, _FETCHED // fetched)
             for first in range(0, len(waiting), portion):
-                some = waiting[first : first + portion]
-                places, scores = retriever.find([queries[q] for q in some], fetched)
-                for number, row, of_row in zip(some, places, scores, strict=True):
+                numbers = waiting[first : first + portion]
+                positions, scores = retriever.find([queries[q] for q in numbers], fetched)
+                for number, row, of_row in zip(numbers, positions, scores, strict=True):
                     top = self._top(row, of_row, depth)
                     if top is None:
                         later.append(number)
@@ -99,19 +99,19 @@ class Catalogue:
             waiting, fetched = later, min(64 * fetched, self._text_of.size)
 
     def _top(
-        self, places: _Integers, scores: _Floats, depth: int
+        self, positions: _Integers, scores: _Floats, depth: int
     ) -> tuple[_Integers, _Floats] | None:
         """The best distinct titles, at most ``depth``; None if more must be fetched to know."""
-        found = places >= 0
-        texts, values = self._text_of[places[found]], scores[found]
+        is_title = positions >= 0
+        texts, values = self._text_of[positions[is_title]], scores[is_title]
         if np.isnan(values).any():
             raise SentembError("a score is NaN; a ranking needs a number for each title")
         order = np.lexsort((self._tie_rank[texts], -values))
         _, first = np.unique(texts[order], return_index=True)
-        kept = order[np.sort(first)][:depth]
-        is_all = texts.size < places.size or places.size == self._text_of.size
-        if is_all or (kept.size == depth and values.min() < values[kept[-1]]):
-            return texts[kept], values[kept]
+        best = order[np.sort(first)][:depth]
+        is_all = texts.size < positions.size or positions.size == self._text_of.size
+        if is_all or (best.size == depth and values.min() < values[best[-1]]):
+            return texts[best], values[best]
         return None
 
 
@@ -129,7 +129,7 @@ def _tie_key(text: str) -> bytes:
 
 
 def _tie_ranks(texts: Sequence[str]) -> _Integers:
-    """The place of each text in the order of their hashes."""
+    """The rank of each text in the order of their hashes."""
     keys = list(map(_tie_key, texts))
     ranks = np.empty(len(texts), np.int64)
     ranks[sorted(range(len(texts)), key=keys.__getitem__)] = np.arange(len(texts))

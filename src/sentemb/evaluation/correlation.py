@@ -30,8 +30,8 @@ def pearson(x: ArrayLike, y: ArrayLike) -> float:
         return float("nan")
     a, b = _centred(a), _centred(b)
     # Sums of products by NumPy alone: the bits of a BLAS depend on its threads.
-    found = (a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum())
-    return float(np.clip(found, -1, 1))
+    r = (a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum())
+    return float(np.clip(r, -1, 1))
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float:
@@ -51,10 +51,10 @@ def ranks(x: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> ranks(np.array([2.5, 1.0, 2.5, 4.0])).tolist()
     [2.5, 1.0, 2.5, 4.0]
     """
-    _, place, counts = np.unique(x, return_inverse=True, return_counts=True)
+    _, level, counts = np.unique(x, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     means: NDArray[np.float64] = ends - (counts - 1) / 2
-    return means[place]
+    return means[level]
 
 
 def _checked(x: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -39,10 +39,10 @@ def fuse(
     weight = number("weight", weight, 0, math.nextafter(math.inf, 0))
     fused = {}
     for query_id in [*first, *(id for id in second if id not in first)]:
-        one, other = first.get(query_id, {}), second.get(query_id, {})
-        title_ids = [*one, *(id for id in other if id not in one)]
-        total = _scores(one, title_ids, standardise)
-        total += weight * _scores(other, title_ids, standardise)
+        first_scores, second_scores = first.get(query_id, {}), second.get(query_id, {})
+        title_ids = [*first_scores, *(id for id in second_scores if id not in first_scores)]
+        total = _scores(first_scores, title_ids, standardise)
+        total += weight * _scores(second_scores, title_ids, standardise)
         fused[query_id] = dict(zip(title_ids, total.tolist(), strict=True))
     return fused
 

@@ -51,7 +51,7 @@ _PAIRS = 1_000_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """What held-out clicks say of a ranking; the module defines the metrics.
+    """Metrics of a ranking on held-out clicks; the module defines them.
 
     Attributes
     ----------
@@ -103,15 +103,15 @@ def checked_metrics(names: Iterable[str]) -> tuple[str, ...]:
     SentembError
         For a name that is not a metric, or none at all.
     """
-    found = () if isinstance(names, str) else tuple(names)
-    if not found or not all(
-        isinstance(name, str) and _METRIC.fullmatch(name.lower()) for name in found
+    given = () if isinstance(names, str) else tuple(names)
+    if not given or not all(
+        isinstance(name, str) and _METRIC.fullmatch(name.lower()) for name in given
     ):
         raise SentembError(
             f"the metrics are {brief(names)}; give hit@k, mrr@k, recall@k or ndcg@k with numbers k "
             "from 1"
         )
-    return tuple(dict.fromkeys(name.lower() for name in found))
+    return tuple(dict.fromkeys(name.lower() for name in given))
 
 
 class HeldOutClicks:
@@ -122,7 +122,7 @@ class HeldOutClicks:
     clicks : ClickLog
         The held-out clicks.
     titles : sequence of str
-        The catalogue, in the order of the retrievers' places.
+        The catalogue, in the order of the retrievers' positions.
     metrics : sequence of str
         hit@k, mrr@k, recall@k or ndcg@k.
 
@@ -153,7 +153,7 @@ class HeldOutClicks:
         rankings = self._catalogue.rankings(retriever, self.clicks.queries, self._depth)
         for number, top, _ in rankings:
             hits[number, : top.size] = np.isin(top, self._relevant[number])
-        n_relevant = np.array([found.size for found in self._relevant])
+        n_relevant = np.array([titles.size for titles in self._relevant])
         values = np.stack(
             [_value(kind, hits[:, :k], n_relevant, k) for kind, k in self._kinds], axis=1
         )
@@ -212,19 +212,19 @@ class AllPairs:
     def find(self, queries: Sequence[str], k: int) -> tuple[_Integers, _Floats]:
         """The titles with the highest scores; see `sentemb.models.contracts.Retriever`."""
         n_titles = len(self._titles)
-        places = np.empty((len(queries), k), np.int64)
-        found = np.empty((len(queries), k))
+        positions = np.empty((len(queries), k), np.int64)
+        best_scores = np.empty((len(queries), k))
         portion = max(1, _PAIRS // n_titles)
         for first in range(0, len(queries), portion):
-            some = slice(first, first + portion)
-            asked = queries[some]
+            rows = slice(first, first + portion)
+            asked = queries[rows]
             query_index = np.repeat(np.arange(len(asked)), n_titles)
             title_index = np.tile(np.arange(n_titles), len(asked))
             scores = self._ranker.score_pairs(asked, self._titles, query_index, title_index)
             scores = scores.reshape(len(asked), n_titles)
-            top_k(places[some], scores, 0, len(asked))
-            found[some] = np.take_along_axis(scores, places[some], axis=1)
-        return places, found
+            top_k(positions[rows], scores, 0, len(asked))
+            best_scores[rows] = np.take_along_axis(scores, positions[rows], axis=1)
+        return positions, best_scores
 
 
 def _value(kind: str, hits: NDArray[np.bool_], n_relevant: _Integers, k: int) -> _Floats:

@@ -124,18 +124,18 @@ def ndcg(
     index_of = {id: index for index, id in enumerate(judged.title_ids)}
     scored = [run.get(query_id, {}) for query_id in judged.query_ids]
     title = np.array(
-        [index_of.setdefault(id, len(index_of)) for some in scored for id in some], np.int64
+        [index_of.setdefault(id, len(index_of)) for of_query in scored for id in of_query], np.int64
     )
-    scores = np.array([score for some in scored for score in some.values()], np.float64)
-    lengths = np.array([len(some) for some in scored], np.int64)
+    scores = np.array([score for of_query in scored for score in of_query.values()], np.float64)
+    lengths = np.array([len(of_query) for of_query in scored], np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
 
     # One number for query and title finds the judgment of a pair.
     judged_key = _query_of_each(judged.offsets) * len(index_of) + judged.title_index
     by_key = np.argsort(judged_key)
     key = _query_of_each(offsets) * len(index_of) + title
-    place = np.searchsorted(judged_key, key, sorter=by_key)
-    candidate = by_key[np.minimum(place, len(by_key) - 1)]
+    slot = np.searchsorted(judged_key, key, sorter=by_key)
+    candidate = by_key[np.minimum(slot, len(by_key) - 1)]
     grades = np.where(judged_key[candidate] == key, judged.grade[candidate], 0)
 
     order = _ranking(offsets, scores, tie_ranks(list(index_of))[title])
@@ -254,11 +254,11 @@ def _cumulated_gain(
 ) -> _Floats:
     """DCG, (n_queries, n_cutoffs), of grades in the order of the ranking."""
     query = _query_of_each(offsets)
-    place = np.arange(len(query)) - offsets[query]
-    discounted = _gains(ranked_grades, gain) / np.log2(place + 2)
+    rank = np.arange(len(query)) - offsets[query]
+    discounted = _gains(ranked_grades, gain) / np.log2(rank + 2)
     n_queries = len(offsets) - 1
     return np.stack(
-        [np.bincount(query, discounted * (place < cutoff), n_queries) for cutoff in cutoffs],
+        [np.bincount(query, discounted * (rank < cutoff), n_queries) for cutoff in cutoffs],
         axis=1,
     )
 

@@ -28,7 +28,7 @@ _MOST = 2**31 - 1
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The titles of a run that are to be scored, and what of the run cannot be used.
+    """The titles of a run to score, and counts of its queries and titles without a text.
 
     Attributes
     ----------
@@ -65,15 +65,15 @@ class Candidates:
             If ``depth`` is not an integer from 1, or nothing is left to score.
         """
         depth = whole("depth", depth, 1, _MOST)
-        place_of = {id: place for place, id in enumerate(title_ids)}
+        position_of = {id: position for position, id in enumerate(title_ids)}
         titles: list[int] = []
         offsets = [0]
         n_unknown_titles = 0
         for query_id in query_ids:
             scores = run.get(query_id, {})
-            known = [(score, id) for id, score in scores.items() if id in place_of]
+            known = [(score, id) for id, score in scores.items() if id in position_of]
             n_unknown_titles += len(scores) - len(known)
-            titles += [place_of[id] for _, id in sorted(known, reverse=True)[:depth]]
+            titles += [position_of[id] for _, id in sorted(known, reverse=True)[:depth]]
             offsets.append(len(titles))
         n_unknown_queries = len(run.keys() - set(query_ids))
         if not titles:
@@ -94,7 +94,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class ScoringProgress:
-    """How far the scoring of pairs has come.
+    """Progress of the scoring of pairs.
 
     Attributes
     ----------
@@ -168,12 +168,12 @@ def rank_pairs(
         title_of_pair = title_of_pairs(first, end)
         is_used = np.zeros(len(texts), bool)
         is_used[title_of_pair] = True
-        place = np.cumsum(is_used) - 1
+        position_of = np.cumsum(is_used) - 1
         return ranker.score_pairs(
             query_texts[low:high],
             [texts[title] for title in np.flatnonzero(is_used)],
             (query_of_pair - low).astype(np.int32),
-            place[title_of_pair].astype(np.int32),
+            position_of[title_of_pair].astype(np.int32),
         )
 
     portions = _Portions(int(offsets[-1]), scores_of, on_progress)
@@ -181,13 +181,15 @@ def rank_pairs(
     for low, high in _blocks(offsets):
         scores = portions.score(int(offsets[low]), int(offsets[high]))
         for q in range(low, high):
-            some = title_of_pairs(int(offsets[q]), int(offsets[q + 1]))
-            own = scores[offsets[q] - offsets[low] : offsets[q + 1] - offsets[low]]
-            best = np.lexsort((tie_rank[some], -own))[: top_k or None]
+            title_numbers = title_of_pairs(int(offsets[q]), int(offsets[q + 1]))
+            of_query = scores[offsets[q] - offsets[low] : offsets[q + 1] - offsets[low]]
+            best = np.lexsort((tie_rank[title_numbers], -of_query))[: top_k or None]
             if best.size:
                 run[query_ids[q]] = {
                     title_ids[title]: score
-                    for title, score in zip(some[best].tolist(), own[best].tolist(), strict=True)
+                    for title, score in zip(
+                        title_numbers[best].tolist(), of_query[best].tolist(), strict=True
+                    )
                 }
     return run
 

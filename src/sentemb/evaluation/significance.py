@@ -93,16 +93,16 @@ def compare_all(
     whole("seed", seed, 0, MAX_SEED)
     try:
         base = np.asarray(reference, np.float64)
-        others = [np.asarray(values, np.float64) for values in systems]
+        compared = [np.asarray(values, np.float64) for values in systems]
     except (TypeError, ValueError):
         raise SentembError("a paired comparison needs lists of numbers") from None
     if base.ndim != 1 or not base.size:
         raise SentembError("a paired comparison needs one number per query")
-    if any(values.shape != base.shape for values in others):
+    if any(values.shape != base.shape for values in compared):
         raise SentembError("a paired comparison needs one number per query from every system")
-    if not others:
+    if not compared:
         return []
-    differences = np.stack(others) - base
+    differences = np.stack(compared) - base
     if not np.isfinite(differences).all():
         raise SentembError(
             "a paired comparison needs finite numbers; leave out queries that have none"
@@ -113,8 +113,8 @@ def compare_all(
     for k in np.flatnonzero(few):
         p[k] = _exact_randomisation(differences[k][differences[k] != 0])
     return Rows(
-        Difference(*map(float, found))
-        for found in zip(differences.mean(axis=1), low, high, p, strict=True)
+        Difference(*map(float, numbers))
+        for numbers in zip(differences.mean(axis=1), low, high, p, strict=True)
     )
 
 

@@ -46,7 +46,7 @@ class Correlation:
 
 @dataclass(frozen=True)
 class Correlations:
-    """What `sts` returns.
+    """Correlations of a model on sets of sentence pairs, as `sts` returns them.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Correlations:
 
 def _table(rows: Sequence[Correlation]) -> str:
     heads = ["set", "pairs", "Pearson", "Spearman", "texts without a known word"]
-    shown = [(one.name, one.pairs, one.pearson, one.spearman, one.unknown) for one in rows]
+    shown = [(row.name, row.pairs, row.pearson, row.spearman, row.unknown) for row in rows]
     return html_table(shown, heads, texts=(0,))
 
 
@@ -117,16 +117,16 @@ def sts(
     """
     if not isinstance(model, SentenceEncoder):
         raise SentembError(f"the model is {brief(model)}; give one that sentemb.load returns")
-    if not sets or not all(isinstance(one, SimilaritySet) for one in sets):
+    if not sets or not all(isinstance(each, SimilaritySet) for each in sets):
         raise SentembError("there are no similarity sets; give a list of SimilaritySet")
     FIT_U.checked(fit_u)
     models = _models(model, sets, fit_u, components, sides, removal)
-    found = [_correlation(one, of) for one, of in zip(models, sets, strict=True)]
+    correlations = [_correlation(*pair) for pair in zip(models, sets, strict=True)]
     by_folder: dict[str, list[Correlation]] = {}
-    for one, measured in zip(sets, found, strict=True):
-        by_folder.setdefault(one.folder, []).append(measured)
-    folders = [_mean(folder, some) for folder, some in by_folder.items()]
-    return Correlations(found, folders, _mean("mean", folders))
+    for similarity_set, correlation in zip(sets, correlations, strict=True):
+        by_folder.setdefault(similarity_set.folder, []).append(correlation)
+    folders = list(itertools.starmap(_mean, by_folder.items()))
+    return Correlations(correlations, folders, _mean("mean", folders))
 
 
 def _models(
@@ -142,15 +142,15 @@ def _models(
         return
     sif = _with_components(model, fit_u, components, sides, removal)
     if fit_u == "all":
-        first = [text for one in sets for text in one.first]
-        second = [text for one in sets for text in one.second]
+        first = [text for similarity_set in sets for text in similarity_set.first]
+        second = [text for similarity_set in sets for text in similarity_set.second]
         yield from itertools.repeat(sif.fit(first, second), len(sets))
         return
-    for one in sets:
+    for similarity_set in sets:
         try:
-            yield sif.fit(one.first, one.second)
+            yield sif.fit(similarity_set.first, similarity_set.second)
         except SentembError as error:
-            raise SentembError(f"{one.name}: {error}") from error
+            raise SentembError(f"{similarity_set.name}: {error}") from error
 
 
 def _with_components(
@@ -182,28 +182,35 @@ def _with_components(
     )
 
 
-def _correlation(model: SentenceEncoder, one: SimilaritySet) -> Correlation:
-    every = np.arange(len(one))
-    cosines = model.score_pairs(one.first, one.second, every, every)
-    unknown = sum(_without_known_words(model, texts) for texts in (one.first, one.second))
+def _correlation(model: SentenceEncoder, similarity_set: SimilaritySet) -> Correlation:
+    every = np.arange(len(similarity_set))
+    cosines = model.score_pairs(similarity_set.first, similarity_set.second, every, every)
+    unknown = sum(
+        _without_known_words(model, texts)
+        for texts in (similarity_set.first, similarity_set.second)
+    )
     return Correlation(
-        one.name, len(one), pearson(cosines, one.scores), spearman(cosines, one.scores), unknown
+        similarity_set.name,
+        len(similarity_set),
+        pearson(cosines, similarity_set.scores),
+        spearman(cosines, similarity_set.scores),
+        unknown,
     )
 
 
 def _without_known_words(model: SentenceEncoder, texts: Sequence[str]) -> int:
-    """How many texts have no word with a feature that the model knows."""
+    """Count the texts with no known words."""
     batch = model.vocabulary.batch(texts)
     is_known = np.diff(batch.feature_offsets) > 0
     before = np.concatenate([[0], np.cumsum(is_known[batch.word_index])])
     return int(np.count_nonzero(np.diff(before[batch.offsets]) == 0))
 
 
-def _mean(name: str, some: Sequence[Correlation]) -> Correlation:
+def _mean(name: str, correlations: Sequence[Correlation]) -> Correlation:
     return Correlation(
         name,
-        sum(one.pairs for one in some),
-        float(np.mean([one.pearson for one in some])),
-        float(np.mean([one.spearman for one in some])),
-        sum(one.unknown for one in some),
+        sum(correlation.pairs for correlation in correlations),
+        float(np.mean([correlation.pearson for correlation in correlations])),
+        float(np.mean([correlation.spearman for correlation in correlations])),
+        sum(correlation.unknown for correlation in correlations),
     )

@@ -24,16 +24,16 @@ _FORM_TOLERANCE = 1e-10
 class _Gradients:
     """Gradients of one block, or of all, computed in three ways: {side: {block: array}}.
 
-    ``other`` is another exact form; a block without one has None.
+    ``second_form`` is another exact form; a block without it has None.
     """
 
     checked: Any
     true: Any
-    other: Any
+    second_form: Any
 
     def of(self, side: str, name: str) -> "_Gradients":
-        other = self.other.get(side, {}).get(name)
-        return _Gradients(self.checked[side][name], self.true[side][name], other)
+        second_form = self.second_form.get(side, {}).get(name)
+        return _Gradients(self.checked[side][name], self.true[side][name], second_form)
 
 
 def checked_gradient(problem: CheckedProblem, form: str, fault: str | None) -> dict[str, Arrays]:
@@ -55,7 +55,7 @@ def compare(
     fault : str or None
         The term to leave out.
     tolerances : Tolerances
-        What passes, and how many entries are compared.
+        The largest errors that pass, and how many entries are compared.
 
     Returns
     -------
@@ -65,15 +65,15 @@ def compare(
     gradient = checked_gradient(problem, form, fault)
     again = checked_gradient(problem, form, fault)
     true = gradient if form == "scan" and fault is None else problem.gradient("scan")
-    other = problem.second_form() if form == "scan" else true
-    gradients = _Gradients(gradient, true, other)
+    second_form = problem.second_form() if form == "scan" else true
+    gradients = _Gradients(gradient, true, second_form)
     blocks, repeatable = [], True
-    for side, own_parameters in parameters.items():
-        for name, parameter in own_parameters.items():
+    for side, side_parameters in parameters.items():
+        for name, parameter in side_parameters.items():
             repeatable &= np.array_equal(gradient[side][name], again[side][name])
-            own = gradients.of(side, name)
-            compared = _compared(problem, f"{side}.{name}", parameter, own, tolerances)
-            blocks.append(_verdict(problem, compared, own, form, tolerances))
+            of_block = gradients.of(side, name)
+            compared = _compared(problem, f"{side}.{name}", parameter, of_block, tolerances)
+            blocks.append(_verdict(problem, compared, of_block, form, tolerances))
     directional = max(_directional_error(problem, gradient, rng) for _ in range(_DIRECTIONS))
     return GradientReport(
         model=problem.name,
@@ -153,8 +153,8 @@ def _verdict(
     worst = int(np.argmax(relative))
     # A gradient of zeros is a missing one, unless the block cannot be reached.
     reached = problem.is_reached(block)
-    some = np.any(np.abs(analytic) > tolerance * problem.least)
-    passed = relative[worst] <= tolerance and some == reached
+    is_nonzero = np.any(np.abs(analytic) > tolerance * problem.least)
+    passed = relative[worst] <= tolerance and is_nonzero == reached
     form_difference = cosine = norm_ratio = None
     if form == "printed":
         norms = np.linalg.norm(analytic), np.linalg.norm(true)
@@ -163,9 +163,9 @@ def _verdict(
             norm_ratio = float(norms[0] / norms[1])
             # The entries compared may happen to be right where others are not.
             passed = passed and np.linalg.norm(analytic - true) <= tolerance * norms[1]
-    elif gradients.other is not None:
+    elif gradients.second_form is not None:
         largest = np.abs(true).max() or 1.0
-        form_difference = float(np.abs(analytic - gradients.other).max() / largest)
+        form_difference = float(np.abs(analytic - gradients.second_form).max() / largest)
         passed = passed and form_difference <= _FORM_TOLERANCE
     return BlockCheck(
         block=block,

@@ -164,7 +164,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Tolerances:
-    """What passes.
+    """The largest errors that pass, and the number of entries.
 
     Attributes
     ----------
@@ -187,17 +187,23 @@ class Tolerances:
 
 def check_defaults(model: str, given: dict[str, Any]) -> dict[str, Any]:
     """The encoder settings ``given`` with the defaults of a check where nothing is given."""
-    own = ENCODERS.entry(model).parameters
-    small = {one.name: one.check_default for one in own if one.check_default is not None}
-    open_ones = {one.name for one in own if one.optional}
+    declared = ENCODERS.entry(model).parameters
+    small = {
+        parameter.name: parameter.check_default
+        for parameter in declared
+        if parameter.check_default is not None
+    }
+    optional = {parameter.name for parameter in declared if parameter.optional}
     return small | {
-        name: value for name, value in given.items() if value is not None or name not in open_ones
+        name: value for name, value in given.items() if value is not None or name not in optional
     }
 
 
 def _check(bundle: Any, *parameters: Hyperparameter) -> None:
-    for one in parameters:
-        object.__setattr__(bundle, one.name, one.checked(getattr(bundle, one.name)))
+    for parameter in parameters:
+        object.__setattr__(
+            bundle, parameter.name, parameter.checked(getattr(bundle, parameter.name))
+        )
 
 
 def checked_lengths(lengths: Any) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What a gradient check found: by block, and as a whole."""
+"""The result of a gradient check: by block, and as a whole."""
 
 from dataclasses import asdict, dataclass, field
 from html import escape
@@ -11,7 +11,7 @@ GATE_LEGEND = "gates: 1 output, 2 forget, 3 input, 4 candidate"
 
 @dataclass(frozen=True)
 class BlockCheck:
-    """What `gradcheck` found in one block of parameters.
+    """The result of `gradcheck` for one block of parameters.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class BlockCheck:
 
 @dataclass(frozen=True, repr=False)
 class GradientReport:
-    """What `gradcheck` found.
+    """The result of `gradcheck`.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class GradientReport:
 
     @property
     def legend(self) -> str:
-        """What the numbers in the blocks' names mean; empty where they have none."""
+        """The meaning of the numbers in the blocks' names; empty where they have none."""
         return GATE_LEGEND if self.model in ("lstm", "bilstm") else ""
 
     @property

@@ -57,7 +57,7 @@ class CheckEntry:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all settings."""
-        return (*(one.name for one in self.parameters), *self.takes, "seed")
+        return (*(parameter.name for parameter in self.parameters), *self.takes, "seed")
 
 
 CHECKS: dict[str, CheckEntry] = {}
@@ -71,7 +71,7 @@ def register_check(entry: CheckEntry) -> None:
     SentembError
         If there is a check or a model of that name.
     """
-    if any(entry.name in some for some in (CHECKS, ENCODERS, PAIR_MODELS)):
+    if any(entry.name in registry for registry in (CHECKS, ENCODERS, PAIR_MODELS)):
         raise SentembError(f"there is a check {entry.name} already; choose another name")
     CHECKS[entry.name] = entry
 
@@ -124,13 +124,16 @@ register_check(
 
 def all_checks() -> dict[str, CheckEntry]:
     """The registered checks and one for every pair model, by name."""
-    own = "lengths", "negatives", "objective"
+    taken = "lengths", "negatives", "objective"
     pair_models = {
         entry.name: CheckEntry(
             name=entry.name,
             home="sentemb.gradients.pair_models:PairModelProblem",
-            takes=own,
-            parameters=(*(one for one in entry.parameters if one.group == MODEL), DROPOUT),
+            takes=taken,
+            parameters=(
+                *(parameter for parameter in entry.parameters if parameter.group == MODEL),
+                DROPOUT,
+            ),
             variants=entry.variants,
             # Its variants are small, the model's defaults are not.
             defaults=entry.variants[0],
@@ -143,9 +146,13 @@ def all_checks() -> dict[str, CheckEntry]:
 
 def check_parameters() -> tuple[Hyperparameter, ...]:
     """The hyper-parameters of all checks that towers do not have, each once."""
-    found = {one.name: one for entry in all_checks().values() for one in entry.parameters}
-    of_towers = {one.name for one in ENCODERS.parameters} | asdict(Problem()).keys()
-    return tuple(one for name, one in found.items() if name not in of_towers)
+    parameters = {
+        parameter.name: parameter
+        for entry in all_checks().values()
+        for parameter in entry.parameters
+    }
+    of_towers = {parameter.name for parameter in ENCODERS.parameters} | asdict(Problem()).keys()
+    return tuple(parameter for name, parameter in parameters.items() if name not in of_towers)
 
 
 def make_check(
@@ -176,15 +183,15 @@ def make_check(
     for key, value in asdict(problem).items():
         if key not in entry.names and value != defaults[key]:
             raise _not_there(entry, key)
-    known = {one.name: one for one in (*ENCODERS.parameters, *check_parameters())}
-    own = {one.name: one for one in entry.parameters}
+    known = {parameter.name: parameter for parameter in (*ENCODERS.parameters, *check_parameters())}
+    declared = {parameter.name: parameter for parameter in entry.parameters}
     chosen = {
-        key: one.default if one.check_default is None else one.check_default
-        for key, one in own.items()
+        key: parameter.default if parameter.check_default is None else parameter.check_default
+        for key, parameter in declared.items()
     } | dict(entry.defaults)
     for key, value in settings.items():
-        if key in own:
-            chosen[key] = own[key].checked(value)
+        if key in declared:
+            chosen[key] = declared[key].checked(value)
         elif key not in known or known[key].checked(value) != known[key].unset:
             raise _not_there(entry, key)
     chosen |= {key: value for key, value in asdict(problem).items() if key in entry.names}

@@ -16,7 +16,7 @@ LARGE_STEPS = (1.0, 3e-1, 1e-1, 3e-2, *STEPS)
 
 
 class Loss(Protocol):
-    """What is differentiated, such as a `CheckedProblem`."""
+    """A function to differentiate, such as a `CheckedProblem`."""
 
     # Whether it is piecewise linear in each single parameter.
     piecewise_linear: bool
@@ -26,7 +26,7 @@ class Loss(Protocol):
         ...
 
     def branches(self) -> bytes:
-        """Which branch every maximum took in the last `loss`; it has a kink where one changes."""
+        """The branch of every maximum in the last `loss`, which has a kink where one changes."""
         ...
 
 
@@ -38,7 +38,7 @@ class Differences(NamedTuple):
     steps : tuple of float
         h, from coarse to fine.
     second : (k,) float64
-        (L(h) - L(-h)) / 2h at every step. NaN where a maximum is at another place within the
+        (L(h) - L(-h)) / 2h at every step. NaN where a maximum is at another cell within the
         step: the loss has a kink there.
     fourth : (k,) float64
         (8 [L(h) - L(-h)] - [L(2h) - L(-2h)]) / 12h; NaN as above, and also if a kink lies between

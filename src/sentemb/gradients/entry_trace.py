@@ -83,7 +83,7 @@ class Explanation:
 
     @property
     def reason(self) -> str:
-        """Which step was taken, and why."""
+        """The step that was taken, and the reason."""
         if self.numeric is None:
             return (
                 "No step was taken: max pooling or the hinge picks something else between the "
@@ -130,13 +130,13 @@ def explain_gradient(
         If there is no such block or entry, or the settings make no problem.
     """
     tolerance = TOLERANCE.checked(tolerance)
-    own = {field.name for field in fields(Problem)} & settings.keys()
-    given = {name: settings.pop(name) for name in own}
+    names = {field.name for field in fields(Problem)} & settings.keys()
+    given = {name: settings.pop(name) for name in names}
     sizes = Problem(lengths=checked_lengths(lengths), **given)
     with made_up(model, sizes, form, fault, settings) as problem:
         side, name, index = _find(entry, problem.parameters)
         gradient = checked_gradient(problem, form, fault)[side][name]
-        found = entry_differences(problem, problem.parameters[side][name], index)
+        differences = entry_differences(problem, problem.parameters[side][name], index)
     analytic, largest = float(gradient[index]), float(np.abs(gradient).max())
 
     def relative(value: float | None) -> float | None:
@@ -145,13 +145,13 @@ def explain_gradient(
         floor = max(FLOOR * max(largest, abs(value)), np.finfo(float).tiny)
         return abs(analytic - value) / max(abs(analytic) + abs(value), floor)
 
-    changes = [None, *map(_or_none, np.abs(np.diff(found.fourth)))]
+    changes = [None, *map(_or_none, np.abs(np.diff(differences.fourth)))]
     steps = []
-    for k, h in enumerate(found.steps):
-        second, fourth = _or_none(found.second[k]), _or_none(found.fourth[k])
+    for k, h in enumerate(differences.steps):
+        second, fourth = _or_none(differences.second[k]), _or_none(differences.fourth[k])
         errors = relative(second), relative(fourth)
-        steps.append(Step(h, second, fourth, *errors, changes[k], k == found.taken))
-    error = relative(found.slope)
+        steps.append(Step(h, second, fourth, *errors, changes[k], k == differences.taken))
+    error = relative(differences.slope)
     return Explanation(
         model=model,
         form=form,
@@ -160,7 +160,7 @@ def explain_gradient(
         analytic=analytic,
         largest=largest,
         steps=steps,
-        numeric=found.slope,
+        numeric=differences.slope,
         relative=error,
         tolerance=tolerance,
         passed=error is None or error <= tolerance,
@@ -202,10 +202,12 @@ def _listed(blocks: Iterable[str]) -> str:
     """The names of all blocks, without repeating the names of sides and directions."""
     names: dict[str, list[str]] = {}
     for block in blocks:
-        place, _, name = block.rpartition(".")
-        names.setdefault(place, []).append(name)
-    places: dict[str, list[str]] = {}
-    for place, own in names.items():
-        places.setdefault(", ".join(own), []).append(place)
-    listed = (f"of {', '.join(alike)}: {own}" for own, alike in places.items())
+        side, _, name = block.rpartition(".")
+        names.setdefault(side, []).append(name)
+    sides: dict[str, list[str]] = {}
+    for side, names_of_blocks in names.items():
+        sides.setdefault(", ".join(names_of_blocks), []).append(side)
+    listed = (
+        f"of {', '.join(alike)}: {names_of_blocks}" for names_of_blocks, alike in sides.items()
+    )
     return f"Blocks {'; '.join(listed)}"

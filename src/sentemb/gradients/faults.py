@@ -12,7 +12,7 @@ import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.gradients.check_options import FAULTS
-from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.pair_problem import PairProblem
 from sentemb.gradients.recursion import delayed, lstm_errors, matrices
 from sentemb.models.towers.encoder import Encoder
 from sentemb.models.towers.lstm import LSTM
@@ -98,7 +98,7 @@ class BrokenEncoder:
         blocks = encoder.blocks(gradient)  # views of the stacked arrays
         for direction, state in enumerate(done.states):
             prefix = ("forward.", "backward.")[direction] if encoder.directions == 2 else ""
-            own = matrices(encoder, weights, direction)
+            of_direction = matrices(encoder, weights, direction)
             rows_of_tokens = done.packing.rows_of_tokens(direction)
             for text in range(batch.n_texts):
                 tokens = np.arange(batch.offsets[text], batch.offsets[text + 1])
@@ -108,7 +108,7 @@ class BrokenEncoder:
                 v = V[text, direction * encoder.cells :][: encoder.cells]
                 for gate in encoder.gates:
                     senders = (gate,) if "other-gates" in self._without else None
-                    delta = lstm_errors(own, values, v, self._without, senders).delta[gate]
+                    delta = lstm_errors(of_direction, values, v, self._without, senders).delta[gate]
                     blocks[f"{prefix}W{gate}"] += delta.T @ counts
                     blocks[f"{prefix}Wrec{gate}"] += delta.T @ delayed(values["y"])
                     blocks[f"{prefix}b{gate}"] += delta.sum(axis=0)

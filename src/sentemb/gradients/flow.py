@@ -12,7 +12,7 @@ from sentemb.models.towers.recurrent import RecurrentEncoder
 from sentemb.models.towers.towers import SIDES
 from sentemb.system.html_tables import Rows, html_table, shade
 from sentemb.system.parallel import Workers
-from sentemb.text.checks import as_text
+from sentemb.text.arguments import as_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class ErrorFlow:
 
     @property
     def words_back(self) -> NDArray[np.int64]:
-        """How many words each one lies before the last: T - 1, ..., 1, 0."""
+        """Distance of each word from the last, in words: T - 1, ..., 1, 0."""
         return np.arange(len(self.words))[::-1]
 
     @property
@@ -113,7 +113,7 @@ def gradient_flow(model: SentenceEncoder, query: str, title: str) -> list[ErrorF
             words = split(text)
             if direction == 1:
                 rows, words = rows[::-1], words[::-1]
-            found = errors(
+            signals = errors(
                 matrices(encoder, towers.weights[side], direction),
                 encoder.gate_values(state, rows),
                 v[direction * encoder.cells :][: encoder.cells],
@@ -123,8 +123,8 @@ def gradient_flow(model: SentenceEncoder, query: str, title: str) -> list[ErrorF
                     side=side,
                     direction=("forward", "backward")[direction],
                     words=words,
-                    output=np.linalg.norm(found.e, axis=1),
-                    cell=None if found.eps is None else np.linalg.norm(found.eps, axis=1),
+                    output=np.linalg.norm(signals.e, axis=1),
+                    cell=None if signals.eps is None else np.linalg.norm(signals.eps, axis=1),
                 )
             )
     return flows

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sentemb.errors import SentembError
 from sentemb.gradients.check_options import SCALE
 from sentemb.gradients.problem import CheckedProblem
-from sentemb.kernels.words import RowGradient, gather_weighted_rows
+from sentemb.kernels.input_layer import RowGradient, gather_weighted_rows
 from sentemb.models.pairs import make_pair_model
 from sentemb.models.pairs.head import Dropout
 from sentemb.models.pairs.matcher import Matcher
@@ -81,7 +81,7 @@ class PairPasses:
         }
 
     def forward(self) -> Scoring:
-        """The scores, and what the backward pass needs; valid until the next pass."""
+        """The scores, and the state for the backward pass; valid until the next pass."""
         return self._workers.together(self._forward_tasks())[0][1]
 
     def gradient(self, V: np.ndarray) -> Arrays:
@@ -209,13 +209,13 @@ class PairModelProblem(CheckedProblem):
     def is_reached(self, block: str) -> bool:
         """A bias of the MLP cancels in every triple whose pairs switch on the same units."""
         name, model = block.rsplit(".", 1)[1], self._passes.matcher.model
-        found = re.fullmatch(r"c(\d)", name)
-        if found is None or self._loss.name != HINGE:
+        match = re.fullmatch(r"c(\d)", name)
+        if match is None or self._loss.name != HINGE:
             return model.is_reached(name)
         self.loss()
         offsets, active = self._targets.offsets, np.frombuffer(self._of_loss, np.bool_)
         rights = np.repeat(offsets[:-1], np.diff(offsets))
-        layers = range(int(found[1]), model.mlp_layers + 1)
+        layers = range(int(match[1]), model.mlp_layers + 1)
         on = np.hstack([self._done.arrays[f"Y{layer}"] > 0 for layer in layers])
         return bool(np.any(on[active] != on[rights[active]]))
 
@@ -252,8 +252,8 @@ def _made_up_lists(
     queries = [text(length) for length in lengths]
     titles = [text(length) for length in (*lengths[1:], lengths[0])]
     titles += [text(int(rng.choice(lengths))) for _ in range(n * negatives)]
-    others = n + np.arange(n * negatives).reshape(n, negatives)
-    title_index = np.column_stack([np.arange(n), others])
+    negative_index = n + np.arange(n * negatives).reshape(n, negatives)
+    title_index = np.column_stack([np.arange(n), negative_index])
     # One query in two lists, one title right in one of them and a negative in the other.
     again = np.concatenate([title_index[0, 1:2], title_index[0, :1], title_index[-1, 2:]])
     title_index = np.vstack([title_index, again])
@@ -274,7 +274,7 @@ def _made_up_matcher(model: PairModel, texts: list[str], rng: np.random.Generato
     if sum(int(np.prod(shape)) for shape in shapes.values()) > _MOST_WEIGHTS:
         raise SentembError(
             f"the model {model.name} has too many weights for a check; lower "
-            f"{' or '.join(one for one in _SIZES if one in model.settings())}"
+            f"{' or '.join(size for size in _SIZES if size in model.settings())}"
         )
     weights = model.initialise(len(vocabulary), rng, np.float64)
     for name, array in weights.items():

@@ -1,4 +1,4 @@
-"""What a gradient check looks at: a loss, its parameters and its gradient."""
+"""The problem of a gradient check: a loss, its parameters and its gradient."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -71,7 +71,7 @@ class CheckedProblem(ABC):
         return {}
 
     def branches(self) -> bytes:
-        """Which branches the maxima took in the last pass; at another one the loss has a kink."""
+        """The branches of the maxima in the last pass; the loss has a kink where one changes."""
         return b""
 
     def is_reached(self, block: str) -> bool:
@@ -79,5 +79,5 @@ class CheckedProblem(ABC):
         return True
 
     def at_fault(self, block: str) -> str:
-        """For a failing block of the form ``printed``: what in the paper is at fault."""
+        """For a failing block of the form ``printed``: the equation of the paper at fault."""
         return ""

@@ -66,12 +66,12 @@ def matrices(encoder: RecurrentEncoder, weights: Arrays, direction: int) -> Matr
     )
 
 
-def errors(own: Matrices, values: dict[str, np.ndarray], v: np.ndarray) -> Errors:
+def errors(weights: Matrices, values: dict[str, np.ndarray], v: np.ndarray) -> Errors:
     """Every error of one text, from the last word back to the first.
 
     Parameters
     ----------
-    own : Matrices
+    weights : Matrices
         From `matrices`.
     values : dict of (T, n) float
         What `gate_values` of the encoder returns, in reading order.
@@ -79,23 +79,23 @@ def errors(own: Matrices, values: dict[str, np.ndarray], v: np.ndarray) -> Error
         The derivative of the loss with respect to y at the last word.
     """
     if "c" in values:
-        return lstm_errors(own, values, v)
-    return _rnn_errors(own, values, v)
+        return lstm_errors(weights, values, v)
+    return _rnn_errors(weights, values, v)
 
 
-def _rnn_errors(own: Matrices, values: dict[str, np.ndarray], v: np.ndarray) -> Errors:
+def _rnn_errors(weights: Matrices, values: dict[str, np.ndarray], v: np.ndarray) -> Errors:
     y = np.asarray(values["y"], np.float64)
     e, delta = np.zeros_like(y), np.zeros_like(y)
     arriving = np.asarray(v, np.float64)
     for t in range(len(y) - 1, -1, -1):
         e[t] = arriving
-        delta[t] = e[t] if own.linear else (1 - y[t] ** 2) * e[t]
-        arriving = own.recurrent[""].T @ delta[t]
+        delta[t] = e[t] if weights.linear else (1 - y[t] ** 2) * e[t]
+        arriving = weights.recurrent[""].T @ delta[t]
     return Errors(e, None, {"": delta})
 
 
 def lstm_errors(
-    own: Matrices,
+    weights: Matrices,
     values: dict[str, np.ndarray],
     v: np.ndarray,
     without: Collection[str] = (),
@@ -105,7 +105,7 @@ def lstm_errors(
 
     Parameters
     ----------
-    own, values, v
+    weights, values, v
         As for `errors`.
     without : collection of {"cell-path", "b_g", "peepholes"}
         Terms to leave out: f(t+1) eps(t+1); the factor b_g(t) in delta_g(t); all paths through
@@ -117,9 +117,9 @@ def lstm_errors(
     c, h = values["c"], np.tanh(values["c"])
     o, f = (values.get(gate, np.ones_like(c)) for gate in "of")
     factors = gate_factors(values)
-    Wp = {} if "peepholes" in without else own.peepholes
+    Wp = {} if "peepholes" in without else weights.peepholes
     e, eps = np.zeros_like(c), np.zeros_like(c)
-    delta = {gate: np.zeros_like(c) for gate in own.recurrent}
+    delta = {gate: np.zeros_like(c) for gate in weights.recurrent}
     arriving, from_later = np.asarray(v, np.float64), np.zeros_like(c[0])
     for t in range(len(c) - 1, -1, -1):
         e[t] = arriving
@@ -134,8 +134,8 @@ def lstm_errors(
         for gate in ("2", "3"):
             if gate in Wp:
                 from_later = from_later + Wp[gate].T @ delta[gate][t]
-        sending = own.recurrent if senders is None else senders
-        arriving = sum((own.recurrent[g].T @ delta[g][t] for g in sending), np.zeros_like(c[0]))
+        sending = weights.recurrent if senders is None else senders
+        arriving = sum((weights.recurrent[g].T @ delta[g][t] for g in sending), np.zeros_like(c[0]))
     return Errors(e, eps, delta)
 
 

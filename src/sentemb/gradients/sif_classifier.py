@@ -71,16 +71,16 @@ class SIFClassifier(CheckedProblem):
         return float(sum(self._losses(side)[0].sum() for side in self._heads))
 
     def gradient(self, form: str = "scan") -> dict[str, Arrays]:
-        found = {}
+        gradients = {}
         for side in self._heads:
             _, gradient, dH = self._losses(side)
-            found[side] = blocks(gradient)
+            gradients[side] = blocks(gradient)
             if side == "tower":
-                found[side]["h"] = dH.T
-        return found
+                gradients[side]["h"] = dH.T
+        return gradients
 
     def branches(self) -> bytes:
-        """Which of both embeddings of a pair is larger: |h_L - h_R| has a kink where they meet."""
+        """The signs of h_L - h_R of each pair: |h_L - h_R| has a kink at 0."""
         if not self._heads["fixed"].paired:
             return b""
         passes = (
@@ -95,14 +95,13 @@ class SIFClassifier(CheckedProblem):
         job = loss_tasks(
             self._heads[side], self._weights[side], self._inputs[side], self._targets, Workspace()
         )
-        (found,) = self._workers.together(job)
-        losses, gradient, dH = found
+        ((losses, gradient, dH),) = self._workers.together(job)
         return losses, gradient, dH
 
 
 def _made_up_targets(task: str, classes: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Scores with their ends and one integer between, or every label at least once."""
     if task == "similarity":
-        others = rng.uniform(_LOWEST, _HIGHEST, _EXAMPLES - 3)
-        return score_targets([_LOWEST, _HIGHEST, 3, *others], _LOWEST, _HIGHEST)
+        scores = rng.uniform(_LOWEST, _HIGHEST, _EXAMPLES - 3)
+        return score_targets([_LOWEST, _HIGHEST, 3, *scores], _LOWEST, _HIGHEST)
     return class_targets(np.arange(_EXAMPLES) % classes, classes)

@@ -169,8 +169,8 @@ def _lstm_signals(
     signals = np.zeros((4, *o.shape), o.dtype)
     R = np.zeros((4, n, n), o.dtype)
     stacked = weights["recurrent"][direction]
-    for place, gate in enumerate(encoder.gates):
-        R[_SLOTS[gate]] = stacked[:, place * n : (place + 1) * n].T
+    for slot, gate in enumerate(encoder.gates):
+        R[_SLOTS[gate]] = stacked[:, slot * n : (slot + 1) * n].T
     if form == "printed":
         lstm_printed_signals(signals, v, o, h, R, first)
         return signals

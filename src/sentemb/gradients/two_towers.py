@@ -14,7 +14,7 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.gradients.check_options import FORM, GAMMA, SCALE, Problem, check_defaults
 from sentemb.gradients.faults import broken_gradient, check_fault
-from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.pair_problem import PairProblem
 from sentemb.gradients.problem import CheckedProblem
 from sentemb.gradients.traces import check_form, has_traces
 from sentemb.models.towers import make_encoder
@@ -116,21 +116,23 @@ def made_up_towers(
 
 def _check_size(encoder: Any, n_words: int) -> None:
     """Refuse a problem that would fill the memory, before any of it is made."""
-    one, two = (
+    of_one, of_two = (
         sum(math.prod(shape) for shape in encoder.shapes(n_features).values())
         for n_features in (1, 2)
     )
-    if n_words * (two - one) > _MOST_PROJECTED:
-        sizes = [one.name for one in ENCODERS.parameters if one.kind is int and not one.choices]
+    if n_words * (of_two - of_one) > _MOST_PROJECTED:
+        sizes = [
+            entry.name for entry in ENCODERS.parameters if entry.kind is int and not entry.choices
+        ]
         raise SentembError(
-            f"{n_words:,} words of {two - one:,} numbers each are too many for a check; there are "
-            f"lengths, negatives, {', '.join(sizes)}: lower one of them"
+            f"{n_words:,} words of {of_two - of_one:,} numbers each are too many for a check; "
+            f"there are lengths, negatives, {', '.join(sizes)}: lower one of them"
         )
 
 
 def _made_up_vectors(words: list[str], problem: Problem, rng: np.random.Generator) -> WordFeatures:
     """Random vectors for two of three words, with a zero among the numbers."""
-    known = [word for place, word in enumerate(words) if place % 3 or place == 0]
+    known = [word for number, word in enumerate(words) if number % 3 or number == 0]
     numbers = rng.standard_normal((len(known), problem.vector_dim)).astype(np.float16)
     numbers[0, 0] = 0
     return WordFeatures(known, numbers)
@@ -154,11 +156,11 @@ def _made_up_problem(
 
     queries = [text(length) for length in lengths]
     titles = [text(length) for length in (*lengths[1:], lengths[0])]
-    others = [
+    negatives = [
         [text(int(rng.choice(lengths))) for _ in range(problem.negatives)]
         for _ in range(len(lengths))
     ]
-    tokens = tokenize([*queries, *titles, *(title for some in others for title in some)])
+    tokens = tokenize([*queries, *titles, *(title for of_pair in negatives for title in of_pair)])
     vocabulary = Vocabulary.collect(tokens)
     if problem.vector_dim:
         vocabulary = vocabulary.with_vectors(_made_up_vectors(list(tokens.words), problem, rng))
@@ -172,4 +174,4 @@ def _made_up_problem(
     towers = Towers.of(encoder, vocabulary, weights)
     objective = OBJECTIVE.checked(problem.objective)
     loss = Objective(objective, GAMMA.default, MARGIN.default)
-    return PairProblem(towers, queries, titles, others, loss, workers)
+    return PairProblem(towers, queries, titles, negatives, loss, workers)

@@ -19,7 +19,7 @@ def bits_for(limit: int) -> NDArray[np.uint64]:
 
 @intrinsic
 def _lowest(typingctx, word):
-    """The place of the lowest bit that is set in a uint64 other than 0."""
+    """The number of the lowest bit that is set in a uint64 other than 0."""
     signature = types.int64(types.uint64)
 
     def codegen(context, builder, signature, args):
@@ -35,15 +35,15 @@ def set_bit(bits, number):
 
 
 @inner_kernel
-def take_numbers(bits, places, numbers):
+def take_numbers(bits, rank_of, numbers):
     """Read the numbers whose bits are set, and clear the bits.
 
     Parameters
     ----------
     bits : (n,) uint64
         Left without any set.
-    places : (limit,) int32, written
-        ``places[number]`` for each of the numbers: its place among them.
+    rank_of : (limit,) int32, written
+        ``rank_of[number]`` for each of the numbers: its index among them.
     numbers : (at least as many as there are bits set,) int32, written
         The numbers in ascending order.
 
@@ -60,32 +60,32 @@ def take_numbers(bits, places, numbers):
             number = 64 * b + _lowest(left)
             left &= left - np.uint64(1)
             numbers[count] = number
-            places[number] = count
+            rank_of[number] = count
             count += 1
     return count
 
 
 @kernel
-def renumber(numbers, bits, places):
-    """The distinct ``numbers`` in ascending order, and the place of each number among them.
+def renumber(numbers, bits, rank_of):
+    """The distinct ``numbers`` in ascending order, and the index of each number among them.
 
     Parameters
     ----------
     numbers : (n,) int32
-        Each below ``places.size``.
-    bits, places : (m,) uint64, (limit,) int32
-        Scratch: the bits are clear and left so, the places are arbitrary.
+        Each below ``rank_of.size``.
+    bits, rank_of : (m,) uint64, (limit,) int32
+        Scratch: the bits are clear and left so, the ranks are arbitrary.
 
     Returns
     -------
-    distinct, found : (k,) int32, (n,) int32
+    distinct, ranks : (k,) int32, (n,) int32
         ``distinct[found]`` is ``numbers``.
     """
     for number in numbers:
         set_bit(bits, number)
     distinct = np.empty(numbers.size, np.int32)
-    count = take_numbers(bits, places, distinct)
-    found = np.empty(numbers.size, np.int32)
+    count = take_numbers(bits, rank_of, distinct)
+    ranks = np.empty(numbers.size, np.int32)
     for k in range(numbers.size):
-        found[k] = places[numbers[k]]
-    return distinct[:count].copy(), found
+        ranks[k] = rank_of[numbers[k]]
+    return distinct[:count].copy(), ranks

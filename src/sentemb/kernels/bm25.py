@@ -60,15 +60,15 @@ def entries_of_pairs(
         The pairs to do.
     """
     for p in range(first, end):
-        query, place = query_index[p], starts[p]
+        query, slot = query_index[p], starts[p]
         for word in query_words[query_offsets[query] : query_offsets[query + 1]]:
-            entries[place] = _entry(titles, offsets[word], offsets[word + 1], title_index[p])
-            place += 1
+            entries[slot] = _entry(titles, offsets[word], offsets[word + 1], title_index[p])
+            slot += 1
 
 
 @inner_kernel
 def _entry(titles, low, end, title):
-    """The place of ``title`` in ``titles[low:end]``, ascending; -1 if it is not there."""
+    """The index of ``title`` in ``titles[low:end]``, ascending; -1 if it is not there."""
     high = end
     while low < high:
         middle = (low + high) // 2
@@ -174,16 +174,16 @@ def _take_largest(best, largest, sums, met):
     for title in met:
         total = sums[title]
         sums[title] = 0
-        place = k
-        while place > 0 and _is_before(total, title, largest[place - 1], best[place - 1]):
-            if place < k:
-                best[place], largest[place] = best[place - 1], largest[place - 1]
-            place -= 1
-        if place < k:
-            best[place], largest[place] = title, total
+        rank = k
+        while rank > 0 and _is_before(total, title, largest[rank - 1], best[rank - 1]):
+            if rank < k:
+                best[rank], largest[rank] = best[rank - 1], largest[rank - 1]
+            rank -= 1
+        if rank < k:
+            best[rank], largest[rank] = title, total
 
 
 @kernel
 def _is_before(total, title, other_total, other_title):
-    """Whether a title ranks before another. An empty place has the sum 0 and is the last."""
+    """Whether a title ranks before another. An empty entry has the sum 0 and is the last."""
     return total > other_total or (total == other_total and title < other_title)

@@ -25,12 +25,12 @@ _SEAL_BYTES = hashlib.sha256().digest_size
 def _cache_folder():
     """A folder that only this user may write to; None if there is not one."""
     stamp = _stamp()
-    places = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")]
+    parents = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")]
     with contextlib.suppress(RuntimeError):  # no home folder at all
-        places.append(Path.home() / ".cache")
-    for place in filter(None, places):
+        parents.append(Path.home() / ".cache")
+    for parent in filter(None, parents):
         with contextlib.suppress(OSError):
-            if stamp and (folder := _private_folder(Path(place), "sentemb-kernels", stamp)):
+            if stamp and (folder := _private_folder(Path(parent), "sentemb-kernels", stamp)):
                 return folder
     return None
 
@@ -52,18 +52,18 @@ def _stamp():
     return stamp.hexdigest()[:16] if sources else None
 
 
-def _private_folder(place, *names):
-    """The folder ``names`` below ``place``, made where it is missing; None if others can write."""
-    if not place.is_absolute():  # it would depend on the working directory
+def _private_folder(folder, *names):
+    """The folder ``names`` below ``folder``, made where it is missing; None if others can write."""
+    if not folder.is_absolute():  # it would depend on the working directory
         return None
-    place.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name in names:
-        place = place / name
-        place.mkdir(mode=0o700, exist_ok=True)
-        status = place.lstat()
+        folder = folder / name
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
         if not stat.S_ISDIR(status.st_mode) or not _is_private(status):
             return None
-    return place
+    return folder
 
 
 def _is_private(status):

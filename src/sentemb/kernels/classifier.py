@@ -71,11 +71,11 @@ def hidden_errors(D, output, dO, Z, first, end):
     for j in range(first, end):
         D[j] = 0
     add_matmul(D[first:end], output.T[first:end], dO)
-    one = Z.dtype.type(1)
+    unity = Z.dtype.type(1)
     for j in range(first, end):
         d, z = D[j], Z[j]
         for r in range(z.size):
-            d[r] *= z[r] * (one - z[r])
+            d[r] *= z[r] * (unity - z[r])
 
 
 @kernel

@@ -24,7 +24,7 @@ _GATHERED = 256
 
 
 class Planes(NamedTuple):
-    """Which cells of some planes are on, and where they are stored.
+    """Planes of cells: which are on, and their rows in the arrays.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Planes(NamedTuple):
 
 
 @inner_kernel
-def _neighbours(cells, others, before, after, down, right, first, end):
+def _neighbours(cells, neighbours, before, after, down, right, first, end):
     """List the cells of ``after`` whose neighbour at an offset is on in ``before``.
 
     Returns how many there are: cell ``cells[r]`` at (i, j) has the neighbour ``others[r]`` at
@@ -57,11 +57,11 @@ def _neighbours(cells, others, before, after, down, right, first, end):
             row = i + down
             if row < from_rows:
                 above = min(row, from_upper)
-                place = start + above * from_width + (row - above) * from_rest + right
+                neighbour = start + above * from_width + (row - above) * from_rest + right
                 there = from_width if row < from_upper else from_rest
                 for j in range(min(here, there - right)):
                     cells[count] = cell + j
-                    others[count] = place + j
+                    neighbours[count] = neighbour + j
                     count += 1
             cell += here
     return count
@@ -88,13 +88,13 @@ def convolve_planes(Z, X, W, bias, before, after, back, first, end):
         The planes to do.
     """
     n_cells = X.shape[0] if back else Z.shape[0]
-    cells, others = np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)
+    cells, neighbours = np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)
     for cell in range(Z.shape[0]):
         Z[cell] = bias
-    to, source = (others, cells) if back else (cells, others)
+    to, source = (neighbours, cells) if back else (cells, neighbours)
     for o in range(W.shape[0]):
         for p in range(W.shape[1]):
-            n = _neighbours(cells, others, before, after, o, p, first, end)
+            n = _neighbours(cells, neighbours, before, after, o, p, first, end)
             add_matmul_at(Z, to[:n], X, source[:n], W[o, p])
 
 
@@ -105,16 +105,16 @@ def add_convolution_gradient(dW, dbias, X, D, before, after, first, end):
     dW, dbias : in the shapes of W and bias; X, D : as X and Z of `convolve_planes`
     """
     n_cells = D.shape[0]
-    cells, others = np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)
+    cells, neighbours = np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)
     left = np.empty((_GATHERED, X.shape[1]), X.dtype)
     right = np.empty((_GATHERED, D.shape[1]), D.dtype)
     for o in range(dW.shape[0]):
         for p in range(dW.shape[1]):
-            n = _neighbours(cells, others, before, after, o, p, first, end)
+            n = _neighbours(cells, neighbours, before, after, o, p, first, end)
             for low in range(0, n, _GATHERED):
                 size = min(_GATHERED, n - low)
                 for r in range(size):
-                    left[r] = X[others[low + r]]
+                    left[r] = X[neighbours[low + r]]
                     right[r] = D[cells[low + r]]
                 add_matmul(dW[o, p], left[:size].T, right[:size])
     for cell in range(n_cells):
@@ -123,7 +123,7 @@ def add_convolution_gradient(dW, dbias, X, D, before, after, first, end):
 
 
 @kernel
-def pool_planes(M, places, Z, before, after, first, end):
+def pool_planes(M, argmax, Z, before, after, first, end):
     """M = max(0, maximum over 2 x 2 cells of Z): equation (4), the ReLU after the maximum.
 
     The ReLU rises, so it may come before or after. In the last row or column of an odd plane, and
@@ -132,12 +132,12 @@ def pool_planes(M, places, Z, before, after, first, end):
     Parameters
     ----------
     M : (n_cells after, n) float, written
-    places : (n_cells after, n) uint8, written
+    argmax : (n_cells after, n) uint8, written
         2 (row - 2p) + (column - 2q) of the first greatest cell.
     Z : (n_cells before, n) float
     before, after : Planes
     first, end : int
-        The planes to do; Z has only their cells, M and ``places`` have those of all planes.
+        The planes to do; Z has only their cells, M and ``argmax`` have those of all planes.
     """
     zero = M.dtype.type(0)
     for plane in range(first, end):
@@ -149,9 +149,9 @@ def pool_planes(M, places, Z, before, after, first, end):
             at = start + min(i, upper) * width + (i - min(i, upper)) * rest
             below = 0 if i + 1 >= rows else width if i + 1 < upper else rest
             for j in range(0, here, 2):
-                most, place = M[cell], places[cell]
+                most, chosen = M[cell], argmax[cell]
                 copy_row(most, Z[at + j])
-                place[:] = 0
+                chosen[:] = 0
                 for number in range(1, 4):
                     down, right = number // 2, number % 2
                     if j + right < (below if down else here):
@@ -159,7 +159,7 @@ def pool_planes(M, places, Z, before, after, first, end):
                         for f in range(most.size):
                             greater = (z[f] > most[f]) | (z[f] != z[f])  # NaN stays visible
                             most[f] = z[f] if greater else most[f]
-                            place[f] = number if greater else place[f]
+                            chosen[f] = number if greater else chosen[f]
                 for f in range(most.size):
                     if most[f] < zero:
                         most[f] = zero
@@ -167,12 +167,12 @@ def pool_planes(M, places, Z, before, after, first, end):
 
 
 @kernel
-def unpool_planes(D, dM, M, places, before, after, first, end):
+def unpool_planes(D, dM, M, argmax, before, after, first, end):
     """D = dM at the cell of each maximum that the ReLU lets pass, else 0: back from `pool_planes`.
 
     D : (n_cells before, n) float, written, the cells of the planes ``first`` to ``end``
     dM : (n_cells after, n) float, the cells of these planes
-    M, places : as in `pool_planes`, the cells of all planes
+    M, argmax : as in `pool_planes`, the cells of all planes
     """
     offset, zero = after.starts[first], D.dtype.type(0)
     for plane in range(first, end):
@@ -184,13 +184,13 @@ def unpool_planes(D, dM, M, places, before, after, first, end):
             at = start + min(i, upper) * width + (i - min(i, upper)) * rest
             below = 0 if i + 1 >= rows else width if i + 1 < upper else rest
             for j in range(0, here, 2):
-                dm, most, place = dM[cell - offset], M[cell], places[cell]
+                dm, most, chosen = dM[cell - offset], M[cell], argmax[cell]
                 for number in range(4):
                     down, right = number // 2, number % 2
                     if j + right < (below if down else here):
                         d = D[at + down * here + j + right]
                         for f in range(d.size):
-                            passes = (most[f] > zero) & (place[f] == number)
+                            passes = (most[f] > zero) & (chosen[f] == number)
                             d[f] = dm[f] if passes else zero
                 cell += 1
 

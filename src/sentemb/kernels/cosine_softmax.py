@@ -162,9 +162,9 @@ def add_matmul_columns(C, A, B, first, end):
 
 
 @kernel
-def add_rows(out, places, rows):
-    """out[places[r]] += rows[r], one after the other."""
-    for r in range(places.size):
-        o, row = out[places[r]], rows[r]
+def add_rows(out, index, rows):
+    """out[index[r]] += rows[r], one after the other."""
+    for r in range(index.size):
+        o, row = out[index[r]], rows[r]
         for j in range(row.size):
             o[j] += row[j]

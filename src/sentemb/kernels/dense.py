@@ -4,7 +4,7 @@ import numpy as np
 
 from sentemb.kernels.jit import kernel
 from sentemb.kernels.scan import exact_dot
-from sentemb.kernels.top_k import TOGETHER, any_above, highest_places
+from sentemb.kernels.top_k import TOGETHER, any_above, top_k_of_row
 
 
 @kernel
@@ -47,12 +47,12 @@ def products_of_pairs(scores, queries, query_index, title_index, rows, scales, f
 
 
 @kernel
-def candidates(places, counts, total, errors, k, first, end):
+def candidates(titles, counts, total, errors, k, first, end):
     """The titles whose exact scores may be among the k highest.
 
     Parameters
     ----------
-    places : (m, room) int32, written
+    titles : (m, room) int32, written
         Ascending; as many as there is room for.
     counts : (m,) int64, written
         How many there are, perhaps more than there is room for.
@@ -69,7 +69,7 @@ def candidates(places, counts, total, errors, k, first, end):
     n_titles = total.shape[1]
     for q in range(first, end):
         row = total[q]
-        highest_places(best, row)
+        top_k_of_row(best, row)
         # Titles with at least this: the k best so far have at least that minus the error.
         limit = row[best[k - 1]] - 2 * errors[q]
         below = np.nextafter(np.float32(limit), np.float32(-np.inf))
@@ -81,7 +81,7 @@ def candidates(places, counts, total, errors, k, first, end):
                     # What is not a number is not left out: its exact score tells that a file is
                     # damaged.
                     if not row[title] < limit and row[title] != -np.inf:
-                        if n < places.shape[1]:
-                            places[q, n] = title
+                        if n < titles.shape[1]:
+                            titles[q, n] = title
                         n += 1
         counts[q] = n

@@ -1,8 +1,8 @@
-"""Dropout whose random numbers are a function of a key and a place, not of an order of calls.
+"""Dropout whose random numbers are a function of a key and a position, not of an order of calls.
 
 Every thread can compute its part, and the backward pass computes the same numbers again. The
 generator is SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) used as a counter-based one: the output
-for the state key + (place + 1) times its increment.
+for the state key + (position + 1) times its increment.
 """
 
 import numpy as np
@@ -48,8 +48,8 @@ def dropout_rows(X, key, layer, rate, first, end):
     for r in range(first, end):
         x = X[r]
         for j in range(x.size):
-            place = np.uint64(r) * np.uint64(x.size) + np.uint64(j + 1)
-            number = mixed(start + place * _INCREMENT) >> np.uint64(11)
+            counter = np.uint64(r) * np.uint64(x.size) + np.uint64(j + 1)
+            number = mixed(start + counter * _INCREMENT) >> np.uint64(11)
             if number < limit:
                 x[j] = 0
             else:

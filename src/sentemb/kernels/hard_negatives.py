@@ -20,7 +20,7 @@ def highest_titles(highest, Uq, UdT, clicked_offsets, clicked, first, end):
     """highest[q] = the titles with the largest cosines among those not clicked for q, in any order.
 
     Unlike `top_k` it selects while the cosines are computed, and keeps the order in which it found
-    the titles: training draws from them by place.
+    the titles: training draws from them by position.
 
     Parameters
     ----------
@@ -37,12 +37,12 @@ def highest_titles(highest, Uq, UdT, clicked_offsets, clicked, first, end):
     """
     n_titles, k = UdT.shape[1], highest.shape[1]
     S = np.empty((_QUERIES, _TITLES), Uq.dtype)
-    kept = np.empty((_QUERIES, k), Uq.dtype)  # the cosines of highest[q]
-    lowest = np.empty(_QUERIES, np.int64)  # the place of the smallest of them
+    cosines = np.empty((_QUERIES, k), Uq.dtype)  # the cosines of highest[q]
+    lowest = np.empty(_QUERIES, np.int64)  # the column of the smallest of them
     for low in range(first, end, _QUERIES):
         high = min(low + _QUERIES, end)
         highest[low:high] = -1
-        kept[:] = -math.inf
+        cosines[:] = -math.inf
         lowest[:] = 0
         for left in range(0, n_titles, _TITLES):
             right = min(left + _TITLES, n_titles)
@@ -54,12 +54,12 @@ def highest_titles(highest, Uq, UdT, clicked_offsets, clicked, first, end):
                 for entry in range(clicked_offsets[q], clicked_offsets[q + 1]):
                     if left <= clicked[entry] < right:
                         s[clicked[entry] - left] = -math.inf
-                least = kept[r, lowest[r]]
+                least = cosines[r, lowest[r]]
                 for j in range(right - left):
                     if s[j] > least:
-                        highest[q, lowest[r]], kept[r, lowest[r]] = left + j, s[j]
-                        lowest[r] = np.argmin(kept[r])
-                        least = kept[r, lowest[r]]
+                        highest[q, lowest[r]], cosines[r, lowest[r]] = left + j, s[j]
+                        lowest[r] = np.argmin(cosines[r])
+                        least = cosines[r, lowest[r]]
 
 
 @kernel
@@ -95,7 +95,7 @@ def highest_of_clusters(
     blocks,
     titles,
     offsets,
-    place_of,
+    position_of,
     first,
     end,
 ):
@@ -116,43 +116,43 @@ def highest_of_clusters(
         The clicked titles of every query.
     blocks, titles, offsets
         From `lay_out_clusters`, of normalised embeddings.
-    place_of : (n_titles,) int32
-        ``titles[place_of[t]]`` is t.
+    position_of : (n_titles,) int32
+        ``titles[position_of[t]]`` is t.
     first, end : int
         The queries to do.
     """
     dim, k, n_clusters = Uq.shape[1], highest.shape[1], offsets.size - 1
     S = np.empty((_QUERIES, _TITLES), Uq.dtype)
     U = np.empty((_QUERIES, dim), Uq.dtype)
-    kept = np.full((end - first, k), -math.inf, Uq.dtype)  # the cosines of highest[q]
-    lowest = np.zeros(end - first, np.int64)  # the place of the smallest of them
+    cosines = np.full((end - first, k), -math.inf, Uq.dtype)  # the cosines of highest[q]
+    lowest = np.zeros(end - first, np.int64)  # the column of the smallest of them
     highest[first:end] = -1
     starts, asking = _queries_of_clusters(probed, n_clusters, first, end)
     for c in range(n_clusters):
         block = _block(blocks, dim, offsets, c)
         for low in range(starts[c], starts[c + 1], _QUERIES):
-            some = asking[low : min(low + _QUERIES, starts[c + 1])]
-            for r in range(some.size):
-                U[r] = Uq[some[r]]
+            queries = asking[low : min(low + _QUERIES, starts[c + 1])]
+            for r in range(queries.size):
+                U[r] = Uq[queries[r]]
             for left in range(0, block.shape[1], _TITLES):
                 right = min(left + _TITLES, block.shape[1])
-                tile = S[: some.size, : right - left]
+                tile = S[: queries.size, : right - left]
                 tile[:] = 0
-                add_matmul(tile, U[: some.size], block[:, left:right])
-                place = offsets[c] + left  # of the first title of the tile
-                for r in range(some.size):
-                    q, s = some[r], tile[r]
+                add_matmul(tile, U[: queries.size], block[:, left:right])
+                position = offsets[c] + left  # of the first title of the tile
+                for r in range(queries.size):
+                    q, s = queries[r], tile[r]
                     for entry in range(clicked_offsets[q], clicked_offsets[q + 1]):
-                        j = place_of[clicked[entry]] - place
+                        j = position_of[clicked[entry]] - position
                         if 0 <= j < s.size:
                             s[j] = -math.inf
-                    own, worst = kept[q - first], lowest[q - first]
-                    least = own[worst]
+                    of_query, worst = cosines[q - first], lowest[q - first]
+                    least = of_query[worst]
                     for j in range(s.size):
                         if least < s[j]:
-                            highest[q, worst], own[worst] = titles[place + j], s[j]
-                            worst = np.argmin(own)
-                            least = own[worst]
+                            highest[q, worst], of_query[worst] = titles[position + j], s[j]
+                            worst = np.argmin(of_query)
+                            least = of_query[worst]
                     lowest[q - first] = worst
 
 

@@ -81,7 +81,7 @@ def hinge_pairs(
     S,
     of_clicks,
     titles,
-    others,
+    nearest,
     queries,
     clicked,
     margin,
@@ -107,7 +107,7 @@ def hinge_pairs(
         Normalised embeddings.
     S, of_clicks : (n_queries, n_titles), (n_pairs,) float
         From `set_clicks_apart`.
-    titles, others : (n_queries,), (n_titles,) int32
+    titles, nearest : (n_queries,), (n_titles,) int32
         From `nearest_titles` and `nearest_queries`.
     queries, clicked : (n_pairs,) int32
     margin : float
@@ -125,19 +125,19 @@ def hinge_pairs(
             if not hinge <= 0:
                 losses[r] += w * hinge
                 choices[r, 0] = t
-                other, d_other = Ud[t], dUd[t]
+                negative, d_negative = Ud[t], dUd[t]
                 for j in range(u.size):
-                    du[j] += w * (other[j] - v[j])
+                    du[j] += w * (negative[j] - v[j])
                     dv[j] -= w * u[j]
-                    d_other[j] += w * u[j]
-        t = others[d]
+                    d_negative[j] += w * u[j]
+        t = nearest[d]
         if t >= 0:
             hinge = margin - of_clicks[r] + S[t, d]
             if not hinge <= 0:
                 losses[r] += w * hinge
                 choices[r, 1] = t
-                other, d_other = Uq[t], dUq[t]
+                negative, d_negative = Uq[t], dUq[t]
                 for j in range(u.size):
-                    dv[j] += w * (other[j] - u[j])
+                    dv[j] += w * (negative[j] - u[j])
                     du[j] -= w * v[j]
-                    d_other[j] += w * v[j]
+                    d_negative[j] += w * v[j]

@@ -91,7 +91,7 @@ def embed_lstm(
     # A row is named by its number, not sliced: a slice in a loop with branches counts references,
     # which takes longer than the row. An unsigned column needs no check whether it is negative.
     for direction in range(directions):
-        column, place = np.uint64(direction * width), np.uint64(direction * n)
+        column, unit = np.uint64(direction * width), np.uint64(direction * n)
         own_recurrent, own_diagonals = recurrent[direction], diagonals[direction]
         own_panels, own_before, own_after = panels[direction], before[direction], after[direction]
         running = texts
@@ -126,7 +126,7 @@ def embed_lstm(
                     break
                 running -= 1
                 for j in range(np.uint64(n)):
-                    embeddings[text, place + j] = Y[running, j]
+                    embeddings[text, unit + j] = Y[running, j]
     column = np.uint64(directions * width)
     for k in range(first, end):
         text = order[k]

@@ -50,12 +50,12 @@ def four_dots(typingctx, codes, row, query, steps):
         numbers = builder.sext(numbers, wide)
         new = []
         for base, total in zip(rows, sums, strict=True):
-            place = builder.bitcast(
+            address = builder.bitcast(
                 builder.gep(base, [at]), ir.VectorType(_INT8, LANES).as_pointer()
             )
             # Sums of neighbouring products of 16-bit numbers: the pattern of the instruction.
-            some = builder.sext(builder.sext(builder.load(place, align=1), narrow), wide)
-            products = builder.mul(some, numbers)
+            operands = builder.sext(builder.sext(builder.load(address, align=1), narrow), wide)
+            products = builder.mul(operands, numbers)
             pairs = (builder.shuffle_vector(products, products, which) for which in (even, odd))
             new.append(builder.add(total, builder.add(*pairs)))
         following = builder.add(step, _INT64(1))
@@ -71,13 +71,13 @@ def four_dots(typingctx, codes, row, query, steps):
         add_up = builder.module.declare_intrinsic(
             f"llvm.vector.reduce.add.v{LANES // 2}i32", (), ir.FunctionType(_INT32, [half])
         )
-        found = []
+        totals = []
         for later in new:
             total = builder.phi(half)
             total.add_incoming(nothing, entry)
             total.add_incoming(later, loop)
-            found.append(total)
-        found = [builder.call(add_up, [total]) for total in found]
-        return context.make_tuple(builder, signature.return_type, found)
+            totals.append(total)
+        totals = [builder.call(add_up, [total]) for total in totals]
+        return context.make_tuple(builder, signature.return_type, totals)
 
     return signature, codegen

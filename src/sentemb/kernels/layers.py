@@ -89,11 +89,11 @@ def tanh_errors(D, V, Y, first, end):
 
     D, V, Y : (rows, n) float
     """
-    one = Y.dtype.type(1)
+    unity = Y.dtype.type(1)
     for r in range(first, end):
         d, v, y = D[r], V[r], Y[r]
         for j in range(y.size):
-            d[j] = v[j] * (one - y[j] * y[j])
+            d[j] = v[j] * (unity - y[j] * y[j])
 
 
 @kernel

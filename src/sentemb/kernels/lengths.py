@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from sentemb.kernels.input_layer import gather_weighted_row
 from sentemb.kernels.jit import kernel, summing_kernel
-from sentemb.kernels.words import gather_weighted_row
 
 
 @summing_kernel

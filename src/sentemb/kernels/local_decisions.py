@@ -13,7 +13,7 @@ from sentemb.kernels.jit import kernel
 
 
 class Columns(NamedTuple):
-    """Where a projected word keeps what one side reads.
+    """The columns of a projected word that one side reads.
 
     Attributes
     ----------

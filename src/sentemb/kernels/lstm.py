@@ -120,7 +120,7 @@ def lstm_forward(
 
 @inlined_kernel
 def _columns(n, output_gate):
-    """Where the input gate, the candidate and the forget gate begin in the stack: int each."""
+    """First columns of the input gate, the candidate and the forget gate: int each."""
     first = n if output_gate else 0
     return first, first + n, first + 2 * n
 
@@ -252,11 +252,11 @@ def _set_output_error(d, eps, e, h, vectors):
 
     d : (G n,) float; eps, e, h : (n,) float.
     """
-    one = h.dtype.type(1)  # an int would turn float32 into float64
+    unity = h.dtype.type(1)  # an int would turn float32 into float64
     for j in range(h.size):
         o = d[j]
-        d[j] = h[j] * o * (one - o) * e[j]
-        eps[j] += o * (one - h[j] * h[j]) * e[j]
+        d[j] = h[j] * o * (unity - o) * e[j]
+        eps[j] += o * (unity - h[j] * h[j]) * e[j]
     if vectors is not None:
         _add_product(eps, vectors[0], d[: h.size])
 
@@ -267,9 +267,9 @@ def _add_cell_error(eps, e, h):
 
     eps, e, h : (n,) float.
     """
-    one = h.dtype.type(1)  # an int would turn float32 into float64
+    unity = h.dtype.type(1)  # an int would turn float32 into float64
     for j in range(h.size):
-        eps[j] += (one - h[j] * h[j]) * e[j]
+        eps[j] += (unity - h[j] * h[j]) * e[j]
 
 
 @inlined_kernel
@@ -281,12 +281,12 @@ def _set_gate_errors(d, eps, C, before, k, output_gate):
     """
     n = eps.size
     input_, candidate, forget = _columns(n, output_gate)
-    one = eps.dtype.type(1)  # an int would turn float32 into float64
+    unity = eps.dtype.type(1)  # an int would turn float32 into float64
     d3, d4 = d[input_:candidate], d[candidate:forget]
     for j in range(n):
         i, y_g = d3[j], d4[j]
-        d3[j] = y_g * i * (one - i) * eps[j]
-        d4[j] = i * (one - y_g * y_g) * eps[j]
+        d3[j] = y_g * i * (unity - i) * eps[j]
+        d4[j] = i * (unity - y_g * y_g) * eps[j]
     if d.size > forget:
         d2 = d[forget:]
         if before < 0:
@@ -297,7 +297,7 @@ def _set_gate_errors(d, eps, C, before, k, output_gate):
             c_last = C[before + k]
             for j in range(n):
                 f = d2[j]
-                d2[j] = c_last[j] * f * (one - f) * eps[j]
+                d2[j] = c_last[j] * f * (unity - f) * eps[j]
                 eps[j] *= f
 
 

@@ -84,7 +84,7 @@ def _bytes_of(element):
 
 
 def _suffix(vector):
-    """How LLVM's intrinsics name a type of vectors: v16f32."""
+    """The name of a type of vectors in LLVM's intrinsics: v16f32."""
     return f"v{vector.count}f{8 * _bytes_of(vector.element)}"
 
 
@@ -136,7 +136,7 @@ class _Memory:
             ir.FunctionType(ir.VoidType(), [vector, pointer, _INT32, flags]),
         )
 
-    def place(self, base, offset):
+    def address(self, base, offset):
         """The address ``offset`` elements behind ``base``."""
         return self.builder.bitcast(self.builder.gep(base, [offset]), self.vector.as_pointer())
 
@@ -188,13 +188,13 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked, lists=None)
         [builder.load(builder.gep(rows_in, [r])) for r in row_numbers] if lists else row_numbers
         for rows_in in lists or (None, None)
     )
-    places = [
-        memory.place(c, builder.add(builder.mul(row_of_c, r), _INT64(v * lanes)))
+    addresses = [
+        memory.address(c, builder.add(builder.mul(row_of_c, r), _INT64(v * lanes)))
         for r in c_numbers
         for v in range(vectors)
     ]
     rows_of_a = [builder.mul(row_of_a, r) for r in a_numbers]
-    start = [memory.load(at) for at in places]
+    start = [memory.load(at) for at in addresses]
     fetching = rows > 1 and not masked
     if fetching and not lists:
         for r in range(rows, 2 * rows):
@@ -207,9 +207,9 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked, lists=None)
 
     builder.position_at_end(loop)
     k = builder.phi(_INT64)
-    sums = [builder.phi(vector) for _ in places]
+    sums = [builder.phi(vector) for _ in addresses]
     row = builder.gep(b, [builder.mul(k, row_of_b)])
-    b_vectors = [memory.load(memory.place(row, _INT64(v * lanes))) for v in range(vectors)]
+    b_vectors = [memory.load(memory.address(row, _INT64(v * lanes))) for v in range(vectors)]
     if fetching:
         _fetch(builder, row, _INT64(vectors * lanes), vectors * VECTOR_BYTES)
     column = builder.gep(a, [builder.mul(k, column_of_a)])
@@ -229,8 +229,8 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked, lists=None)
     builder.cbranch(builder.icmp_signed("<", following, inner), loop, after)
 
     builder.position_at_end(after)
-    totals = [builder.phi(vector) for _ in places]
-    for total, first, later, at in zip(totals, start, new, places, strict=True):
+    totals = [builder.phi(vector) for _ in addresses]
+    for total, first, later, at in zip(totals, start, new, addresses, strict=True):
         total.add_incoming(first, entry)
         total.add_incoming(later, loop)
         memory.store(total, at)
@@ -274,7 +274,7 @@ def _offset(typingctx, pointer, count):
 
 @intrinsic
 def _lanes(typingctx, pointer):
-    """How many elements behind a pointer fill a vector."""
+    """The number of elements behind a pointer that fill a vector."""
     signature = types.int64(pointer)
 
     def codegen(context, builder, signature, args):

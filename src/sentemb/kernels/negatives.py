@@ -48,13 +48,21 @@ def _take(chosen, start, count, title, refused):
 
 @kernel
 def draw_negatives(
-    queries, clicked, pool, skipped_offsets, skipped, wanted, query_offsets, sorted_titles, seed
+    queries,
+    clicked,
+    pool,
+    skipped_offsets,
+    skipped,
+    n_negatives,
+    query_offsets,
+    sorted_titles,
+    seed,
 ):
-    """For every pair a list of candidates: its clicked title, then up to ``wanted`` others.
+    """For every pair a list of candidates: its clicked title, then up to ``n_negatives`` others.
 
     Titles that were shown and skipped come first, if the log has them, then titles drawn from
     ``pool`` with its frequencies. None is clicked for the same query anywhere in the log, and none
-    is listed twice. A pair gets fewer than ``wanted`` only if there are no more.
+    is listed twice. A pair gets fewer than ``n_negatives`` only if there are no more.
 
     Parameters
     ----------
@@ -64,7 +72,7 @@ def draw_negatives(
         Titles to draw from; repeats make a title more likely.
     skipped_offsets, skipped : (n_pairs + 1,) int64, (n,) int32
         Skipped titles of each pair.
-    wanted : int
+    n_negatives : int
     query_offsets, sorted_titles : (n_queries + 1,) int64, (n,) int32
         The clicked titles of every query of the log, ascending for each query.
     seed : uint64
@@ -75,7 +83,7 @@ def draw_negatives(
     candidates : (n,) int32
     """
     state = np.array([seed], np.uint64)
-    chosen = np.empty(queries.size * (wanted + 1), np.int32)
+    chosen = np.empty(queries.size * (n_negatives + 1), np.int32)
     offsets = np.zeros(queries.size + 1, np.int64)
     for r in range(queries.size):
         start = offsets[r]
@@ -83,22 +91,22 @@ def draw_negatives(
         refused = sorted_titles[query_offsets[query] : query_offsets[query + 1]]
         chosen[start] = clicked[r]
         count = 1
-        own = skipped[skipped_offsets[r] : skipped_offsets[r + 1]].copy()
-        for k in range(own.size):  # in random order
-            other = k + _below(state, own.size - k)
-            own[k], own[other] = own[other], own[k]
-            if count <= wanted:
-                count = _take(chosen, start, count, own[k], refused)
-        tries = 20 * wanted if pool.size > 0 else 0
-        while count <= wanted and tries > 0:
+        unclicked = skipped[skipped_offsets[r] : skipped_offsets[r + 1]].copy()
+        for k in range(unclicked.size):  # in random order
+            swapped = k + _below(state, unclicked.size - k)
+            unclicked[k], unclicked[swapped] = unclicked[swapped], unclicked[k]
+            if count <= n_negatives:
+                count = _take(chosen, start, count, unclicked[k], refused)
+        tries = 20 * n_negatives if pool.size > 0 else 0
+        while count <= n_negatives and tries > 0:
             title = pool[_below(state, pool.size)]
             count = _take(chosen, start, count, title, refused)
             tries -= 1
-        if count <= wanted and pool.size > 0:
+        if count <= n_negatives and pool.size > 0:
             # Nearly everything is clicked for this query: look at all that is left.
             shift = _below(state, pool.size)
             for k in range(pool.size):
-                if count <= wanted:
+                if count <= n_negatives:
                     title = pool[(shift + k) % pool.size]
                     count = _take(chosen, start, count, title, refused)
         offsets[r + 1] = start + count
@@ -115,12 +123,12 @@ def titles_to_leave_out(queries, clicked, query_offsets, query_titles, local_tit
     query_offsets, query_titles : (n_queries + 1,) int64, (n,) int32
         The clicked titles of every query of the log.
     local_title : (n_titles,) int32
-        The place of a title in the batch, -1 for titles that are not in it.
+        The index of a title in the batch, -1 for titles that are not in it.
 
     Returns
     -------
     offsets, titles : (n_pairs + 1,) int64, (n,) int32
-        Places in the batch.
+        Indices in the batch.
     """
     offsets = np.zeros(queries.size + 1, np.int64)
     for r in range(queries.size):

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sentemb.kernels.input_layer import gather_weighted_row
 from sentemb.kernels.jit import kernel, strict_kernel
 from sentemb.kernels.prefetch import AHEAD, prefetch_row
-from sentemb.kernels.words import gather_weighted_row
 
 # Coefficients of fewer idle updates than this are looked up instead of computed.
 _KNOWN_RESTS = 256
@@ -70,7 +70,7 @@ def coefficients(start, end, bounds, momenta):
 
 @kernel
 def row_coefficients(lead_now, decay, state, rows, update, bounds, momenta):
-    """How far each row of a mini-batch must move before and after ``update``.
+    """Coefficients of the move of each row of a mini-batch before and after ``update``.
 
     With (A, B) of `coefficients` from update ``synced[row]`` to update + 1, the look-ahead point is
     the row + (B - lead) v, and v decays to A v.

@@ -7,7 +7,7 @@ from sentemb.kernels.jit import kernel
 
 
 @kernel
-def number_keys(keys, count, slots, seed, wanted, numbers):
+def number_keys(keys, count, slots, seed, sought, numbers):
     """Give every key its number; a new key gets the next one.
 
     Parameters
@@ -21,7 +21,7 @@ def number_keys(keys, count, slots, seed, wanted, numbers):
         first slot from its own on that was free.
     seed : uint64
         Decides the slot of a key, so that no log can be written whose keys share one.
-    wanted : (k, width) uint64
+    sought : (k, width) uint64
     numbers : (k,) int32, written
 
     Returns
@@ -30,20 +30,20 @@ def number_keys(keys, count, slots, seed, wanted, numbers):
         How many keys there are now.
     """
     mask = slots.size - 1
-    for k in range(len(wanted)):
-        slot = np.int64(mixed(wanted[k, 0] ^ seed) >> np.uint64(1)) & mask
+    for k in range(len(sought)):
+        slot = np.int64(mixed(sought[k, 0] ^ seed) >> np.uint64(1)) & mask
         while slots[slot] >= 0:
             number = slots[slot]
             is_same = True
             for j in range(keys.shape[1]):
-                is_same &= keys[number, j] == wanted[k, j]
+                is_same &= keys[number, j] == sought[k, j]
             if is_same:
                 break
             slot = (slot + 1) & mask
         if slots[slot] < 0:
             slots[slot] = count
             for j in range(keys.shape[1]):
-                keys[count, j] = wanted[k, j]
+                keys[count, j] = sought[k, j]
             count += 1
         numbers[k] = slots[slot]
     return count

@@ -22,22 +22,22 @@ def longest_first(offsets):
     longest = 0
     for text in range(n_texts):
         longest = max(longest, offsets[text + 1] - offsets[text])
-    places = np.zeros(longest + 1, np.int64)  # where the texts of each length begin
+    starts = np.zeros(longest + 1, np.int64)  # where the texts of each length begin
     for text in range(n_texts):
-        places[offsets[text + 1] - offsets[text]] += 1
-    n = n_texts - places[0]
+        starts[offsets[text + 1] - offsets[text]] += 1
+    n = n_texts - starts[0]
     before = 0
     for length in range(longest, -1, -1):
-        here = places[length]
-        places[length] = before
+        here = starts[length]
+        starts[length] = before
         before += here
     order = np.empty(n_texts, np.int64)
     lengths = np.empty(n_texts, np.int64)
     for text in range(n_texts):
         length = offsets[text + 1] - offsets[text]
-        order[places[length]] = text
-        lengths[places[length]] = length
-        places[length] += 1
+        order[starts[length]] = text
+        lengths[starts[length]] = length
+        starts[length] += 1
     return order[:n], lengths[:n]
 
 

@@ -7,8 +7,8 @@ query's two windows plus that over the title's. So each text is pooled alone, an
 layer 1 are never computed. The units of a text are then its pooled windows.
 
 The paper prints a gate that is on where either window has a word. For that gate the sum of maxima
-is wrong at the edges, so `meet_printed` looks at the cells of layer 1; the units of a text are its
-windows. The plane is then as wide as the longest text.
+is wrong at the edges, so `first_plane_forward_printed` looks at the cells of layer 1; the units of
+a text are its windows. The plane is then as wide as the longest text.
 """
 
 import numpy as np
@@ -17,7 +17,9 @@ from sentemb.kernels.jit import inner_kernel, kernel
 
 
 @kernel
-def meet(Z, U, V, bias, u_starts, v_starts, query_index, title_index, planes, first, end):
+def first_plane_forward(
+    Z, U, V, bias, u_starts, v_starts, query_index, title_index, planes, first, end
+):
     """Z[p, q] = max(0, u_p + v_q + b): layers 1 and 2, gate "and".
 
     Parameters
@@ -53,8 +55,8 @@ def meet(Z, U, V, bias, u_starts, v_starts, query_index, title_index, planes, fi
 
 
 @kernel
-def part(dU, dV, dbias, dZ, Z, rows_starts, columns_starts, planes, first, end):
-    """Back from `meet`: the errors of the units in each pair, and dbias += their sum.
+def first_plane_backward(dU, dV, dbias, dZ, Z, rows_starts, columns_starts, planes, first, end):
+    """Back from `first_plane_forward`: the errors of the units in each pair; dbias += their sum.
 
     Parameters
     ----------
@@ -107,7 +109,7 @@ def _greatest(U, V, u, n_u, v, n_v, size, p, q, f):
 
 
 @kernel
-def meet_printed(
+def first_plane_forward_printed(
     Z, U, V, bias, u_starts, v_starts, query_index, title_index, planes, size, first, end
 ):
     """Z[p, q] = max(0, greatest u_i + v_j + b of the block's cells that are on): gate "printed".
@@ -115,7 +117,7 @@ def meet_printed(
     Parameters
     ----------
     Z, bias, query_index, title_index, first, end
-        As for `meet`.
+        As for `first_plane_forward`.
     U, V : (n_units, n) float
         Windows of the queries and of the titles.
     planes : Planes
@@ -139,11 +141,11 @@ def meet_printed(
 
 
 @kernel
-def part_printed(
+def first_plane_backward_printed(
     dU, dV, dbias, dZ, Z, rows_starts, columns_starts,
     U, V, u_starts, v_starts, query_index, title_index, planes, size, first, end,
 ):  # fmt: skip
-    """Back from `meet_printed`; shapes as there and in `part`."""
+    """Back from `first_plane_forward_printed`; shapes as there and in `first_plane_backward`."""
     cell = 0
     for pair in range(first, end):
         u, v = u_starts[query_index[pair]], v_starts[title_index[pair]]
@@ -177,7 +179,7 @@ def sum_over_pairs(dT, errors, starts, pair_starts, offsets, pairs, first, end):
     ----------
     dT : (n_units, n) float, written
     errors : (n_rows, n) float
-        dU or dV of `part`.
+        dU or dV of `first_plane_backward`.
     starts, pair_starts : (n_texts + 1,) int64, (n_pairs + 1,) int64
         First unit of each text, and first row of ``errors`` of each pair.
     offsets, pairs : (n_texts + 1,) int64, (n_pairs,) int32

@@ -1,4 +1,4 @@
-"""What the LSTM and the RNN share: where a text's error starts, what is cut, dL/dW_rec."""
+"""Steps of the LSTM and the RNN: where a text's error starts, truncation, dL/dW_rec."""
 
 from typing import NamedTuple
 
@@ -14,9 +14,9 @@ class Steps(NamedTuple):
     Attributes
     ----------
     order : (n,) int64
-        The text at every place, from long to short.
+        The text of every packed column, from long to short.
     lengths : (n,) int64
-        Words of the text at every place.
+        Words of the text of every packed column.
     block_steps : (n_blocks + 1,) int64
     step_rows : (n_steps + 1,) int64
     block_texts : int
@@ -42,7 +42,7 @@ def start_errors(E, V, column, order, first_text, first, end):
     V : (n_texts, dim) float
         dL/dy of every text; this direction's part begins at ``column``.
     order : (n,) int64
-        Text of every place; the block begins at place ``first_text``.
+        Text of every packed column; the block begins at column ``first_text``.
     """
     n = E.shape[1]
     for k in range(first, end):
@@ -54,7 +54,7 @@ def start_errors(E, V, column, order, first_text, first, end):
 
 @inlined_kernel
 def cut_texts(lengths, first_text, running, step, window):
-    """How many texts of a block are outside their window of the last ``window`` steps at ``step``.
+    """Count the texts of a block that are outside their last ``window`` steps at ``step``.
 
     They are the longest, so the first ones: running texts 0 up to the returned number.
     """

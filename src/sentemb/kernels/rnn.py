@@ -74,7 +74,7 @@ def rnn_backward(
     """
     order, lengths, block_steps, step_rows, block_texts = steps
     n = Y.shape[1]
-    one = Y.dtype.type(1)  # an int would turn float32 into float64
+    unity = Y.dtype.type(1)  # an int would turn float32 into float64
     E = np.empty((block_texts, n), D.dtype)  # e(t) of the block's texts
     for b in range(chunk, block_steps.size - 1, n_chunks):
         first_text = b * block_texts
@@ -93,7 +93,7 @@ def rnn_backward(
                 for k in range(running):
                     d, y, e = D[low + k], Y[low + k], E[k]
                     for j in range(n):
-                        d[j] = (one - y[j] * y[j]) * e[j]
+                        d[j] = (unity - y[j] * y[j]) * e[j]
             if t > 0:
                 for k in range(running):
                     E[k] = 0

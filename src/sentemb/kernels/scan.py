@@ -18,12 +18,12 @@ _QUARTER = 2.0**-22
 
 
 @kernel
-def merge_rows(places, scores, exact, errors, rows, scales, mask, low, products):
+def merge_rows(row_numbers, scores, exact, errors, rows, scales, mask, low, products):
     """Merge rows into the heaps of all queries.
 
     Parameters
     ----------
-    places, scores : (m, k) int64, (m, k) float64, updated
+    row_numbers, scores : (m, k) int64, (m, k) float64, updated
         For each query a heap of the best rows so far, the worst of them first; -1 and -inf where a
         heap is not full. Rows must be merged in rising order: of equal scores the later row ranks
         after.
@@ -58,8 +58,8 @@ def merge_rows(places, scores, exact, errors, rows, scales, mask, low, products)
                     if scales.size:
                         score *= scales[r]
                     if score > scores[q, 0]:
-                        places[q, 0], scores[q, 0] = low + r, score
-                        _sift(places[q], scores[q])
+                        row_numbers[q, 0], scores[q, 0] = low + r, score
+                        _sift(row_numbers[q], scores[q])
                         limits[q] = _limit(scores[q, 0], errors[q])
 
 
@@ -98,28 +98,28 @@ def exact_dot(query, row):
 
 
 @inner_kernel
-def _sift(places, scores):
+def _sift(row_numbers, scores):
     """Move the first entry of a heap down until no child ranks after it.
 
-    An empty entry ranks after all others; of equal scores the higher place ranks after.
+    An empty entry ranks after all others; of equal scores the higher row ranks after.
     """
     root, size = 0, scores.size
     while True:
         child = 2 * root + 1
         if child >= size:
             return
-        if child + 1 < size and _is_after(places, scores, child + 1, child):
+        if child + 1 < size and _is_after(row_numbers, scores, child + 1, child):
             child += 1
-        if not _is_after(places, scores, child, root):
+        if not _is_after(row_numbers, scores, child, root):
             return
-        places[root], places[child] = places[child], places[root]
+        row_numbers[root], row_numbers[child] = row_numbers[child], row_numbers[root]
         scores[root], scores[child] = scores[child], scores[root]
         root = child
 
 
 @inner_kernel
-def _is_after(places, scores, a, b):
-    return scores[a] < scores[b] or (scores[a] == scores[b] and places[a] > places[b])
+def _is_after(row_numbers, scores, a, b):
+    return scores[a] < scores[b] or (scores[a] == scores[b] and row_numbers[a] > row_numbers[b])
 
 
 @summing_kernel

@@ -1,4 +1,4 @@
-"""What a step does with arrays that fit in a cache, where NumPy would make temporary ones."""
+"""Operations on arrays that fit in a cache, where NumPy would make temporary arrays."""
 
 from sentemb.kernels.jit import kernel
 
@@ -20,10 +20,10 @@ def sum_parts(out, parts):
 
 
 @kernel
-def take_rows(out, rows, places):
-    """out[k] = rows[places[k]] for every k: (n, width), (m, width) float and (n,) int."""
-    for k in range(places.size):
-        o, row = out[k], rows[places[k]]
+def take_rows(out, rows, index):
+    """out[k] = rows[index[k]] for every k: (n, width), (m, width) float and (n,) int."""
+    for k in range(index.size):
+        o, row = out[k], rows[index[k]]
         for j in range(o.size):
             o[j] = row[j]
 
@@ -66,13 +66,13 @@ def all_below(array, limit):
 
 
 @kernel
-def place_rows(out, column, places, source, rows):
-    """out[places[k], column:] = source[rows[k]] for every k.
+def scatter_rows(out, column, index, source, rows):
+    """out[index[k], column:] = source[rows[k]] for every k.
 
     out : (n, at least column + width) float; source : (m, width) float
-    places, rows : (k,) int64
+    index, rows : (k,) int64
     """
-    for k in range(places.size):
-        o, s = out[places[k], column : column + source.shape[1]], source[rows[k]]
+    for k in range(index.size):
+        o, s = out[index[k], column : column + source.shape[1]], source[rows[k]]
         for j in range(o.size):
             o[j] = s[j]

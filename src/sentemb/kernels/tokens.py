@@ -56,7 +56,7 @@ def _white_space(text, at):
 
 @kernel
 def _end_and_hash(text, start, seed):
-    """Where the word that begins at ``start`` ends, and its hash: int, int64."""
+    """The end of the word that begins at ``start``, and its hash: int, int64."""
     hashed = np.uint64(seed)
     at = start
     while True:
@@ -160,12 +160,12 @@ def find_words(text, entries, letters, seed, is_known, word_index, offsets):
 
 @kernel
 def add_words(
-    text, entries, letters, used, n_words, seed, longest, others, others_used, word_index
+    text, entries, letters, used, n_words, seed, longest, passing, passing_used, word_index
 ):
     """As `find_words`, and put words that the table does not have into it.
 
     A word of more than ``longest`` letters is not put there, nor is one whose slots are taken.
-    It is appended to ``others``.
+    It is appended to ``passing``.
 
     Parameters
     ----------
@@ -173,19 +173,19 @@ def add_words(
     used, n_words : int
         Bytes of ``letters`` that hold words, and words.
     longest : int
-    others, others_used : (any,) uint8, int
+    passing, passing_used : (any,) uint8, int
         The words that are not put into the table, a line feed behind each.
     word_index : (at least tokens,) int32, written
-        The row of every word; of word j of ``others`` -1 - j.
+        The row of every word; of word j of ``passing`` -1 - j.
 
     Returns
     -------
     entries, letters, used, n_words, others, others_used
-        The first two and ``others`` are new arrays where there was not enough room.
+        The first two and ``passing`` are new arrays where there was not enough room.
     """
-    n_others = 0
-    for at in range(others_used):
-        n_others += others[at] == _LINE_FEED
+    n_passing = 0
+    for at in range(passing_used):
+        n_passing += passing[at] == _LINE_FEED
     n_tokens = 0
     at = 0
     while at < text.size:
@@ -208,12 +208,12 @@ def add_words(
         elif slot >= 0 and entries[slot, 3] > 0:
             word_index[n_tokens] = entries[slot, 1]
         else:
-            others = _with_room(others, others_used, at - start + 1)
-            others_used = _append(others, others_used, text, start, at)
-            word_index[n_tokens] = -1 - n_others
-            n_others += 1
+            passing = _with_room(passing, passing_used, at - start + 1)
+            passing_used = _append(passing, passing_used, text, start, at)
+            word_index[n_tokens] = -1 - n_passing
+            n_passing += 1
         n_tokens += 1
-    return entries, letters, used, n_words, others, others_used
+    return entries, letters, used, n_words, passing, passing_used
 
 
 @inner_kernel
@@ -235,11 +235,11 @@ def _append(letters, used, text, start, end):
 
 
 @inner_kernel
-def _with_room(letters, used, more):
-    """``letters``, or a longer copy if fewer than ``more`` bytes are free."""
-    if used + more <= letters.size:
+def _with_room(letters, used, n_bytes):
+    """``letters``, or a longer copy if fewer than ``n_bytes`` bytes are free."""
+    if used + n_bytes <= letters.size:
         return letters
-    longer = np.empty(2 * (used + more), np.uint8)
+    longer = np.empty(2 * (used + n_bytes), np.uint8)
     for at in range(used):
         longer[at] = letters[at]
     return longer

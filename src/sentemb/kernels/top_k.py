@@ -11,9 +11,9 @@ TOGETHER = 64
 
 @kernel
 def top_k(best, scores, first, end):
-    """best[r] = the places of the k highest scores of row r, highest first.
+    """best[r] = the indices of the k highest scores of row r, highest first.
 
-    Equal scores are in the order of their places. NaN ranks below every number, -inf included.
+    Equal scores are in the order of their indices. NaN ranks below every number, -inf included.
 
     Parameters
     ----------
@@ -24,12 +24,12 @@ def top_k(best, scores, first, end):
         The rows to do.
     """
     for r in range(first, end):
-        highest_places(best[r], scores[r])
+        top_k_of_row(best[r], scores[r])
 
 
 @kernel
-def highest_places(heap, s):
-    """heap = the places of the k highest scores, as `top_k` of one row.
+def top_k_of_row(heap, s):
+    """heap = the indices of the k highest scores, as `top_k` of one row.
 
     heap : (k,) int64, written, k at most n; s : (n,) float
     """
@@ -37,16 +37,16 @@ def highest_places(heap, s):
     if k == 0:
         return
     # A heap of the best so far, the worst of them at its root.
-    for place in range(k):
-        heap[place] = place
+    for j in range(k):
+        heap[j] = j
     for root in range(k // 2 - 1, -1, -1):
         _sift(heap, s, root, k)
     for start in range(k, n, TOGETHER):
         end = min(start + TOGETHER, n)
         if any_above(s[start:end], s[heap[0]]):
-            for place in range(start, end):
-                if not s[place] <= s[heap[0]] and _is_before(s, place, heap[0]):
-                    heap[0] = place
+            for j in range(start, end):
+                if not s[j] <= s[heap[0]] and _is_before(s, j, heap[0]):
+                    heap[0] = j
                     _sift(heap, s, 0, k)
     # The worst goes to the end, again and again.
     for size in range(k - 1, 0, -1):
@@ -58,14 +58,14 @@ def highest_places(heap, s):
 def any_above(scores, limit):
     """Whether a score is not at most ``limit``."""
     count = np.int32(0)
-    for place in range(scores.size):
-        count += np.int32(not scores[place] <= limit)
+    for j in range(scores.size):
+        count += np.int32(not scores[j] <= limit)
     return count > 0
 
 
 @inner_kernel
 def _is_before(scores, a, b):
-    """Whether place ``a`` ranks before place ``b``, a total order."""
+    """Whether index ``a`` ranks before index ``b``, a total order."""
     x, y = scores[a], scores[b]
     if x > y:
         return True
@@ -96,13 +96,13 @@ def _sift(heap, scores, root, size):
 
 
 def highest(scores: np.ndarray, k: int) -> NDArray[np.int64]:
-    """The places of the k highest of some scores, highest first: `top_k` of one row.
+    """The indices of the k highest of some scores, highest first: `top_k` of one row.
 
     Parameters
     ----------
     scores : (n,) float
     k : int
-        All n places if there are not more.
+        All n indices if there are not more.
 
     Returns
     -------

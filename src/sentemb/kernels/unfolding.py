@@ -99,7 +99,7 @@ def unfold_errors(D, dh, E, H, steps, W, chunk, n_chunks):
         The transpose of that of `unfold_rows`.
     """
     order, _, block_steps, step_rows, block_texts = steps
-    one = H.dtype.type(1)
+    unity = H.dtype.type(1)
     for b in range(chunk, block_steps.size - 1, n_chunks):
         first_step = block_steps[b]
         for s in range(block_steps[b + 1] - 1, first_step - 1, -1):
@@ -114,4 +114,4 @@ def unfold_errors(D, dh, E, H, steps, W, chunk, n_chunks):
                     dh[order[b * block_texts + r - low]] = e
                     continue
                 for j in range(d.size):
-                    d[j] = (one - y[j] * y[j]) * e[j]
+                    d[j] = (unity - y[j] * y[j]) * e[j]

@@ -127,10 +127,10 @@ def pool_pairs(M, later, U, starts, pooled_starts, units, first, end):
         for p in range(0, units[text], 2):
             m, bits, u = M[to], later[to], U[row + p]
             if p + 1 < units[text]:
-                other = U[row + p + 1]
+                v = U[row + p + 1]
                 for f in range(m.size):
-                    bits[f] = (other[f] > u[f]) | (other[f] != other[f])  # NaN stays visible
-                    m[f] = other[f] if bits[f] else u[f]
+                    bits[f] = (v[f] > u[f]) | (v[f] != v[f])  # NaN stays visible
+                    m[f] = v[f] if bits[f] else u[f]
             else:
                 copy_row(m, u)
                 bits[:] = False
@@ -141,7 +141,7 @@ def pool_pairs(M, later, U, starts, pooled_starts, units, first, end):
 
 @kernel
 def unpool_pairs(dU, dM, later, starts, pooled_starts, units, first, end):
-    """dU = dM at the greater window, 0 at the other and beyond the last: back from `pool_pairs`.
+    """dU = dM at the greater of two windows, 0 elsewhere: back from `pool_pairs`.
 
     dU : (n_rows, n) float, written; the others as for `pool_pairs`
     """
@@ -153,9 +153,9 @@ def unpool_pairs(dU, dM, later, starts, pooled_starts, units, first, end):
             for f in range(d.size):
                 earlier[f] = zero if bits[f] else d[f]
             if p + 1 < units[text]:
-                other = dU[row + p + 1]
+                following = dU[row + p + 1]
                 for f in range(d.size):
-                    other[f] = d[f] if bits[f] else zero
+                    following[f] = d[f] if bits[f] else zero
             to += 1
         for beyond in range(row + units[text], starts[text + 1]):
             dU[beyond] = 0
@@ -163,7 +163,7 @@ def unpool_pairs(dU, dM, later, starts, pooled_starts, units, first, end):
 
 @kernel
 def copy_units(to, source, to_starts, starts, units, first, end):
-    """The first ``units`` rows of each text from one layout to another; what is left over is 0."""
+    """The first ``units`` rows of each text from one layout to another; the rest is 0."""
     for text in range(first, end):
         low, n = to_starts[text], units[text]
         for k in range(n):

@@ -62,11 +62,11 @@ def encoded(
         As `SentenceEncoder.encode`, and as `Cluster.results`.
     """
     if cluster is None:
-        for some in portions:
-            yield _vectors(encoder, some, side, unit_length, known_only)
+        for texts in portions:
+            yield _vectors(encoder, texts, side, unit_length, known_only)
         return
     model = cluster.keep(SentenceEncoder.of(encoder.saved(), threads=1))
-    tasks = ((model, some, side, unit_length, known_only) for some in portions)
+    tasks = ((model, texts, side, unit_length, known_only) for texts in portions)
     for vectors, warnings in cluster.in_order(_encode_there, tasks):
         for count, what in warnings:
             warn(TextWarning(count, len(vectors), what), 3)
@@ -84,7 +84,7 @@ def _vectors(
 def _encode_there(
     model: SentenceEncoder, texts: list[str], side: str, unit_length: bool, known_only: bool
 ) -> tuple[np.ndarray, list[tuple[int, str]]]:
-    """On a worker: the vectors of some texts, and what to warn of: how many texts, and why."""
-    with keeping_text_warnings() as kept:
+    """On a worker: the vectors of some texts, and its warnings: number of texts and reason."""
+    with keeping_text_warnings() as text_warnings:
         vectors = _vectors(model, texts, side, unit_length, known_only)
-    return vectors, [(one.count, one.what) for one in kept]
+    return vectors, [(warning.count, warning.what) for warning in text_warnings]

@@ -1,4 +1,4 @@
-"""What other rooms assume about models: rankers, embedders, retrievers, the point of a gradient.
+"""Protocols of models: rankers, embedders, retrievers, the point of a gradient.
 
 The protocols are structural: a class with the right members fulfils one without inheriting from it.
 """
@@ -42,7 +42,7 @@ class Ranker(Protocol):
 
 @runtime_checkable
 class Embedder(Ranker, Protocol):
-    """A ranker that gives every text a vector: what an index needs."""
+    """A ranker that gives every text a vector, as an index needs it."""
 
     @property
     def dim(self) -> int:
@@ -90,7 +90,7 @@ class InputRows(Protocol):
 
     @property
     def rows(self) -> NDArray[np.int32]:
-        """Which rows of ``table`` they are: (n_rows,) int32."""
+        """The rows of ``table`` by number: (n_rows,) int32."""
         ...
 
     @property

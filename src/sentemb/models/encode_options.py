@@ -85,7 +85,7 @@ def encodes(method: F) -> F:
                     keywords["texts"] = keywords.pop(name)
         return method(*arguments, **keywords)
 
-    told = inspect.signature(method)
+    signature = inspect.signature(method)
     types = EncodeKeywords.__annotations__ | {"convert_to_tensor": bool}
     keywords = [
         inspect.Parameter(
@@ -93,15 +93,19 @@ def encodes(method: F) -> F:
         )
         for name, default in _DEFAULTS.items()
     ]
-    named = [one for one in told.parameters.values() if one.kind != one.VAR_KEYWORD]
-    call.__signature__ = told.replace(parameters=[*named, *keywords])  # type: ignore[attr-defined]
+    named = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind != parameter.VAR_KEYWORD
+    ]
+    call.__signature__ = signature.replace(parameters=[*named, *keywords])  # type: ignore[attr-defined]
     # With ``texts`` it takes what ``method`` takes.
     return call  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
 class EncodeOptions:
-    """What a call of ``encode`` asks for.
+    """The options of a call of ``encode``, checked.
 
     Attributes
     ----------
@@ -152,18 +156,18 @@ class EncodeOptions:
             raise SentembError(f"precision is {brief(precision)}; give one of {known}")
         if show is not None:
             _check_flag("show_progress_bar", show)
-        kept = given["truncate_dim"]
-        if kept is not None:
-            whole("truncate_dim", kept, 1, dim)
+        truncate_dim = given["truncate_dim"]
+        if truncate_dim is not None:
+            whole("truncate_dim", truncate_dim, 1, dim)
         tensor = given["convert_to_tensor"]
         torch = None
         if tensor or not given["convert_to_numpy"]:
-            wanted = "convert_to_tensor" if tensor else "convert_to_numpy=False"
-            torch = package("torch", "sentence-transformers", wanted)
+            option = "convert_to_tensor" if tensor else "convert_to_numpy=False"
+            torch = package("torch", "sentence-transformers", option)
         return cls(
             side_of(side, given["task"], given["prompt_name"]),
             given["normalize_embeddings"],
-            kept,
+            truncate_dim,
             precision,
             torch,
             not tensor,
@@ -218,8 +222,8 @@ def side_of(side: object, task: object = None, prompt_name: object = None) -> st
         if value not in SIDES:
             raise SentembError(f"{name} must be query or document, not {brief(value)}")
     if len(set(given.values())) > 1:
-        told = " and ".join(f"{name} {value}" for name, value in given.items())
-        raise SentembError(f"{told} are different towers; give one of them")
+        choices = " and ".join(f"{name} {value}" for name, value in given.items())
+        raise SentembError(f"{choices} are different towers; give one of them")
     return str(next(iter(given.values()), SIDES[0]))
 
 

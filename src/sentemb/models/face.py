@@ -1,4 +1,4 @@
-"""What the public faces of both kinds of models share: storage, threads, copies and ranking."""
+"""The methods that both kinds of models share: storage, threads, copies and ranking."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sentemb.retrieval.best_titles import how_many
 from sentemb.system.html_tables import facts_table
 from sentemb.system.parallel import Workers, renew_after_fork
 from sentemb.system.paths import AnyPath
-from sentemb.text.checks import as_texts
+from sentemb.text.arguments import as_texts
 
 T = TypeVar("T")
 
@@ -127,11 +127,11 @@ class Face(ABC):
     @classmethod
     @abstractmethod
     def of(cls, saved: SavedModel, threads: int | None = None) -> Self:
-        """The model from what a model folder holds; the inverse of `saved`."""
+        """The model from the contents of its folder; the inverse of `saved`."""
 
     @abstractmethod
     def saved(self) -> SavedModel:
-        """What `save_pretrained` writes: the model, how it was trained, and the history."""
+        """The contents of its folder: the model, how it was trained, and the history."""
 
     def astype(self, dtype: str | type | np.dtype) -> Self:
         """A copy of the model in ``"float32"`` or ``"float64"``."""
@@ -140,11 +140,11 @@ class Face(ABC):
 
     # -- words and scores ---------------------------------------------------------------------
 
-    def _kept(self, name: str, prepare: Callable[..., T], *arguments: Any) -> T:
-        """What ``prepare`` returns: kept as ``name``, or made again where weights may change."""
+    def _cached(self, name: str, prepare: Callable[..., T], *arguments: Any) -> T:
+        """The result of ``prepare``, cached as ``name`` unless weights may change."""
         if self._may_remember and name in self._prepared:
-            kept: T = self._prepared[name]
-            return kept
+            cached: T = self._prepared[name]
+            return cached
         prepared = prepare(*arguments)
         if self._may_remember:
             self._prepared[name] = prepared
@@ -232,10 +232,10 @@ class Face(ABC):
         if not titles or not queries:
             rankings: list[list[tuple[int, float]]] = [[] for _ in queries]
         else:
-            places, scores = self._best(queries, titles, k)
+            positions, scores = self._best(queries, titles, k)
             rankings = [
                 list(zip(*row, strict=True))
-                for row in zip(places.tolist(), scores.tolist(), strict=True)
+                for row in zip(positions.tolist(), scores.tolist(), strict=True)
             ]
         return rankings[0] if isinstance(query, str) else rankings
 
@@ -243,7 +243,7 @@ class Face(ABC):
     def _best(
         self, queries: list[str], titles: list[str], k: int
     ) -> tuple[NDArray[np.int64], np.ndarray]:
-        """Places and scores of the ``k`` best titles of each query, both (n, k), best first."""
+        """Indices and scores of the ``k`` best titles of each query, both (n, k), best first."""
 
 
 class TextWarning(UserWarning):
@@ -262,12 +262,12 @@ class TextWarning(UserWarning):
         self.count, self.n_texts, self.what = count, n_texts, what
 
 
-_kept: ContextVar[list[TextWarning] | None] = ContextVar("kept", default=None)
+_collected: ContextVar[list[TextWarning] | None] = ContextVar("collected", default=None)
 
 
 @contextlib.contextmanager
 def keeping_text_warnings() -> Iterator[list[TextWarning]]:
-    """Keep what this thread would warn of in a list, and show nothing.
+    """Collect the warnings of this thread in a list, and show none.
 
     `warnings.catch_warnings` changes the filters of all threads; two that use it at a time may
     leave them changed for good.
@@ -277,21 +277,21 @@ def keeping_text_warnings() -> Iterator[list[TextWarning]]:
     list of TextWarning
         Filled while the body runs.
     """
-    kept: list[TextWarning] = []
-    token = _kept.set(kept)
+    text_warnings: list[TextWarning] = []
+    token = _collected.set(text_warnings)
     try:
-        yield kept
+        yield text_warnings
     finally:
-        _kept.reset(token)
+        _collected.reset(token)
 
 
 def warn(warning: TextWarning, depth: int) -> None:
     """Show a warning, or keep it; ``depth`` is 2 for the caller, 3 for its caller, and so on."""
-    kept = _kept.get()
-    if kept is None:
+    collected = _collected.get()
+    if collected is None:
         warnings.warn(warning, stacklevel=depth)
     else:
-        kept.append(warning)
+        collected.append(warning)
 
 
 def warn_of_texts(

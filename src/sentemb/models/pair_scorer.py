@@ -19,7 +19,7 @@ from sentemb.models.words.workspace import Workspace
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import signals_from_kernels
 from sentemb.system.paths import AnyPath
-from sentemb.text.checks import as_pairs, as_texts
+from sentemb.text.arguments import as_pairs, as_texts
 from sentemb.text.vocabulary import Vocabulary
 
 # Texts that are read at once, and pairs that are scored at once: enough work for all threads. Pairs
@@ -102,13 +102,13 @@ class PairScorer(Face):
 
     @classmethod
     def of(cls, saved: SavedModel, threads: int | None = None) -> Self:
-        """The model from what a model folder holds; the inverse of `saved`."""
+        """The model from the contents of its folder; the inverse of `saved`."""
         matcher = saved.matcher()
         parts = matcher.model, matcher.vocabulary, matcher.weights
         return cls(*parts, saved.training, saved.history, threads)
 
     def saved(self) -> SavedModel:
-        """What `save_pretrained` writes: the model, how it was trained, and the history."""
+        """The contents of its folder: the model, how it was trained, and the history."""
         return SavedModel(self.matcher, self.training, self.history)
 
     # -- parts --------------------------------------------------------------------------------
@@ -158,18 +158,18 @@ class PairScorer(Face):
         self, queries: list[str], titles: list[str], k: int
     ) -> tuple[NDArray[np.int64], np.ndarray]:
         poor = _Poor(len(queries), len(titles))
-        places = np.empty((len(queries), k), np.int64)
-        found = np.empty((len(queries), k))
+        positions = np.empty((len(queries), k), np.int64)
+        best_scores = np.empty((len(queries), k))
         at_once = max(1, _RANKED // len(titles))
         for first in range(0, len(queries), at_once):
             asked = np.arange(first, min(first + at_once, len(queries)))
             pairs = np.repeat(asked, len(titles)), np.tile(np.arange(len(titles)), asked.size)
             scores = self._score_pairs(queries, titles, *pairs, poor).reshape(asked.size, -1)
-            some = slice(first, first + asked.size)
-            top_k(places[some], scores, 0, asked.size)
-            found[some] = np.take_along_axis(scores, places[some], axis=1)
+            rows = slice(first, first + asked.size)
+            top_k(positions[rows], scores, 0, asked.size)
+            best_scores[rows] = np.take_along_axis(scores, positions[rows], axis=1)
         poor.warn()
-        return places, found
+        return positions, best_scores
 
     def score_pairs(
         self,
@@ -220,17 +220,17 @@ class PairScorer(Face):
         scores = np.empty(query_index.size)
         at_once = max(1, min(_PAIRS, _NUMBERS // self.model.numbers_per_pair))
         with self._turn, signals_from_kernels():
-            for some, pairs in _portions(query_index):
-                first = self._read(SIDES[0], queries, some, poor)
-                place = np.searchsorted(some, query_index[pairs])
-                for others, inner in _portions(title_index[pairs]):
-                    second = self._read(SIDES[1], titles, others, poor)
+            for query_numbers, pairs in _portions(query_index):
+                first = self._read(SIDES[0], queries, query_numbers, poor)
+                query_rows = np.searchsorted(query_numbers, query_index[pairs])
+                for title_numbers, inner in _portions(title_index[pairs]):
+                    second = self._read(SIDES[1], titles, title_numbers, poor)
                     at = pairs[inner]
-                    index = place[inner], np.searchsorted(others, title_index[at])
+                    index = query_rows[inner], np.searchsorted(title_numbers, title_index[at])
                     for low in range(0, at.size, at_once):
                         part = slice(low, low + at_once)
                         scores[at[part]] = self._score(
-                            first, second, *(one[part].astype(np.int32) for one in index)
+                            first, second, *(numbers[part].astype(np.int32) for numbers in index)
                         )
         # NaN and infinity have no place in a ranking, and no form in JSON.
         if not np.isfinite(scores).all():
@@ -255,16 +255,16 @@ class PairScorer(Face):
     def _read(
         self, side: str, texts: Sequence[str], numbers: NDArray[np.int64], poor: "_Poor"
     ) -> Reading:
-        memory = self._kept(PAIR, WordMemory, self.model, self.vocabulary, self.weights)
-        found = memory.look_up([texts[k] for k in numbers.tolist()], self._workers)
-        poor.note(side, numbers, found)
-        read = Texts(found.word_index, found.offsets).cut(self.model.max_words)
-        job = self.model.read_tasks(self.weights, side, found.P, read, Workspace())
+        memory = self._cached(PAIR, WordMemory, self.model, self.vocabulary, self.weights)
+        words = memory.look_up([texts[k] for k in numbers.tolist()], self._workers)
+        poor.note(side, numbers, words)
+        read = Texts(words.word_index, words.offsets).cut(self.model.max_words)
+        job = self.model.read_tasks(self.weights, side, words.P, read, Workspace())
         return self._workers.together(job)[0]
 
 
 class _Poor:
-    """Which texts have no words, and which have none that the model knows.
+    """Flags of the texts without words, and of those without known words.
 
     A text is read once for every portion of its partners and counts once.
     """
@@ -275,11 +275,11 @@ class _Poor:
         self._without_words = {side: np.zeros(n, np.bool_) for side, n in sizes.items()}
         self._unknown = {side: np.zeros(n, np.bool_) for side, n in sizes.items()}
 
-    def note(self, side: str, numbers: NDArray[np.int64], found: LookedUp) -> None:
+    def note(self, side: str, numbers: NDArray[np.int64], words: LookedUp) -> None:
         """Mark those of the texts ``numbers`` of one side."""
-        if found.n_known is not None:
-            self._without_words[side][numbers] = found.without_words()
-            self._unknown[side][numbers] = found.unknown()
+        if words.n_known is not None:
+            self._without_words[side][numbers] = words.without_words()
+            self._unknown[side][numbers] = words.unknown()
 
     def warn(self) -> None:
         """Warn if there are any."""

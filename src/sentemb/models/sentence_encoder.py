@@ -31,7 +31,7 @@ from sentemb.system.contracts import Arrays
 from sentemb.system.html_tables import html_table, shade
 from sentemb.system.parallel import signals_from_kernels
 from sentemb.system.paths import AnyPath
-from sentemb.text.checks import as_pairs, as_text, as_texts
+from sentemb.text.arguments import as_pairs, as_text, as_texts
 from sentemb.text.vocabulary import Vocabulary
 
 Texts: TypeAlias = str | Sequence[str]
@@ -43,7 +43,7 @@ _PASS_CHARACTERS = 1 << 20
 
 @dataclass(frozen=True)
 class GateTrace:
-    """What happens inside a tower while it reads one text.
+    """The inside of a tower while it reads one text, word by word.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ class SentenceEncoder(Face):
 
     @classmethod
     def of(cls, saved: SavedModel, threads: int | None = None) -> Self:
-        """The model from what a model folder holds; the inverse of `saved`."""
+        """The model from the contents of its folder; the inverse of `saved`."""
         towers = saved.towers()
         parts = towers.encoder, towers.vocabulary, towers.weights
         return cls(*parts, saved.training, saved.history, threads)
@@ -202,15 +202,15 @@ class SentenceEncoder(Face):
             If there are fewer than two, if one is not a `SentenceEncoder` or is an average itself,
             or if they split texts differently.
         """
-        wrong = [one for one in models if not isinstance(one, SentenceEncoder)]
+        wrong = [model for model in models if not isinstance(model, SentenceEncoder)]
         if wrong:
             raise SentembError(
                 f"an average is of models with two towers, not of {type(wrong[0]).__name__}"
             )
-        return cls.of(SavedModel(joined([one.towers for one in models])))
+        return cls.of(SavedModel(joined([model.towers for model in models])))
 
     def saved(self) -> SavedModel:
-        """What `save_pretrained` writes: the towers, how they were trained, and the history."""
+        """The contents of its folder: the towers, how they were trained, and the history."""
         return SavedModel(self.towers, self.training, self.history)
 
     # -- parts --------------------------------------------------------------------------------
@@ -370,7 +370,7 @@ class SentenceEncoder(Face):
         return self._encoded(texts, side, keywords)
 
     def _encoded(self, texts: Texts, side: str | None, keywords: dict[str, Any]) -> np.ndarray:
-        """What `encode` returns; called by a decorated method."""
+        """`encode`, called by a decorated method."""
         options = EncodeOptions.of(side, keywords, self.dim) if keywords else plain_options(side)
         single = isinstance(texts, str)
         listed = [texts] if isinstance(texts, str) else as_texts(texts)
@@ -411,7 +411,7 @@ class SentenceEncoder(Face):
         return vectors
 
     def _encode(self, texts: list[str], side: str, show: bool | None = False) -> _Read:
-        """The embeddings of a list of texts, and what is known of them."""
+        """The embeddings of a list of texts, and which texts have known words."""
         _check_side(side)
         if len(texts) == 1 and not show:  # a few microseconds, of which passes would be a part
             with self._turn, signals_from_kernels():
@@ -436,8 +436,8 @@ class SentenceEncoder(Face):
         return _Read(vectors, read.n_known > 0, int(read.without_words().sum()))
 
     def _tower(self, side: str) -> tuple[WordMemory, Embed]:
-        """What reads the texts of a side, and what embeds them."""
-        return self._kept(side, self._prepare, side)
+        """The words that one side remembers, and its encoder for texts."""
+        return self._cached(side, self._prepare, side)
 
     def _prepare(self, side: str) -> tuple[WordMemory, Embed]:
         if self.shared_towers and side != SIDES[0]:
@@ -489,7 +489,7 @@ class SentenceEncoder(Face):
 
     @property
     def similarity_fn_name(self) -> str:
-        """What `similarity` computes: the cosine."""
+        """The function that `similarity` computes: the cosine."""
         return "cosine"
 
     @property
@@ -503,7 +503,7 @@ class SentenceEncoder(Face):
 
     @property
     def device(self) -> str:
-        """Where a model computes: on the cpu."""
+        """The device of the model: the cpu."""
         return "cpu"
 
     def to(self, device: object) -> Self:
@@ -604,7 +604,9 @@ class SentenceEncoder(Face):
             encoder.gate_values(state, done.packing.rows_of_tokens(direction))
             for direction, state in enumerate(done.states)
         ]
-        joined = {name: np.hstack([some[name] for some in values]) for name in values[0]}
+        joined = {
+            name: np.hstack([of_direction[name] for of_direction in values]) for name in values[0]
+        }
         return GateTrace(words=words, **joined)
 
 

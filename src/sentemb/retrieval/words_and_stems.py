@@ -9,7 +9,7 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
 from sentemb.system.extras import package
-from sentemb.text.batch import Places, Tokens, tokenize
+from sentemb.text.batch import Numbering, Tokens, tokenize
 from sentemb.text.words import plain_words
 
 # Splits a text into words.
@@ -60,6 +60,6 @@ def tokens_of(texts: Sequence[str], words: Words) -> Tokens:
     if not isinstance(words, Stems):
         return tokenize(texts, words)
     plain = tokenize(texts, plain_words)
-    stems = Places()
+    stems = Numbering()
     numbers = np.array([stems[stem] for stem in words.of_words(list(plain.words))], np.int32)
     return Tokens(numbers[plain.word_index], plain.offsets, list(stems))

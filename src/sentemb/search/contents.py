@@ -21,7 +21,7 @@ from sentemb.system.cluster import Cluster
 from sentemb.system.growing import Growing
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
-from sentemb.text.checks import as_texts
+from sentemb.text.arguments import as_texts
 
 # Ids and vectors that are checked or copied at a time.
 _PORTION = 8192

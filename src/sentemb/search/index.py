@@ -47,7 +47,7 @@ from sentemb.system.locks import is_temporary
 from sentemb.system.parallel import Turn, Workers
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_exchangeable, check_free, replacing_folder
-from sentemb.text.checks import as_text, as_texts
+from sentemb.text.arguments import as_text, as_texts
 
 # Why a search finds nothing.
 NOTHING_KNOWN = "the model and the titles know none of its words"

@@ -13,8 +13,8 @@ import numpy as np
 
 from sentemb.data.text_array import mapped_texts
 from sentemb.errors import SentembError
-from sentemb.models.files.folder import FILES
 from sentemb.models.files.model_files import fingerprint, save_model
+from sentemb.models.files.model_folder import FILES
 from sentemb.models.loading import load
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.search.confidence import Confidence

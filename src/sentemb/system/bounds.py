@@ -55,8 +55,8 @@ def positive(name: str, value: object, most: float) -> float:
 def number(name: str, value: object, least: float, most: float = math.inf) -> float:
     """``value``; a `SentembError` unless it is a number from ``least`` to ``most``."""
     if not is_number(value) or not least <= value <= most:
-        wanted = f"of at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
-        raise SentembError(f"{name} is {brief(value)}; give a number {wanted}")
+        limits = f"of at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
+        raise SentembError(f"{name} is {brief(value)}; give a number {limits}")
     return value
 
 

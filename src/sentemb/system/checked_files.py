@@ -63,13 +63,13 @@ class CheckedFiles:
         try:
             if not self.in_memory:
                 return np.asarray(np.memmap(path, np.uint8, "r"))
-            found = np.fromfile(path, np.uint8)
+            content = np.fromfile(path, np.uint8)
         except (OSError, ValueError) as error:
             raise unreadable(path, error) from error
-        if found.size != self.listed[name]["bytes"]:
+        if content.size != self.listed[name]["bytes"]:
             raise self.damaged(path, "it has changed while it was read")
-        found.flags.writeable = False
-        return found
+        content.flags.writeable = False
+        return content
 
     def verify(self) -> None:
         """Read every file; a `SentembError` unless each has its checksum."""
@@ -93,15 +93,15 @@ class CheckedFiles:
     def _sized(self, name: str) -> Path:
         """The path of a file, which has the size that the description says."""
         path = self.folder / name
-        found = status(path)
-        if found is None or not is_file(path):
+        metadata = status(path)
+        if metadata is None or not is_file(path):
             raise self.damaged(
-                path, "it is missing" if found is None else "it is not a regular file"
+                path, "it is missing" if metadata is None else "it is not a regular file"
             )
         size = self.listed.get(name, {}).get("bytes")
-        if found.st_size != size:
+        if metadata.st_size != size:
             listed = "none" if size is None else f"{size:,}"
-            why = f"it has {found.st_size:,} bytes, but {self.description} lists {listed}"
+            why = f"it has {metadata.st_size:,} bytes, but {self.description} lists {listed}"
             raise self.damaged(path, why)
         return path
 

@@ -106,20 +106,22 @@ class Cluster:
         return Task(function, arguments, self._future(function, arguments))
 
     def _future(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Future[Any]:
-        futures = [one.future if isinstance(one, Task) else one for one in arguments]
+        futures = [
+            argument.future if isinstance(argument, Task) else argument for argument in arguments
+        ]
         with self._naming_errors():
             return self._client.submit(function, *futures, pure=False)
 
     def _begin_again(self, task: Task) -> None:
         """Submit a task, and those before it, as if they were new."""
-        for one in task.arguments:
-            if isinstance(one, Task):
-                self._begin_again(one)
+        for argument in task.arguments:
+            if isinstance(argument, Task):
+                self._begin_again(argument)
         task.begun = time.monotonic()
         task.future = self._future(task.function, task.arguments)
 
     def results(self, tasks: list[Task]) -> list[Any]:
-        """What some tasks return, once all of them are finished.
+        """The results of some tasks, once all of them are finished.
 
         Raises
         ------
@@ -149,15 +151,15 @@ class Cluster:
             return gathering.result()
 
     def _gathering(self, tasks: list[Task]) -> concurrent.futures.Future[list[Any]]:
-        """What will have the results.
+        """A future of the results.
 
         It is never cancelled: gatherings of other threads may wait for the same transfer.
         """
         futures = [task.future for task in tasks]
-        found: Any = self._client.gather(futures, asynchronous=True)  # type: ignore[no-untyped-call]
+        gathered: Any = self._client.gather(futures, asynchronous=True)  # type: ignore[no-untyped-call]
         # A result may be lost on its way here, so even the transfer is not waited for without end.
         loop: Any = self._client.loop
-        return asyncio.run_coroutine_threadsafe(found, loop.asyncio_loop)
+        return asyncio.run_coroutine_threadsafe(gathered, loop.asyncio_loop)
 
     def _may_be_forgotten(self, task: Task) -> bool:
         """Whether a task is unfinished, and a lost worker may be the reason.
@@ -177,7 +179,7 @@ class Cluster:
     def in_order(
         self, function: Callable[..., Any], portions: Iterable[tuple[Any, ...]]
     ) -> Iterator[Any]:
-        """What ``function(*portion)`` returns for each of ``portions``, in their order.
+        """Yield ``function(*portion)`` for each of ``portions``, in their order.
 
         Few portions are under way at a time, so the memory does not grow with their number.
 
@@ -202,7 +204,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def _naming_errors(self) -> Iterator[None]:
-        """Raise a `SentembError` for what Dask raises when it cannot continue."""
+        """Raise a `SentembError` for the errors of Dask when it cannot continue."""
         from distributed.client import ClosedClientError
         from distributed.scheduler import KilledWorker
 
@@ -224,7 +226,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def opened(dask: Dask) -> Iterator[Cluster]:
-    """A cluster for the time of a block: what `FORMS` says, or a client, which stays open.
+    """A cluster for the time of a block: one of `FORMS`, or a client, which stays open.
 
     Raises
     ------
@@ -262,8 +264,8 @@ def _is_local(dask: str) -> bool:
 
 
 def _address(dask: str) -> str:
-    kind, _, place = dask.partition("://")
-    host, _, port = place.rpartition(":")
+    kind, _, address = dask.partition("://")
+    host, _, port = address.rpartition(":")
     if not (kind in _PROTOCOLS and host and port.isdecimal()):
         raise SentembError(f"dask is {brief(dask)}; give {FORMS}")
     return dask
@@ -315,8 +317,8 @@ def _greet(address: str) -> None:
     async def within_time() -> Any:
         return await asyncio.wait_for(identity(), _TO_CONNECT)
 
-    with ThreadPoolExecutor(1) as other:  # a notebook has a loop in this thread
-        if other.submit(asyncio.run, within_time()).result().get("type") != "Scheduler":
+    with ThreadPoolExecutor(1) as executor:  # a notebook has a loop in this thread
+        if executor.submit(asyncio.run, within_time()).result().get("type") != "Scheduler":
             raise OSError("not a scheduler")
 
 
@@ -346,7 +348,7 @@ def _connected(where: Any, name: str) -> Iterator[Client]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the messages of Dask: what users must know is raised."""
+    """Suppress the messages of Dask: errors that matter are raised."""
     # Dask gives some of its loggers a level of their own.
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
     loggers = [logging.getLogger(name) for name in ("distributed", *names)]
@@ -376,8 +378,8 @@ def _check_versions(client: Client, workers: list[str]) -> None:
     if not workers:
         return
     versions = _versions()
-    own, found = versions(), client.run(versions, workers=workers, on_error="return")
-    for address, theirs in sorted(found.items()):
+    expected, of_workers = versions(), client.run(versions, workers=workers, on_error="return")
+    for address, theirs in sorted(of_workers.items()):
         if isinstance(theirs, OSError | KeyError):  # it is lost already
             continue
         if isinstance(theirs, Exception):
@@ -385,7 +387,7 @@ def _check_versions(client: Client, workers: list[str]) -> None:
                 f"worker {address} cannot say its versions: {theirs}; install the same Python and "
                 "sentemb on every worker"
             ) from theirs
-        for name, version in own.items():
+        for name, version in expected.items():
             if theirs.get(name) != version:
                 raise SentembError(
                     f"worker {address} has {name} {theirs.get(name, 'none')}, this process "
@@ -400,18 +402,18 @@ def _versions() -> Callable[[], dict[str, str]]:
     def versions() -> dict[str, str]:
         import importlib.util
 
-        found = {}
+        installed = {}
         for name in ("sentemb", "numpy", "numba"):
-            found[name] = "none"
+            installed[name] = "none"
             if importlib.util.find_spec(name) is not None:
-                found[name] = str(importlib.import_module(name).__version__)
-        if found["sentemb"] != "none":
+                installed[name] = str(importlib.import_module(name).__version__)
+        if installed["sentemb"] != "none":
             try:
                 lanes = importlib.import_module("sentemb.kernels.matmul").VECTOR_BYTES
-                found["vector registers of bytes"] = str(lanes)
+                installed["vector registers of bytes"] = str(lanes)
             except (ImportError, AttributeError):  # another version
                 pass
-        return found
+        return installed
 
     return versions
 

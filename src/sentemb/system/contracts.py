@@ -15,7 +15,7 @@ WordsOfFeatures: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray
 
 
 class Runner(Protocol):
-    """Runs tasks side by side: what `sentemb.system.parallel.Workers` is to an optimiser."""
+    """Runs tasks side by side, as `sentemb.system.parallel.Workers` does."""
 
     def over(self, size: int, function: Callable[..., object], *arguments: object) -> None:
         """Call ``function(*arguments, first, end)`` for parts of ``range(size)``."""

@@ -23,13 +23,13 @@ def parse_json(text: str | bytes) -> Any:
     return value
 
 
-def check_format(place: object, told: Mapping[str, Any], number: int) -> None:
-    """Raise a `SentembError` unless ``told`` is of format ``number``."""
-    written = told.get("format")
+def check_format(path: object, description: Mapping[str, Any], number: int) -> None:
+    """Raise a `SentembError` unless ``description`` is of format ``number``."""
+    written = description.get("format")
     if not is_integer(written) or written != number:
         what = "no format number" if written is None else f"format {brief(written)}"
         raise SentembError(
-            f"{place}: has {what}, and this version of sentemb reads format {number}; use the "
+            f"{path}: has {what}, and this version of sentemb reads format {number}; use the "
             "version that wrote it, or make it again"
         )
 
@@ -37,7 +37,7 @@ def check_format(place: object, told: Mapping[str, Any], number: int) -> None:
 def read_description(
     path: Path, number: int, damaged: Callable[[Path, str], SentembError]
 ) -> dict[str, Any]:
-    """What a description of format ``number`` says.
+    """Read a description of format ``number``.
 
     Parameters
     ----------
@@ -53,18 +53,18 @@ def read_description(
     SentembError
         For another file, or another format.
     """
-    found = status(path)
-    if found is None:
+    metadata = status(path)
+    if metadata is None:
         raise damaged(path, "it is missing")
-    if not is_file(path) or found.st_size > _MOST_BYTES:
+    if not is_file(path) or metadata.st_size > _MOST_BYTES:
         raise damaged(path, "it is not a regular file, or a huge one")
     with reading(path) as file:
         raw = file.read(_MOST_BYTES)
     try:
-        told = parse_json(raw)
+        description = parse_json(raw)
     except ValueError:
         raise damaged(path, "it is not JSON") from None
-    if not isinstance(told, dict):
+    if not isinstance(description, dict):
         raise damaged(path, "it is not a JSON object")
-    check_format(path, told, number)
-    return told
+    check_format(path, description, number)
+    return description

@@ -74,14 +74,14 @@ def status(path: AnyPath, follow: bool = True) -> os.stat_result | None:
 
 def is_folder(path: AnyPath) -> bool:
     """Whether ``path`` is a folder; fails as `status` does."""
-    found = status(path)
-    return found is not None and stat.S_ISDIR(found.st_mode)
+    metadata = status(path)
+    return metadata is not None and stat.S_ISDIR(metadata.st_mode)
 
 
 def is_file(path: AnyPath, follow: bool = True) -> bool:
     """Whether ``path`` is a regular file; fails as `status` does."""
-    found = status(path, follow)
-    return found is not None and stat.S_ISREG(found.st_mode)
+    metadata = status(path, follow)
+    return metadata is not None and stat.S_ISREG(metadata.st_mode)
 
 
 def names_in(folder: AnyPath) -> list[str]:
@@ -300,7 +300,7 @@ def unwritable(path: AnyPath, error: BaseException) -> SentembError:
 
 
 def reason_of(error: BaseException) -> str:
-    """What went wrong, as the operating system puts it."""
+    """The reason of an error, in the words of the operating system."""
     if isinstance(error, MemoryError):
         return "not enough memory"
     return getattr(error, "strerror", None) or str(error)
@@ -342,14 +342,14 @@ def _target(path: AnyPath) -> tuple[Path, os.stat_result | None]:
 @contextlib.contextmanager
 def _made_folder(folder: Path) -> Iterator[None]:
     """Create ``folder`` and its parents; on an error remove those that were created."""
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
-        for one in missing:
+        for parent in missing:
             with contextlib.suppress(OSError):
-                one.rmdir()
+                parent.rmdir()
         raise
 
 

@@ -76,17 +76,17 @@ class Growing:
         SentembError
             If the disk is full or cannot be read.
         """
-        found: NDArray[Any]
+        values: NDArray[Any]
         if isinstance(self._file, io.BytesIO):
             raw = self._file.getbuffer()
-            found = np.frombuffer(raw, dtype) if len(raw) else np.empty(0, dtype)
+            values = np.frombuffer(raw, dtype) if len(raw) else np.empty(0, dtype)
         else:
             try:
                 self._file.flush()
-                found = np.asarray(np.memmap(self._file, dtype, "r"))
+                values = np.asarray(np.memmap(self._file, dtype, "r"))
             except OSError as error:
                 raise unwritable(self._folder or "-", error) from error
-        return found.reshape(shape) if shape else found
+        return values.reshape(shape) if shape else values
 
 
 def scratch_array(shape: tuple[int, ...], dtype: DTypeLike, folder: AnyPath | None) -> np.ndarray:
@@ -113,7 +113,7 @@ def scratch_array(shape: tuple[int, ...], dtype: DTypeLike, folder: AnyPath | No
 
 
 def scratch_folder(output: AnyPath) -> Path | None:
-    """Where large arrays are kept until ``output`` is written: the nearest folder above it.
+    """The folder of large arrays until ``output`` is written: the nearest one above it.
 
     For standard output and devices it is the system's folder of temporary files (``TMPDIR``); None
     if that cannot be written.

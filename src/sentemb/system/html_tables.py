@@ -68,7 +68,7 @@ def _shown(value: object) -> str:
 
 
 def facts_table(facts: Mapping[str, object]) -> str:
-    """A table of names and values; what is None is left out."""
+    """A table of names and values; None is left out."""
     return html_table([fact for fact in facts.items() if fact[1] is not None], texts=(0, 1))
 
 
@@ -87,10 +87,10 @@ def _first(
     texts: Collection[int],
 ) -> str:
     table = html_table(list(islice(rows, most)), heads, texts=texts)
-    return table + _more(total - most)
+    return table + _rest(total - most)
 
 
-def _more(count: int) -> str:
+def _rest(count: int) -> str:
     return f"<p>and {count:,} more</p>" if count > 0 else ""
 
 
@@ -131,7 +131,7 @@ class Rows(list[ItemT]):
         items: list[Any] = self[:_LISTED]
         if not hasattr(items[0], "_fields"):
             shown = "".join(item._repr_html_() for item in items[:_BELOW_EACH_OTHER])
-            return shown + _more(len(self) - _BELOW_EACH_OTHER)
+            return shown + _rest(len(self) - _BELOW_EACH_OTHER)
         rows = [_by_column(item) for item in items]
         # A column without any value says nothing.
         columns = [name for name in rows[0] if any(row[name] is not None for row in rows)]
@@ -142,7 +142,7 @@ class Rows(list[ItemT]):
 
 def _by_column(item: Any) -> dict[str, Any]:
     """The values of a named tuple; a dict in it has a column for each of its keys."""
-    found: dict[str, Any] = {}
+    cells: dict[str, Any] = {}
     for name, value in item._asdict().items():
-        found |= value if isinstance(value, dict) else {name: value}
-    return found
+        cells |= value if isinstance(value, dict) else {name: value}
+    return cells

@@ -110,8 +110,8 @@ class Hyperparameter:
         """``values`` as a tuple; a single value counts as one of a list."""
         values = tuple(values) if isinstance(values, list | tuple) else (values,)
         if not 1 <= len(values) <= self.many or not all(map(self._is_right, values)):
-            found = ",".join(map(brief, values))
-            raise SentembError(f"{self.name} is {found}; give {self.expected()}")
+            given = ",".join(map(brief, values))
+            raise SentembError(f"{self.name} is {given}; give {self.expected()}")
         return tuple(self.kind(value) for value in values)
 
     def expected(self) -> str:
@@ -181,8 +181,8 @@ def own_values(
     SentembError
         For a setting that the model does not have, or a wrong value.
     """
-    of_model = [one.name for one in parameters]
-    declared = {one.name: one for one in (*known, *parameters)}
+    of_model = [parameter.name for parameter in parameters]
+    declared = {parameter.name: parameter for parameter in (*known, *parameters)}
     values = {}
     for name, value in given.items():
         if name in declared:

@@ -28,20 +28,20 @@ def growing_array(path: Path, dtype: str) -> Iterator[Callable[[NDArray[np.gener
 
     Yields the function that appends a piece.
     """
-    wanted = np.dtype(dtype).newbyteorder("<")
+    stored = np.dtype(dtype).newbyteorder("<")
     count = 0
     with writing(path) as file:
-        file.write(_header(wanted, 0))
+        file.write(_header(stored, 0))
 
         def append(piece: NDArray[np.generic]) -> None:
             nonlocal count
             count += piece.size
-            file.write(bytes_of(piece.astype(wanted, copy=False)))
+            file.write(bytes_of(piece.astype(stored, copy=False)))
 
         yield append
         # A header has room for any length.
         file.seek(0)
-        file.write(_header(wanted, count))
+        file.write(_header(stored, count))
 
 
 def _header(dtype: np.dtype[np.generic], count: int) -> bytes:
@@ -93,32 +93,32 @@ def mapped_array(
     if not is_file(path):
         missing = status(path) is None
         raise SentembError(f"{path}: {'is missing' if missing else 'is not a regular file'}")
-    wanted = np.dtype(dtype).newbyteorder("<")
+    expected = np.dtype(dtype).newbyteorder("<")
     with reading(path) as file:
         try:
             if np.lib.format.read_magic(file) != (1, 0):
                 raise ValueError
-            own, by_column, found = np.lib.format.read_array_header_1_0(file)
+            actual, by_column, stored = np.lib.format.read_array_header_1_0(file)
         except Exception:  # the header is read by Python's parser, which may raise anything
             raise SentembError(f"{path}: is not a whole NumPy array") from None
         start = file.tell()
-    is_right = len(own) == len(shape) and all(
-        size in (length, None) for size, length in zip(shape, own, strict=True)
+    is_right = len(actual) == len(shape) and all(
+        size in (length, None) for size, length in zip(shape, actual, strict=True)
     )
-    if found != wanted or not is_right or (by_column and len(own) > 1):
+    if stored != expected or not is_right or (by_column and len(actual) > 1):
         of = "" if None in shape else f" of shape {shape}"
         raise SentembError(f"{path}: is not an array of {dtype}{of}")
     now = status(path)
-    if now is None or now.st_size != start + math.prod(own) * wanted.itemsize:
+    if now is None or now.st_size != start + math.prod(actual) * expected.itemsize:
         raise SentembError(f"{path}: is longer or shorter than its header says")
-    if 0 in own:  # nothing to map
-        return np.empty(own, wanted)
+    if 0 in actual:  # nothing to map
+        return np.empty(actual, expected)
     try:
         if in_memory:
-            array = np.fromfile(path, wanted, math.prod(own), offset=start).reshape(own)
+            array = np.fromfile(path, expected, math.prod(actual), offset=start).reshape(actual)
             array.flags.writeable = not read_only
             return array
         # Nothing that is written to private pages reaches the file.
-        return np.asarray(np.memmap(path, wanted, "r" if read_only else "c", start, own))
+        return np.asarray(np.memmap(path, expected, "r" if read_only else "c", start, actual))
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error

@@ -39,8 +39,8 @@ _FAULTS = (
 def shape_of(path: Path) -> tuple[int, ...]:
     """The shape of the array in a ``.npy`` file, from its header."""
     with reading(path) as file:
-        found = status(path)
-        return _shape(file, 0 if found is None else found.st_size, path)
+        metadata = status(path)
+        return _shape(file, 0 if metadata is None else metadata.st_size, path)
 
 
 def read_array(path: Path) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What every command asks before it works: whether it may write where it was told to."""
+"""Checks before a command begins: whether it may write to its output paths."""
 
 import os
 import stat
@@ -39,7 +39,7 @@ def check_outputs(outputs: Sequence[Output], inputs: Iterable[AnyPath], force: b
     Parameters
     ----------
     outputs : sequence of Output
-        What is written.
+        The files and folders that are written.
     inputs : iterable of path
         The files and folders that are read; ``-`` is standard input.
     force : bool
@@ -50,54 +50,56 @@ def check_outputs(outputs: Sequence[Output], inputs: Iterable[AnyPath], force: b
     SentembError
         For the first output that must not be written. Nothing was done then.
     """
-    read = [(path, found) for path in inputs if (found := _stored(path)) is not None]
-    for place, output in enumerate(outputs):
+    read = [(path, metadata) for path in inputs if (metadata := _stored(path)) is not None]
+    for number, output in enumerate(outputs):
         if str(output.path) == "-":
             if not output.can_stream:
                 kind = "folder" if output.is_folder else "file"
                 raise SentembError(f"standard output cannot hold this output; name a {kind}")
             continue
         _check_overlap(output, read)
-        if any(_is_same(output.path, other.path) for other in outputs[:place]):
+        if any(_is_same(output.path, earlier.path) for earlier in outputs[:number]):
             raise SentembError(f"{output.path}: is named for two outputs; give two names")
         if not (output.is_folder or force) and _is_file(output.path):
             raise SentembError(f"{output.path}: exists; name another file or use --force")
 
 
 def _check_overlap(output: Output, read: Sequence[tuple[AnyPath, os.stat_result]]) -> None:
-    above = [found for path in _with_parents(output.path) if (found := _stored(path)) is not None]
+    above = [
+        metadata for path in _with_parents(output.path) if (metadata := _stored(path)) is not None
+    ]
     written = _stored(output.path)
-    for path, found in read:
+    for path, metadata in read:
         name = place_name(path)
-        if written is not None and os.path.samestat(found, written):
+        if written is not None and os.path.samestat(metadata, written):
             raise SentembError(f"{output.path}: is read by the command; name another place")
-        if any(os.path.samestat(found, one) for one in above):
+        if any(os.path.samestat(metadata, parent) for parent in above):
             raise SentembError(
                 f"{output.path}: is inside {name}, which the command reads; name another place"
             )
         if written is not None and output.is_folder and str(path) != "-":
-            for one in map(_stored, _with_parents(path)):
-                if one is not None and os.path.samestat(one, written):
+            for parent in map(_stored, _with_parents(path)):
+                if parent is not None and os.path.samestat(parent, written):
                     raise SentembError(
                         f"{output.path}: holds {name}, which the command reads; name another folder"
                     )
 
 
 def _stored(path: AnyPath) -> os.stat_result | None:
-    """The status of a file or folder; None for pipes, devices and what cannot be examined.
+    """The status of a file or folder; None for pipes, devices and paths that give an error.
 
-    Why it cannot be is left to its reader or writer.
+    The error is left to its reader or writer.
     """
     try:
-        found = os.fstat(0) if str(path) == "-" else os.stat(path)
+        metadata = os.fstat(0) if str(path) == "-" else os.stat(path)
     except (OSError, ValueError):
         return None
-    return found if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode) else None
+    return metadata if stat.S_ISREG(metadata.st_mode) or stat.S_ISDIR(metadata.st_mode) else None
 
 
 def _is_file(path: AnyPath) -> bool:
-    found = _stored(path)
-    return found is not None and stat.S_ISREG(found.st_mode)
+    metadata = _stored(path)
+    return metadata is not None and stat.S_ISREG(metadata.st_mode)
 
 
 def _with_parents(path: AnyPath) -> list[Path]:
@@ -112,8 +114,8 @@ def _real(path: AnyPath) -> str:
         return os.fspath(path)
 
 
-def _is_same(one: AnyPath, other: AnyPath) -> bool:
-    """Whether two names, which may not exist yet, are of one place that can be replaced."""
-    real = _real(one)
+def _is_same(first: AnyPath, second: AnyPath) -> bool:
+    """Whether two names, which may not exist yet, are of one file that can be replaced."""
+    real = _real(first)
     is_stream = os.path.lexists(real) and _stored(real) is None
-    return real == _real(other) and not is_stream
+    return real == _real(second) and not is_stream

@@ -28,7 +28,7 @@ _limit: int | None = None
 
 @contextlib.contextmanager
 def limited_threads(threads: int) -> Iterator[None]:
-    """In the body, `available_threads` are this many, whatever the number of processors."""
+    """In the body, `available_threads` is ``threads``, not the number of processors."""
     global _limit
     before, _limit = _limit, threads
     try:
@@ -254,7 +254,7 @@ _SIGNALS_FROM_KERNELS = _SignalsFromKernels()
 
 
 def signals_from_kernels() -> _SignalsFromKernels:
-    """Raise what a signal handler raised during a kernel call instead of Numba's `SystemError`.
+    """Raise the error of a signal handler in a kernel call instead of Numba's `SystemError`.
 
     Numba turns Ctrl-C at that moment into a SystemError "returned a result with an exception set".
     """

@@ -16,9 +16,9 @@ def aligned(rows: Iterable[Sequence[str]], left: int = 1) -> Iterator[str]:
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = []
-        for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        for number, (cell, width) in enumerate(zip(row, widths, strict=True)):
             padding = " " * (width - _width(cell))
-            cells.append(cell + padding if place < left else padding + cell)
+            cells.append(cell + padding if number < left else padding + cell)
         yield "  ".join(cells).rstrip()
 
 
@@ -26,7 +26,7 @@ def markdown_table(rows: Iterable[Sequence[str]], left: int = 1) -> Iterator[str
     """Lines of a Markdown table, the first of ``rows`` its head, aligned as by `aligned`."""
     head, *body = rows
     yield _markdown_row(head)
-    yield _markdown_row(["---" if place < left else "--:" for place in range(len(head))])
+    yield _markdown_row(["---" if column < left else "--:" for column in range(len(head))])
     yield from map(_markdown_row, body)
 
 

@@ -66,7 +66,7 @@ def escaped(text: str) -> str:
     >>> print(escaped("d1\x1b[31m"))
     d1\\x1b[31m
     """
-    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return _CONTROLS.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 class EscapedOutput(io.BufferedIOBase):

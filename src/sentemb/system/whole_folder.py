@@ -61,10 +61,14 @@ def listed_files(folder: AnyPath) -> frozenset[str]:
         return frozenset()
     try:
         with reading(path) as file:
-            told = parse_json(file.read(_MOST_BYTES))
+            content = parse_json(file.read(_MOST_BYTES))
     except ValueError:
         return frozenset()
-    names = told.get("files") if isinstance(told, dict) and told.get("format") == _FORMAT else None
+    names = (
+        content.get("files")
+        if isinstance(content, dict) and content.get("format") == _FORMAT
+        else None
+    )
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         return frozenset()
     home = Path(os.path.realpath(folder))
@@ -98,10 +102,10 @@ def filling(folder: AnyPath, listed: Collection[str] = ()) -> Iterator[Path]:
     SentembError
         If the folder cannot be written, or has a file of the same name that is not listed.
     """
-    place = Path(folder)
-    is_new = status(place) is None
-    locking = contextlib.nullcontext() if is_new else locked(place)
-    with locking, _filling(place, is_new, listed) as new:
+    path = Path(folder)
+    is_new = status(path) is None
+    locking = contextlib.nullcontext() if is_new else locked(path)
+    with locking, _filling(path, is_new, listed) as new:
         yield new
 
 
@@ -146,20 +150,20 @@ def replacing_folder(folder: AnyPath, listed: Collection[str]) -> Iterator[Path]
         `check_exchangeable` refuses it.
     """
     check_exchangeable(folder)
-    place = Path(os.path.realpath(folder))
-    if _is_free(place):
-        with filling(place) as new:
+    path = Path(os.path.realpath(folder))
+    if _is_free(path):
+        with filling(path) as new:
             yield new
         return
-    with locked(place):
+    with locked(path):
         try:
-            with temporary_folder(place.parent) as temporary:
+            with temporary_folder(path.parent) as temporary:
                 new = temporary / "new"
                 os.mkdir(new)
                 yield new
-                _keep_others(place, new, listed)
-                _swap(new, place, temporary / "old")
-                flush_folder(place.parent)
+                _keep_others(path, new, listed)
+                _swap(new, path, temporary / "old")
+                flush_folder(path.parent)
         except OSError as error:
             raise unwritable(folder, error) from error
         except SentembError as error:
@@ -170,30 +174,30 @@ def check_exchangeable(folder: AnyPath) -> None:
     """Refuse a folder with files that must keep its place on the disk: a mount point, or one that
     the process is in, which would be left in the old folder. Free ones are filled instead.
     """
-    place = Path(os.path.realpath(folder))
-    if _is_free(place):
+    path = Path(os.path.realpath(folder))
+    if _is_free(path):
         return
-    if os.path.ismount(place):
+    if os.path.ismount(path):
         raise SentembError(
             f"{folder}: is a mount point, which cannot be replaced; name a folder in it"
         )
     with contextlib.suppress(FileNotFoundError):  # the current folder may be gone
-        if Path.cwd().is_relative_to(place):
+        if Path.cwd().is_relative_to(path):
             raise SentembError(
                 f"{folder}: has the current folder, which would be removed; run the command from "
-                f"the folder above, with the name {place.name}"
+                f"the folder above, with the name {path.name}"
             )
 
 
-def _is_free(place: Path) -> bool:
-    """Whether ``place`` is not there, or an empty folder."""
-    if not is_folder(place):
-        return status(place) is None
-    return all(is_temporary(name) for name in names_in(place))
+def _is_free(path: Path) -> bool:
+    """Whether ``path`` is not there, or an empty folder."""
+    if not is_folder(path):
+        return status(path) is None
+    return all(is_temporary(name) for name in names_in(path))
 
 
 def _swap(new: Path, folder: Path, old: Path) -> None:
-    """Give ``new`` the name ``folder``, and what was there a name in the temporary folder."""
+    """Give ``new`` the name ``folder``; the old folder stays in the temporary folder."""
     if exchange(new, folder):
         return
     os.rename(folder, old)
@@ -242,14 +246,14 @@ def _files_in(folder: Path) -> Iterator[Path]:
         raise unreadable(error.filename, error) from error
 
     for inside, folders, names in os.walk(folder, onerror=fail):
-        place = Path(inside)
+        path = Path(inside)
         folders[:] = sorted(name for name in folders if not is_temporary(name))
-        links = [name for name in folders if (place / name).is_symlink()]
-        if place != folder and not folders and not names:
-            yield place
-        if place != folder and os.path.ismount(place):
-            raise SentembError(f"{place}: is a mount point, which cannot be moved; unmount it")
-        yield from (place / name for name in (*links, *sorted(names)) if not is_temporary(name))
+        links = [name for name in folders if (path / name).is_symlink()]
+        if path != folder and not folders and not names:
+            yield path
+        if path != folder and os.path.ismount(path):
+            raise SentembError(f"{path}: is a mount point, which cannot be moved; unmount it")
+        yield from (path / name for name in (*links, *sorted(names)) if not is_temporary(name))
 
 
 def _not_ours(path: Path) -> SentembError:
@@ -298,8 +302,8 @@ def _exchange(new: Path, folder: Path, old: Path, listed: Collection[str]) -> No
 
 def _is_left(there: Path, written: Path) -> bool:
     """Whether a listed file of an earlier result is there, and none takes its place."""
-    found = status(there, follow=False)
-    return found is not None and not stat.S_ISDIR(found.st_mode) and not written.exists()
+    metadata = status(there, follow=False)
+    return metadata is not None and not stat.S_ISDIR(metadata.st_mode) and not written.exists()
 
 
 def _move_back(moved: list[tuple[Path, bool]], folder: Path, old: Path) -> None:
@@ -311,11 +315,11 @@ def _move_back(moved: list[tuple[Path, bool]], folder: Path, old: Path) -> None:
 
 
 def _make_folders(path: Path, made: list[Path]) -> None:
-    """Create ``path`` and its missing parents, and append to ``made`` what was created."""
-    missing = [one for one in (path, *path.parents) if status(one) is None]
-    for one in reversed(missing):
-        made.append(one)
-        os.mkdir(one)
+    """Create ``path`` and its missing parents, and append the created ones to ``made``."""
+    missing = [parent for parent in (path, *path.parents) if status(parent) is None]
+    for parent in reversed(missing):
+        made.append(parent)
+        os.mkdir(parent)
 
 
 def _remove_folders(paths: list[Path]) -> None:

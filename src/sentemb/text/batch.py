@@ -22,7 +22,7 @@ class Tokens:
     Attributes
     ----------
     word_index : (n_tokens,) int32
-        The place in ``words`` of every token's word, in reading order.
+        The index in ``words`` of every token's word, in reading order.
     offsets : (n_texts + 1,) int64
         Text k holds the tokens ``offsets[k]`` to ``offsets[k + 1]``.
     words : sequence of str
@@ -74,40 +74,40 @@ class TextBatch:
         return self.feature_offsets.size - 1
 
 
-class Places(dict[str, int]):
+class Numbering(dict[str, int]):
     """A number for every word that is looked up: a new word gets the next number."""
 
     def __missing__(self, word: str) -> int:
-        place = self[word] = len(self)
-        return place
+        number = self[word] = len(self)
+        return number
 
 
 def tokenize(texts: Iterable[str], split: Callable[[str], list[str]] = split_words) -> Tokens:
     """Split ``texts`` into `Tokens`, with one of `sentemb.text.words.SPLITTINGS`."""
-    places = Places()
+    number_of = Numbering()
     word_index: list[int] = []
     lengths = [0]
     for text in texts:
         words = split(text)
-        word_index += map(places.__getitem__, words)
+        word_index += map(number_of.__getitem__, words)
         lengths.append(len(words))
     return Tokens(
         word_index=np.array(word_index, np.int32),
         offsets=np.cumsum(lengths, dtype=np.int64),
-        words=list(places),
+        words=list(number_of),
     )
 
 
 def batch_of(tokens: Tokens, vocabulary: Vocabulary) -> TextBatch:
     """Look up the features of every distinct word of ``tokens`` that ``vocabulary`` knows."""
-    found = vocabulary.features_of_all(tokens.words)
-    rows, places = _distinct(found.ids, len(vocabulary))
+    features = vocabulary.features_of_all(tokens.words)
+    rows, feature_ids = _distinct(features.ids, len(vocabulary))
     return TextBatch(
         word_index=tokens.word_index,
         offsets=tokens.offsets,
-        feature_offsets=found.offsets,
-        feature_ids=places,
-        feature_values=found.values,
+        feature_offsets=features.offsets,
+        feature_ids=feature_ids,
+        feature_values=features.values,
         input_rows=rows,
     )
 
@@ -115,16 +115,16 @@ def batch_of(tokens: Tokens, vocabulary: Vocabulary) -> TextBatch:
 def _distinct(
     numbers: NDArray[np.int32], limit: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The distinct ``numbers``, ascending, and the place of each among them.
+    """The distinct ``numbers``, ascending, and the index of each among them.
 
     All are below ``limit``. If they are many, a table of all possible numbers takes less time and
     memory than sorting them.
     """
     if numbers.size < limit:
-        rows, places = np.unique(numbers, return_inverse=True)
-        return rows.astype(np.int32), places.astype(np.int32)
-    place_of = np.zeros(limit, np.int32)
-    place_of[numbers] = 1
-    found = np.flatnonzero(place_of).astype(np.int32)
-    place_of[found] = np.arange(found.size)
-    return found, place_of[numbers]
+        rows, ranks = np.unique(numbers, return_inverse=True)
+        return rows.astype(np.int32), ranks.astype(np.int32)
+    rank_of = np.zeros(limit, np.int32)
+    rank_of[numbers] = 1
+    distinct = np.flatnonzero(rank_of).astype(np.int32)
+    rank_of[distinct] = np.arange(distinct.size)
+    return distinct, rank_of[numbers]

@@ -112,24 +112,24 @@ class Vocabulary:
             How ``tokens`` were split into words.
         """
         keys, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        used = [np.bincount(some.word_index, minlength=len(some.words)) for some in tokens]
-        for some, uses in zip(tokens, used, strict=True):
-            for first in range(0, len(some.words), _PORTION):
-                own, lengths = _keys_of_all(some.words[first : first + _PORTION])
-                of_own = np.repeat(uses[first : first + _PORTION], lengths)
-                keys, places = np.unique(np.concatenate([keys, own]), return_inverse=True)
-                summed = np.bincount(places, np.concatenate([counts, of_own]), keys.size)
+        used = [np.bincount(texts.word_index, minlength=len(texts.words)) for texts in tokens]
+        for texts, uses in zip(tokens, used, strict=True):
+            for first in range(0, len(texts.words), _PORTION):
+                portion_keys, lengths = _keys_of_all(texts.words[first : first + _PORTION])
+                portion_counts = np.repeat(uses[first : first + _PORTION], lengths)
+                keys, inverse = np.unique(np.concatenate([keys, portion_keys]), return_inverse=True)
+                summed = np.bincount(inverse, np.concatenate([counts, portion_counts]), keys.size)
                 counts = summed.astype(np.int64)
         # Keys are in alphabetical order.
         trigrams = _trigrams(keys[np.argsort(-counts, kind="stable")])
         frequent = _frequent_words(tokens, used, word_features) if word_features else {}
         return cls(trigrams, _most_frequent_first(frequent)[:max_word_features], splitting)
 
-    def grown(self, other: Vocabulary) -> Vocabulary:
-        """This vocabulary with the features of ``other`` that it lacks appended to both lists."""
+    def grown(self, vocabulary: Vocabulary) -> Vocabulary:
+        """This vocabulary with the features of ``vocabulary`` that it lacks appended."""
         return Vocabulary(
-            [*self.trigrams, *(t for t in other.trigrams if t not in self._trigram_ids)],
-            [*self.words, *(word for word in other.words if word not in self._word_ids)],
+            [*self.trigrams, *(t for t in vocabulary.trigrams if t not in self._trigram_ids)],
+            [*self.words, *(word for word in vocabulary.words if word not in self._word_ids)],
             self.splitting,
             self.vectors,
         )
@@ -138,16 +138,16 @@ class Vocabulary:
         """This vocabulary with the dimensions of ``vectors`` in place of its own."""
         return Vocabulary(self.trigrams, self.words, self.splitting, vectors)
 
-    def rows_of(self, other: Vocabulary) -> NDArray[np.int64]:
-        """The rows that the features of ``other`` have here, (len(other),) int64.
+    def rows_of(self, vocabulary: Vocabulary) -> NDArray[np.int64]:
+        """The rows that the features of ``vocabulary`` have here, (len(vocabulary),) int64.
 
-        Every feature of ``other`` must be in this vocabulary; dimensions of word vectors are those
-        of the same vectors.
+        Every feature of ``vocabulary`` must be in this one; dimensions of word vectors are those of
+        the same vectors.
         """
-        rows = [self._trigram_ids[trigram] for trigram in other.trigrams]
-        rows += [self._word_ids[word] for word in other.words]
-        if other.vectors is not None:
-            rows += range(len(self) - other.vectors.dim, len(self))
+        rows = [self._trigram_ids[trigram] for trigram in vocabulary.trigrams]
+        rows += [self._word_ids[word] for word in vocabulary.words]
+        if vocabulary.vectors is not None:
+            rows += range(len(self) - vocabulary.vectors.dim, len(self))
         return np.array(rows, np.int64)
 
     def occurrences(self, words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -155,23 +155,23 @@ class Vocabulary:
 
         Returns
         -------
-        places, ids : (k,) int64
-            Word ``places[j]`` of the list has the feature ``ids[j]``.
+        word_numbers, ids : (k,) int64
+            Word ``word_numbers[j]`` of the list has the feature ``ids[j]``.
         """
-        places = np.zeros(0, np.int64)
+        word_numbers = np.zeros(0, np.int64)
         known = np.zeros(0, np.int64)
         keys, ids = self._trigram_keys
         if keys.size:
-            wanted, lengths = _keys_of_all(words)
-            found = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-            known = np.where(keys[found] == wanted, ids[found], -1)
+            sought, lengths = _keys_of_all(words)
+            slots = np.minimum(np.searchsorted(keys, sought), keys.size - 1)
+            known = np.where(keys[slots] == sought, ids[slots], -1)
             # A word of n letters has n trigrams.
-            places = np.repeat(np.arange(len(words)), lengths)
+            word_numbers = np.repeat(np.arange(len(words)), lengths)
         if self.words:
             whole = [self._word_ids.get(word, -1) for word in words]
             known = np.concatenate([known, np.array(whole, np.int64)])
-            places = np.concatenate([places, np.arange(len(words))])
-        return places[known >= 0], known[known >= 0]
+            word_numbers = np.concatenate([word_numbers, np.arange(len(words))])
+        return word_numbers[known >= 0], known[known >= 0]
 
     @cached_property
     def _trigram_keys(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -194,17 +194,19 @@ class Vocabulary:
         ]
         if len(portions) == 1:
             return portions[0]
-        starts = np.cumsum([0] + [some.offsets[-1] for some in portions])
-        offsets = [some.offsets[1:] + start for some, start in zip(portions, starts, strict=False)]
+        starts = np.cumsum([0] + [portion.offsets[-1] for portion in portions])
+        offsets = [
+            portion.offsets[1:] + start for portion, start in zip(portions, starts, strict=False)
+        ]
         return FeatureLists(
             np.concatenate([[0], *offsets]),
-            np.concatenate([some.ids for some in portions]),
-            np.concatenate([some.values for some in portions]),
+            np.concatenate([portion.ids for portion in portions]),
+            np.concatenate([portion.values for portion in portions]),
         )
 
     def _features_of_portion(self, words: Sequence[str]) -> FeatureLists:
-        places, ids = self.occurrences(words)
-        keys = places * len(self) + ids
+        word_numbers, ids = self.occurrences(words)
+        keys = word_numbers * len(self) + ids
         # A word may hold the same trigram more than once.
         keys, counts = np.unique(keys, return_counts=True)
         values = counts.astype(np.float32)
@@ -230,8 +232,8 @@ class Vocabulary:
 
     def features(self, word: str) -> dict[int, float]:
         """The known features of ``word`` as a dict from id to value, in ascending order of ids."""
-        found = self.features_of_all([word])
-        return dict(zip(found.ids.tolist(), found.values.tolist(), strict=True))
+        of_word = self.features_of_all([word])
+        return dict(zip(of_word.ids.tolist(), of_word.values.tolist(), strict=True))
 
     def batch(self, texts: Iterable[str]) -> TextBatch:
         """``texts`` as a `TextBatch`."""
@@ -261,7 +263,7 @@ def _keys_of_all(words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.in
     lengths = np.fromiter(map(len, words), np.int64, len(words))
     codes = _codes("".join(f"#{word}#" for word in words))
     keys = _keys(codes[:-2], codes[1:-1], codes[2:])
-    # Two places of each word begin no trigram: those of its last two letters.
+    # The last two letters of each word begin no trigram.
     begins = np.ones(codes.size, np.bool_)
     ends = np.cumsum(lengths + 2)
     begins[ends - 1] = begins[ends - 2] = False
@@ -271,34 +273,34 @@ def _keys_of_all(words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.in
 def _frequent_words(
     tokens: Sequence[Tokens], used: Sequence[NDArray[np.integer]], least: int
 ) -> dict[str, int]:
-    """How often all ``tokens`` together have each word that they have ``least`` times or more.
+    """Counts, in all ``tokens`` together, of each word that occurs ``least`` times or more.
 
     ``used`` has the uses of each word in each of the lists. Words that are too rare in every list
     are never kept: most words are.
     """
     share = -(-least // max(1, len(tokens)))
-    wanted = dict.fromkeys(
+    counts = dict.fromkeys(
         (
             word
-            for some, uses in zip(tokens, used, strict=True)
-            for word, _ in _words_used(some, uses >= share, uses)
+            for texts, uses in zip(tokens, used, strict=True)
+            for word, _ in _words_used(texts, uses >= share, uses)
         ),
         0,
     )
-    for some, uses in zip(tokens, used, strict=True):
-        for word, count in _words_used(some, uses > 0, uses):
-            if word in wanted:
-                wanted[word] += count
-    return {word: count for word, count in wanted.items() if count >= least}
+    for texts, uses in zip(tokens, used, strict=True):
+        for word, count in _words_used(texts, uses > 0, uses):
+            if word in counts:
+                counts[word] += count
+    return {word: count for word, count in counts.items() if count >= least}
 
 
 def _words_used(
-    some: Tokens, which: NDArray[np.bool_], uses: NDArray[np.integer]
+    texts: Tokens, which: NDArray[np.bool_], uses: NDArray[np.integer]
 ) -> Iterator[tuple[str, int]]:
     """Some of the words, and how often each is used."""
-    for first in range(0, len(some.words), _PORTION):
+    for first in range(0, len(texts.words), _PORTION):
         part = slice(first, first + _PORTION)
-        yield from compress(zip(some.words[part], uses[part].tolist(), strict=True), which[part])
+        yield from compress(zip(texts.words[part], uses[part].tolist(), strict=True), which[part])
 
 
 def _most_frequent_first(counts: Mapping[str, float]) -> list[str]:

@@ -29,7 +29,7 @@ class WordFeatures:
 
     def __init__(self, words: list[str], vectors: NDArray[np.float16]) -> None:
         self.words, self.vectors = words, vectors
-        self._places = {word: place for place, word in enumerate(words)}
+        self._row_of_word = {word: row for row, word in enumerate(words)}
 
     def __len__(self) -> int:
         """The number of words that have a vector."""
@@ -40,23 +40,23 @@ class WordFeatures:
         """Numbers of a vector."""
         return int(self.vectors.shape[1])
 
-    def place_of(self, word: str) -> int:
+    def row_of(self, word: str) -> int:
         """The row of ``word``, or else of the word without the punctuation around it; or -1."""
-        place = self._places.get(word)
-        return self._places.get(without_edges(word), -1) if place is None else place
+        row = self._row_of_word.get(word)
+        return self._row_of_word.get(without_edges(word), -1) if row is None else row
 
     def of(self, words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The vectors of those of ``words`` that have one.
 
         Returns
         -------
-        places : (k,) int64
-            Their places in ``words``.
+        known : (k,) int64
+            Their indices in ``words``.
         vectors : (k, dim) float32
         """
-        rows = np.array([self.place_of(word) for word in words], np.int64)
-        places = np.flatnonzero(rows >= 0)
-        return places, self.vectors[rows[places]].astype(np.float32)
+        rows = np.array([self.row_of(word) for word in words], np.int64)
+        known = np.flatnonzero(rows >= 0)
+        return known, self.vectors[rows[known]].astype(np.float32)
 
     def fingerprint(self) -> str:
         """A hash of the words and their vectors."""

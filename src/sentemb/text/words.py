@@ -1,4 +1,4 @@
-"""Words of a text, what makes two queries the same query, and letter trigrams of a word."""
+"""Words of a text, the key of equal queries, and letter trigrams of a word."""
 
 import re
 import unicodedata
@@ -65,7 +65,7 @@ def without_edges(word: str) -> str:
 
 
 def query_key(text: str) -> str:
-    """What the spellings of one query have in common: its distinct words, sorted.
+    """A key that all spellings of a query share: its distinct words, sorted.
 
     A word is a run of letters and digits. Case, accents and other marks, the compatibility forms of
     Unicode (full-width letters, ligatures), punctuation, the order of words and their repetitions

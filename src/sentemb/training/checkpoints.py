@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from sentemb.errors import SentembError
-from sentemb.models.files.folder import CHECKPOINTS, LASTING, STEP, TENSORS
+from sentemb.models.files.model_folder import CHECKPOINTS, LASTING, STEP, TENSORS
 from sentemb.models.files.tensor_files import (
     Damaged,
     TensorFile,

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.models.files.folder import is_model
 from sentemb.models.files.history import best_epoch
 from sentemb.models.files.model_files import load_model, write_model
+from sentemb.models.files.model_folder import is_model
 from sentemb.system.parallel import Workers
 from sentemb.training.checkpoints import (
     Checkpoint,

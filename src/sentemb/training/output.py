@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from sentemb.errors import SentembError
-from sentemb.models.files.folder import check_place, is_model
 from sentemb.models.files.model_files import load_model
+from sentemb.models.files.model_folder import check_place, is_model
 from sentemb.system.files import make_folder
 from sentemb.system.paths import AnyPath
 from sentemb.training.checkpoints import folder_of, is_started, remove_checkpoints

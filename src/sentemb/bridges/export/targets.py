@@ -269,7 +269,7 @@ def _opened(source: SentenceEncoder | Index | AnyPath, target: Target, to: str) 
 
 def _check_place(out: AnyPath, writes_model: bool) -> None:
     """Refuse a place inside an index, and a model where something else is to be written."""
-    from sentemb.models.files.folder import TENSORS
+    from sentemb.models.files.model_folder import TENSORS
     from sentemb.search.index_files import is_index
 
     path = Path(os.path.realpath(path_of(out)))

@@ -15,7 +15,7 @@ from sentemb.comparison.baselines.baseline import VectorBaseline, learned_from
 from sentemb.data.click_log import ClickLog
 from sentemb.kernels.plsa import expect_words, fold_in
 from sentemb.system.bounds import number, whole
-from sentemb.text.batch import Places
+from sentemb.text.batch import Numbering
 from sentemb.text.words import plain_words
 
 _ITERATIONS = 40
@@ -52,7 +52,7 @@ class PLSA(VectorBaseline):
         texts = [[title] for title in log.titles]
         for query, title in zip(log.query_index, log.title_index, strict=True):
             texts[title].append(log.queries[query])
-        self._word_numbers = Places()
+        self._word_numbers = Numbering()
         lists = _word_counts([" ".join(group) for group in texts], self._word_numbers.__getitem__)
         rng = np.random.default_rng(seed)
         self._topics = _shares(rng.random((len(self._word_numbers), self.topics)) + 0.5, axis=0)

@@ -22,7 +22,7 @@ VECTORS = "vectors"
 
 
 def configuration_of(saved: SavedModel) -> dict[str, Any]:
-    """What `checked_config` will find in the folder of a model."""
+    """The configuration of a model, as its folder holds it; `checked_config` checks it."""
     vocabulary = saved.model.vocabulary
     features = vocabulary.vectors
     vectors = {} if features is None else {VECTORS: {"words": len(features), "dim": features.dim}}
@@ -40,24 +40,24 @@ def configuration_of(saved: SavedModel) -> dict[str, Any]:
     }
 
 
-def checked_config(place: object, config: Any) -> dict[str, Any]:
+def checked_config(source: object, config: Any) -> dict[str, Any]:
     """``config`` if this version can read it."""
     if not isinstance(config, dict):
-        raise SentembError(f"{place}: this is not the configuration of a sentemb model")
-    check_format(place, config, FORMAT)
+        raise SentembError(f"{source}: this is not the configuration of a sentemb model")
+    check_format(source, config, FORMAT)
     kind_of_model = config.get("kind")
     if kind_of_model not in (TOWERS, PAIR):
-        raise SentembError(f"{place}: a model of kind {brief(kind_of_model)}; upgrade sentemb")
+        raise SentembError(f"{source}: a model of kind {brief(kind_of_model)}; upgrade sentemb")
     needed: dict[str, type] = {"model": str, "training": dict}
     if kind_of_model == TOWERS:
         needed |= {"cells": int, "shared_towers": bool}
     for key, kind in needed.items():
         if type(config.get(key)) is not kind:
-            raise damaged(place, f"{key} is missing or of the wrong kind")
+            raise damaged(source, f"{key} is missing or of the wrong kind")
     if config.get("splitting") not in tuple(SPLITTINGS):
-        raise damaged(place, f"splitting is not one of {', '.join(SPLITTINGS)}")
+        raise damaged(source, f"splitting is not one of {', '.join(SPLITTINGS)}")
     if VECTORS in config and not _are_vectors(config[VECTORS]):
-        raise damaged(place, f"{VECTORS} is not a number of words and one of dimensions")
+        raise damaged(source, f"{VECTORS} is not a number of words and one of dimensions")
     return config
 
 
@@ -70,45 +70,45 @@ def _are_vectors(value: Any) -> bool:
     )
 
 
-def shape_of(place: object, config: dict[str, Any]) -> Encoder | PairModel:
-    """The encoder or pair model that a configuration describes; errors name ``place``."""
+def shape_of(source: object, config: dict[str, Any]) -> Encoder | PairModel:
+    """The encoder or pair model that a configuration describes; errors name ``source``."""
     if config["kind"] == TOWERS:
-        return encoder_of(place, config)
+        return encoder_of(source, config)
     try:
         parameters = PAIR_MODELS.entry(config["model"]).parameters
-        missing = [one.name for one in parameters if config.get(one.name) is None]
+        missing = [parameter.name for parameter in parameters if config.get(parameter.name) is None]
         if missing:
             raise SentembError(f"{missing[0]} is missing")
         made: PairModel = make_pair_model(
-            config["model"], **{one.name: config[one.name] for one in parameters}
+            config["model"], **{parameter.name: config[parameter.name] for parameter in parameters}
         )
         return made
     except SentembError as error:
-        raise damaged(place, str(error)) from error
+        raise damaged(source, str(error)) from error
 
 
-def encoder_of(place: object, config: dict[str, Any]) -> Encoder:
-    """The encoder that a configuration describes; ``place`` is named if there is none."""
+def encoder_of(source: object, config: dict[str, Any]) -> Encoder:
+    """The encoder that a configuration describes; ``source`` is named if there is none."""
     try:
         name = config["model"]
         if name == ENSEMBLE:
-            return Ensemble([encoder_of(place, one) for one in _members(config)])
-        own = ENCODERS.entry(name).names
-        missing = [key for key in own if config.get(key) is None]
+            return Ensemble([encoder_of(source, member) for member in _members(config)])
+        names = ENCODERS.entry(name).names
+        missing = [key for key in names if config.get(key) is None]
         if missing:
             raise SentembError(f"{missing[0]} is missing")
-        encoder: Encoder = make_encoder(name, **{key: config[key] for key in own})
+        encoder: Encoder = make_encoder(name, **{key: config[key] for key in names})
         return encoder
     except SentembError as error:
-        raise damaged(place, str(error)) from error
+        raise damaged(source, str(error)) from error
 
 
 def _members(config: dict[str, Any]) -> list[dict[str, Any]]:
     members = config.get("members")
     if not isinstance(members, list) or not all(
-        isinstance(one, dict) and type(one.get("model")) is str for one in members
+        isinstance(member, dict) and type(member.get("model")) is str for member in members
     ):
         raise SentembError("members is missing or of the wrong kind")
-    if any(one["model"] == ENSEMBLE for one in members):
+    if any(member["model"] == ENSEMBLE for member in members):
         raise SentembError("an ensemble has a member that is one itself")
     return members

@@ -70,7 +70,7 @@ def check_line(line: Any) -> None:
 
 
 def without_times(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """``history`` without what depends on the machine: equal trainings have equal ones."""
+    """``history`` without times, which depend on the machine; equal trainings have equal ones."""
     return [{key: line[key] for key in line if key not in _TIMES} for line in history]
 
 

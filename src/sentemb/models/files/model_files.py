@@ -17,7 +17,8 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.models.files.card import CARD, card_of
 from sentemb.models.files.configuration import VECTORS, checked_config, configuration_of, shape_of
-from sentemb.models.files.folder import (
+from sentemb.models.files.history import HISTORY, check_line, history_of, without_times
+from sentemb.models.files.model_folder import (
     CONFIG,
     TENSORS,
     VOCABULARY,
@@ -26,7 +27,6 @@ from sentemb.models.files.folder import (
     is_model,
     remove_ranker,
 )
-from sentemb.models.files.history import HISTORY, check_line, history_of, without_times
 from sentemb.models.files.saved_model import CLASSIFIER, KINDS, PAIR, TOWERS, SavedModel
 from sentemb.models.files.sentence_transformers_files import remove_modules, write_modules
 from sentemb.models.files.tensor_files import TensorFile, damaged, open_tensors, write_tensors
@@ -117,9 +117,9 @@ def fingerprint(saved: SavedModel) -> str:
     It does not depend on how the model was trained, or on the version of the package.
     """
     config = configuration_of(saved)
-    told = {name: config[name] for name in config.keys() - {"format", "training", "sentemb"}}
+    shape = {name: config[name] for name in config.keys() - {"format", "training", "sentemb"}}
     vocabulary = saved.model.vocabulary
-    texts = [told, list(vocabulary.trigrams), list(vocabulary.words)]
+    texts = [shape, list(vocabulary.trigrams), list(vocabulary.words)]
     digest = hashlib.sha256(json.dumps(texts, sort_keys=True).encode())
     if vocabulary.vectors is not None:
         digest.update(vocabulary.vectors.fingerprint().encode())

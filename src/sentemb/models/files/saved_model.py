@@ -1,4 +1,4 @@
-"""What a model folder holds, whatever the model is used for."""
+"""The contents of a model folder, for all kinds of models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -66,10 +66,10 @@ class Stored(Protocol):
     """A class that can be stored in a model folder."""
 
     def saved(self) -> SavedModel:
-        """What a model folder holds of this model."""
+        """The contents of this model's folder."""
         ...
 
     @classmethod
     def of(cls, saved: SavedModel, threads: int | None = None) -> Self:
-        """The model from what a folder holds."""
+        """The model from the contents of a folder."""
         ...

@@ -24,7 +24,7 @@ def write_modules(folder: Path) -> None:
 
 
 def remove_modules(folder: Path) -> None:
-    """Remove what an earlier model in the folder left, if the new one embeds no texts."""
+    """Remove the modules of an earlier model in the folder if the new model embeds no texts."""
     for name in _CONTENTS:
         try:
             (folder / name).unlink(missing_ok=True)

@@ -50,12 +50,12 @@ class TensorFile(Mapping[str, np.ndarray]):
     def __init__(self, path: AnyPath, file: Any, raw: BufferedReader) -> None:
         self.path = path
         self._raw = raw
-        own = parse_json((file.metadata() or {}).get(_METADATA, "{}"))
-        contents = own.get("contents") if isinstance(own, dict) else None
+        stored = parse_json((file.metadata() or {}).get(_METADATA, "{}"))
+        contents = stored.get("contents") if isinstance(stored, dict) else None
         if not isinstance(contents, dict):
             raise damaged(path, "it is not a file that sentemb wrote")
         self.metadata = contents
-        self._sha256 = own.get("sha256")
+        self._sha256 = stored.get("sha256")
         slices = {name: file.get_slice(name) for name in sorted(file.keys())}
         self._shapes = {name: tuple(part.get_shape()) for name, part in slices.items()}
         self._types = {name: _TYPES.get(str(part.get_dtype())) for name, part in slices.items()}
@@ -169,12 +169,12 @@ def _open_twice(
 ) -> tuple[Any, BufferedReader]:
     """The same file opened by safetensors and for reading its bytes; ``stack`` closes both."""
     while True:
-        with contextlib.ExitStack() as own:
-            raw = own.enter_context(open(path, "rb"))
-            file = own.enter_context(safe_open(path, framework="np"))
+        with contextlib.ExitStack() as attempt:
+            raw = attempt.enter_context(open(path, "rb"))
+            file = attempt.enter_context(safe_open(path, framework="np"))
             # If a save replaced the file in between, these are two files.
             if os.path.samestat(os.fstat(raw.fileno()), os.stat(path)):
-                stack.push(own.pop_all())
+                stack.push(attempt.pop_all())
                 return file, raw
 
 
@@ -198,9 +198,9 @@ def write_tensors(path: AnyPath, tensors: Mapping[str, np.ndarray], metadata: An
                 f"{path}: cannot be written: {name} has a value that is not a finite number or "
                 "huge; nothing was changed there"
             )
-    own = json.dumps({"contents": metadata, "sha256": checksum(tensors, metadata)})
+    header = json.dumps({"contents": metadata, "sha256": checksum(tensors, metadata)})
     with replacing(path) as temporary:
-        _save_file(tensors, temporary, own)
+        _save_file(tensors, temporary, header)
 
 
 def checksum(tensors: Mapping[str, np.ndarray], metadata: Any) -> str:
@@ -211,7 +211,7 @@ def checksum(tensors: Mapping[str, np.ndarray], metadata: Any) -> str:
     return digest.hexdigest()
 
 
-def _save_file(tensors: Mapping[str, np.ndarray], path: AnyPath, own: str) -> None:
+def _save_file(tensors: Mapping[str, np.ndarray], path: AnyPath, stored_metadata: str) -> None:
     """Write the same bytes as `safetensors.numpy.save_file`.
 
     That function first writes to a temporary file with a name of its own, which only the user can
@@ -220,7 +220,7 @@ def _save_file(tensors: Mapping[str, np.ndarray], path: AnyPath, own: str) -> No
     codes = {kind: code for code, kind in _TYPES.items()}
     order = list(codes)
     names = sorted(tensors, key=lambda name: (order.index(tensors[name].dtype.name), name))
-    header: dict[str, dict[str, Any]] = {"__metadata__": {_METADATA: own}}
+    header: dict[str, dict[str, Any]] = {"__metadata__": {_METADATA: stored_metadata}}
     end = 0
     for name in names:
         array = tensors[name]
@@ -240,7 +240,7 @@ def _save_file(tensors: Mapping[str, np.ndarray], path: AnyPath, own: str) -> No
 
 
 def _starts(raw: BufferedReader) -> dict[str, int]:
-    """Where the bytes of each array begin in a file whose header is known to be right."""
+    """Offsets of the arrays in a file whose header is known to be right."""
     raw.seek(0)
     size = int.from_bytes(raw.read(8), "little")
     header = parse_json(raw.read(size))
@@ -249,7 +249,7 @@ def _starts(raw: BufferedReader) -> dict[str, int]:
 
 
 class Damaged(SentembError):
-    """A file is not what sentemb wrote, or it has changed since."""
+    """A file was not written by sentemb, or has changed since."""
 
 
 def check_regular(path: AnyPath) -> None:

@@ -20,12 +20,12 @@ def contents_of(path: Path) -> bytes:
     return contents
 
 
-def lines_of(place: object, raw: bytes) -> list[str]:
-    """The lines of a text, each of which ends; ``place`` is named if it is not UTF-8."""
+def lines_of(path: object, raw: bytes) -> list[str]:
+    """The lines of a text, each of which ends; ``path`` is named if it is not UTF-8."""
     try:
         return raw.decode("utf-8").split("\n")[:-1]
     except UnicodeDecodeError:
-        raise damaged(place, "it is not valid UTF-8") from None
+        raise damaged(path, "it is not valid UTF-8") from None
 
 
 def text_of(lines: Iterable[str]) -> str:

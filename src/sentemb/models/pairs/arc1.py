@@ -35,13 +35,13 @@ class ARC1(Convolved):
         return least_words(self.window, len(self.maps))
 
     def pool_task(
-        self, M: np.ndarray, places: np.ndarray, U: np.ndarray, layer: Layer, low: int, high: int
+        self, M: np.ndarray, argmax: np.ndarray, U: np.ndarray, layer: Layer, low: int, high: int
     ) -> KernelTask:
         """The maximum of every two windows."""
-        return (pool_pairs, M, places, U, layer.rows, layer.pooled, layer.units, low, high)
+        return (pool_pairs, M, argmax, U, layer.rows, layer.pooled, layer.units, low, high)
 
     def unpool_task(
-        self, dU: np.ndarray, dM: np.ndarray, places: np.ndarray, layer: Layer, low: int, high: int
+        self, dU: np.ndarray, dM: np.ndarray, argmax: np.ndarray, layer: Layer, low: int, high: int
     ) -> KernelTask:
         """Back to the greater of two windows."""
-        return (unpool_pairs, dU, dM, places, layer.rows, layer.pooled, layer.units, low, high)
+        return (unpool_pairs, dU, dM, argmax, layer.rows, layer.pooled, layer.units, low, high)

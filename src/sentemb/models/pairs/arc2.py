@@ -17,8 +17,15 @@ from sentemb.kernels.convolution2d import (
     unflatten_planes,
     unpool_planes,
 )
+from sentemb.kernels.input_layer import invert_lists
 from sentemb.kernels.layers import dense, product_rows, set_dense_gradient
-from sentemb.kernels.pair_cells import meet, meet_printed, part, part_printed, sum_over_pairs
+from sentemb.kernels.pair_cells import (
+    first_plane_backward,
+    first_plane_backward_printed,
+    first_plane_forward,
+    first_plane_forward_printed,
+    sum_over_pairs,
+)
 from sentemb.kernels.windows import (
     copy_units,
     flipped_slices,
@@ -27,7 +34,6 @@ from sentemb.kernels.windows import (
     pool_pairs,
     unpool_pairs,
 )
-from sentemb.kernels.words import invert_lists
 from sentemb.models.pairs.head import PAIR_LAYER, Dropout
 from sentemb.models.pairs.layer_sizes import layer_sizes, least_words
 from sentemb.models.pairs.pair_model import PairModel, Reading, Scoring, Texts
@@ -153,16 +159,16 @@ class ARC2(PairModel):
         later = np.empty(units.shape if self.gate == AND else (0, maps), bool)
         tasks = []
         for _, low, high in spans(texts.n_texts):
-            own: list[KernelTask] = [
+            calls: list[KernelTask] = [
                 (lay_out_words, S, P, texts.word_index, texts.offsets, rows, low, high),
                 (product_rows, products, overlapping(S, self.window),
                  weights[f"windows_{side}"], rows[low], rows[high] - self.window + 1),
             ]  # fmt: skip
             if self.gate == AND:
-                own.append((pool_pairs, units, later, products, rows, starts, windows, low, high))
+                calls.append((pool_pairs, units, later, products, rows, starts, windows, low, high))
             else:
-                own.append((copy_units, units, products, starts, rows, windows, low, high))
-            tasks.append((one_after_the_other, *own))
+                calls.append((copy_units, units, products, starts, rows, windows, low, high))
+            tasks.append((one_after_the_other, *calls))
         yield tasks
         arrays = {"units": units, "starts": starts, "later": later, "windows": windows}
         return Reading(texts, arrays)
@@ -170,7 +176,7 @@ class ARC2(PairModel):
     # -- pairs --------------------------------------------------------------------------------
 
     def _first_planes(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Planes:
-        """Which cells of layer 2 are on, from the windows of both texts of each pair."""
+        """The cells of layer 2 that are on, from the windows of both texts of each pair."""
         if self.gate == AND:
             return pooled(rectangles(rows, columns))
         return pooled(corners(rows, columns, self.sizes[0][0]))
@@ -183,7 +189,7 @@ class ARC2(PairModel):
             before = layers[-1].after
         return layers
 
-    def _meet(
+    def _first_plane_forward(
         self, Z: np.ndarray, weights: Arrays, done: Scoring, planes: Planes, low: int, high: int
     ) -> KernelTask:
         """The task that computes the cells of layer 2 of some pairs."""
@@ -191,8 +197,8 @@ class ARC2(PairModel):
         texts = (U["starts"], V["starts"], done.query_index, done.title_index, planes)
         both = (Z, U["units"], V["units"], weights["windows_bias"], *texts)
         if self.gate == AND:
-            return (meet, *both, low, high)
-        return (meet_printed, *both, self.sizes[0][0], low, high)
+            return (first_plane_forward, *both, low, high)
+        return (first_plane_forward_printed, *both, self.sizes[0][0], low, high)
 
     def score_tasks(
         self,
@@ -215,37 +221,39 @@ class ARC2(PairModel):
         for layer, maps in zip(layers, self.maps[1:], strict=True):
             shape = (layer.after.starts[-1], maps)
             state[f"M{layer.number}"] = space.empty(f"M{layer.number}", shape, dtype)
-            state[f"places{layer.number}"] = space.empty(f"places{layer.number}", shape, np.uint8)
+            state[f"argmax{layer.number}"] = space.empty(f"argmax{layer.number}", shape, np.uint8)
         if not layers:
             state["M1"] = space.empty("M1", (first.starts[-1], self.maps[0]), dtype)
         state["H"] = H = space.empty("H", (n_pairs, self.inputs), dtype)
         A = space.empty("A", (n_pairs, self.mlp), dtype)
         matrix, bias = self.head.layers[0]
         blocks = _blocks(first.starts)
-        buffers = self._room("Z", [first, *(one.convolved for one in layers)], blocks, space, dtype)
+        buffers = self._room(
+            "Z", [first, *(layer.convolved for layer in layers)], blocks, space, dtype
+        )
         tasks = []
         for chunk, low, high in spans(n_pairs):
-            own: list[KernelTask] = []
+            calls: list[KernelTask] = []
             for start, end in blocks[chunk]:
                 X = _of(buffers[0][chunk], first, start, end, state.get("M1"))
-                own.append(self._meet(X, weights, done, first, start, end))
+                calls.append(self._first_plane_forward(X, weights, done, first, start, end))
                 for buffer, layer in zip(buffers[1:], layers, strict=True):
                     Z = _of(buffer[chunk], layer.convolved, start, end)
-                    M, places = state[f"M{layer.number}"], state[f"places{layer.number}"]
-                    own += [
+                    M, argmax = state[f"M{layer.number}"], state[f"argmax{layer.number}"]
+                    calls += [
                         (convolve_planes, Z, X, self._matrices(weights, layer.number),
                          weights[f"maps_bias{layer.number}"], layer.before, layer.convolved,
                          False, start, end),
-                        (pool_planes, M, places, Z, layer.convolved, layer.after, start, end),
+                        (pool_planes, M, argmax, Z, layer.convolved, layer.after, start, end),
                     ]  # fmt: skip
                     X = M[layer.after.starts[start] : layer.after.starts[end]]
             last = layers[-1].after if layers else first
             M = state[f"M{layers[-1].number if layers else 1}"]
-            own.append((flatten_planes, H, M, last, self.sizes[-1][1], low, high))
+            calls.append((flatten_planes, H, M, last, self.sizes[-1][1], low, high))
             if dropout is not None:
-                own += dropout.tasks(H, PAIR_LAYER, low, high)
-            own.append((dense, A, H, weights[matrix], weights[bias], low, high))
-            tasks.append((one_after_the_other, *own))
+                calls += dropout.tasks(H, PAIR_LAYER, low, high)
+            calls.append((dense, A, H, weights[matrix], weights[bias], low, high))
+            tasks.append((one_after_the_other, *calls))
         yield tasks
         done.scores, values = yield from self.head.score_tasks(weights, A, space, dropout)
         done.arrays = state | values
@@ -255,14 +263,16 @@ class ARC2(PairModel):
         """As `PairModel.decisions`, with those of layer 2, whose cells are not kept."""
         first = Planes(done.arrays["shapes"], done.arrays["cells"])
         Z = np.empty((first.starts[-1], self.maps[0]), done.scores.dtype)
-        function, *arguments = self._meet(Z, weights, done, first, 0, done.scores.size)
+        function, *arguments = self._first_plane_forward(
+            Z, weights, done, first, 0, done.scores.size
+        )
         function(*arguments)
-        found = [*super().decisions(weights, done), Z > 0]
+        decided = [*super().decisions(weights, done), Z > 0]
         if self.gate == AND:
-            return found
+            return decided
         size = self.sizes[0][0]
         texts = zip(done.query_index, done.title_index, strict=True)
-        return [*found, *(greatest_places(done.queries, q, done.titles, t, size) for q, t in texts)]
+        return [*decided, *(block_argmax(done.queries, q, done.titles, t, size) for q, t in texts)]
 
     def _room(
         self,
@@ -275,7 +285,9 @@ class ARC2(PairModel):
         """For each layer, room for its cells of one block in every chunk."""
         room = []
         for layer, (cells, maps) in enumerate(zip(planes, self.maps, strict=True)):
-            sizes = [cells.starts[end] - cells.starts[low] for own in blocks for low, end in own]
+            sizes = [
+                cells.starts[end] - cells.starts[low] for chunk in blocks for low, end in chunk
+            ]
             shape = (CHUNKS, int(max(sizes, default=0)), maps)
             room.append(space.empty(f"{name}{layer}", shape, dtype))
         return room
@@ -333,9 +345,9 @@ class ARC2(PairModel):
         dA: np.ndarray,
         space: Workspace,
         dropout: Dropout | None,
-        kept: np.ndarray | None = None,
+        all_errors: np.ndarray | None = None,
     ) -> Job[tuple[Arrays, list[tuple[np.ndarray, NDArray[np.int64]]]]]:
-        """From the MLP back to the units of each pair; ``kept`` gets the errors of all cells.
+        """From the MLP back to the units of each pair; ``all_errors`` gets those of all cells.
 
         Returns
         -------
@@ -366,33 +378,39 @@ class ARC2(PairModel):
         )
         H, dH = state["H"], space.empty("dH", state["H"].shape, dtype)
         blocks = _blocks(first.starts)
-        buffers = self._room("Z", [first, *(one.convolved for one in layers)], blocks, space, dtype)
-        pooled_planes = [first, *(one.after for one in layers)]
+        buffers = self._room(
+            "Z", [first, *(layer.convolved for layer in layers)], blocks, space, dtype
+        )
+        pooled_planes = [first, *(layer.after for layer in layers)]
         errors = self._room("dM", pooled_planes, blocks, space, dtype)
         tasks = []
         for chunk, low, high in spans(n_pairs):
-            own: list[KernelTask] = [
+            calls: list[KernelTask] = [
                 (set_dense_gradient, parts[matrix][chunk], H, dA, low, high),
                 (product_rows, dH, dA, W, low, high),
             ]
             if dropout is not None:
-                own += dropout.tasks(dH, PAIR_LAYER, low, high)
+                calls += dropout.tasks(dH, PAIR_LAYER, low, high)
             for start, end in blocks[chunk]:
                 Z = _of(buffers[0][chunk], first, start, end, state.get("M1"))
                 if layers:
-                    own.append(self._meet(Z, weights, done, first, start, end))
-                dM = _of(errors[-1][chunk], pooled_planes[-1], start, end, None if layers else kept)
-                own.append((unflatten_planes, dM, dH, pooled_planes[-1], size, start, end))
+                    calls.append(self._first_plane_forward(Z, weights, done, first, start, end))
+                dM = _of(
+                    errors[-1][chunk], pooled_planes[-1], start, end, None if layers else all_errors
+                )
+                calls.append((unflatten_planes, dM, dH, pooled_planes[-1], size, start, end))
                 for k in range(len(layers), 0, -1):
                     number, before, here, after = layers[k - 1]
                     X = Z
                     if k > 1:
                         X = state[f"M{number - 2}"][before.starts[start] : before.starts[end]]
                     D = _of(buffers[k][chunk], here, start, end)
-                    dX = _of(errors[k - 1][chunk], before, start, end, kept if k == 1 else None)
+                    dX = _of(
+                        errors[k - 1][chunk], before, start, end, all_errors if k == 1 else None
+                    )
                     dW = self._matrices({f"maps{number}": parts[f"maps{number}"][chunk]}, number)
-                    own += [
-                        (unpool_planes, D, dM, state[f"M{number}"], state[f"places{number}"],
+                    calls += [
+                        (unpool_planes, D, dM, state[f"M{number}"], state[f"argmax{number}"],
                          here, after, start, end),
                         (add_convolution_gradient, dW, parts[f"maps_bias{number}"][chunk], X, D,
                          before, here, start, end),
@@ -401,14 +419,14 @@ class ARC2(PairModel):
                     ]  # fmt: skip
                     dM = dX
                 at_units = (dU, dV, parts["windows_bias"][chunk], dM, Z, *units)
-                own.append(self._part(at_units, done, first, start, end))
-            tasks.append((one_after_the_other, *own))
+                calls.append(self._first_plane_backward(at_units, done, first, start, end))
+            tasks.append((one_after_the_other, *calls))
         yield tasks
         gradient = {name: array.sum(axis=0) for name, array in parts.items()}
         return gradient, list(zip((dU, dV), units, strict=True))
 
     def _unit_starts(self, done: Scoring, first: Planes) -> list[NDArray[np.int64]]:
-        """Where the errors of the units of each pair begin, for the queries and for the titles."""
+        """First rows of the errors of the units of each pair, for queries and for titles."""
         if self.gate == AND:
             return [starts_of(first.shapes[:, 2]), starts_of(first.shapes[:, 1])]
         readings = zip(
@@ -416,16 +434,16 @@ class ARC2(PairModel):
         )
         return [starts_of(reading.arrays["windows"][index]) for reading, index in readings]
 
-    def _part(
+    def _first_plane_backward(
         self, at_units: tuple[Any, ...], done: Scoring, planes: Planes, low: int, high: int
     ) -> KernelTask:
         """The task that carries the errors of the cells of layer 2 back to the units."""
         if self.gate == AND:
-            return (part, *at_units, planes, low, high)
+            return (first_plane_backward, *at_units, planes, low, high)
         U, V = done.queries.arrays, done.titles.arrays
         texts = (U["units"], V["units"], U["starts"], V["starts"])
         pairs = (done.query_index, done.title_index, planes, self.sizes[0][0])
-        return (part_printed, *at_units, *texts, *pairs, low, high)
+        return (first_plane_backward_printed, *at_units, *texts, *pairs, low, high)
 
     def _text_backward(
         self,
@@ -458,18 +476,18 @@ class ARC2(PairModel):
         tasks: list[KernelTask] = []
         for chunk, low, high in spans(texts.n_texts):
             by_pair = (d_units, errors, starts, pair_starts, offsets, pairs)
-            own: list[KernelTask] = [(sum_over_pairs, *by_pair, low, high)]
+            calls: list[KernelTask] = [(sum_over_pairs, *by_pair, low, high)]
             if self.gate == AND:
                 to = (d_products, d_units, state["later"], rows, starts, windows)
-                own.append((unpool_pairs, *to, low, high))
+                calls.append((unpool_pairs, *to, low, high))
             else:
-                own.append((copy_units, d_products, d_units, rows, starts, windows, low, high))
-            own += [
+                calls.append((copy_units, d_products, d_units, rows, starts, windows, low, high))
+            calls += [
                 (lay_out_words, S, P, texts.word_index, texts.offsets, rows, low, high),
                 (set_dense_gradient, parts[chunk], overlapping(S, self.window), d_products,
                  rows[low], rows[high] - before),
             ]  # fmt: skip
-            tasks.append((one_after_the_other, *own))
+            tasks.append((one_after_the_other, *calls))
         yield tasks
         gradient = parts.sum(axis=0)
         if not words:
@@ -502,17 +520,17 @@ def _blocks(starts: NDArray[np.int64]) -> Blocks:
 
 
 def _of(
-    room: np.ndarray, planes: Planes, start: int, end: int, kept: np.ndarray | None = None
+    room: np.ndarray, planes: Planes, start: int, end: int, all_rows: np.ndarray | None = None
 ) -> np.ndarray:
-    """As much of ``room`` as the cells of some planes need, or their own rows of ``kept``."""
+    """As much of ``room`` as the cells of some planes need, or their own rows of ``all_rows``."""
     low, high = planes.starts[start], planes.starts[end]
-    return room[: high - low] if kept is None else kept[low:high]
+    return room[: high - low] if all_rows is None else all_rows[low:high]
 
 
-def greatest_places(
+def block_argmax(
     queries: Reading, query: int, titles: Reading, title: int, size: int
 ) -> np.ndarray:
-    """Where gate "printed" finds the maximum of each block of 2 x 2 cells of layer 1.
+    """The cell of the maximum of each block of 2 x 2 cells of layer 1, for gate "printed".
 
     Returns
     -------
@@ -522,15 +540,15 @@ def greatest_places(
     windows = []
     for reading, text in ((queries, query), (titles, title)):
         units, starts = reading.arrays["units"], reading.arrays["starts"]
-        own = units[starts[text] : starts[text + 1]]
+        rows = units[starts[text] : starts[text + 1]]
         # One row more where the number is odd, so that blocks are whole.
-        whole = np.zeros((size + size % 2, own.shape[1]), own.dtype)
-        whole[: len(own)] = own
-        windows.append((whole, np.arange(len(whole)) < len(own)))
+        whole = np.zeros((size + size % 2, rows.shape[1]), rows.dtype)
+        whole[: len(rows)] = rows
+        windows.append((whole, np.arange(len(whole)) < len(rows)))
     (U, in_query), (V, in_title) = windows
     cells = U[:, None] + V
     cells[~(in_query[:, None] | in_title)] = -np.inf
     cells[size:], cells[:, size:] = -np.inf, -np.inf
     blocks = cells.reshape(len(U) // 2, 2, len(V) // 2, 2, -1)
-    places: np.ndarray = blocks.transpose(0, 2, 1, 3, 4).reshape(-1, 4, cells.shape[2]).argmax(1)
-    return places
+    argmax: np.ndarray = blocks.transpose(0, 2, 1, 3, 4).reshape(-1, 4, cells.shape[2]).argmax(1)
+    return argmax

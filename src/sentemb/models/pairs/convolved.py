@@ -54,7 +54,7 @@ class Rows(NamedTuple):
         return cls(np.arange(starts[-1]) + np.repeat(first[:-1] - starts[:-1], counts), starts)
 
     def part(self, low: int, high: int) -> NDArray[np.int64]:
-        """Those of the texts ``low`` to ``high``."""
+        """The rows of the texts ``low`` to ``high``."""
         return self.numbers[self.starts[low] : self.starts[high]]
 
 
@@ -100,13 +100,13 @@ class Convolved(Joined):
     sizes: list[tuple[int, int]]
 
     def pool_task(
-        self, M: np.ndarray, places: np.ndarray, U: np.ndarray, layer: Layer, low: int, high: int
+        self, M: np.ndarray, argmax: np.ndarray, U: np.ndarray, layer: Layer, low: int, high: int
     ) -> KernelTask:
         """Pool the windows ``U`` of some texts to ``M`` and note the places of the maxima."""
         raise NotImplementedError
 
     def unpool_task(
-        self, dU: np.ndarray, dM: np.ndarray, places: np.ndarray, layer: Layer, low: int, high: int
+        self, dU: np.ndarray, dM: np.ndarray, argmax: np.ndarray, layer: Layer, low: int, high: int
     ) -> KernelTask:
         """The backward pass of `pool_task`; errors are 0 in all rows without a maximum."""
         raise NotImplementedError
@@ -157,13 +157,13 @@ class Convolved(Joined):
     # -- passes -------------------------------------------------------------------------------
 
     def _layers(self, texts: Texts) -> list[Layer]:
-        """Which cells of each layer are on, and where they are kept."""
+        """The cells of each layer that are on, and their rows in the arrays."""
         counts = [np.diff(texts.offsets)]
         units = []
         for convolved, _ in self.sizes:
             units.append(np.minimum(counts[-1], convolved))
             counts.append(-(-units[-1] // 2))
-        rows = [starts_of(one + self.window - 1) for one in units]
+        rows = [starts_of(counted + self.window - 1) for counted in units]
         # The MLP has weights for every place, so the last cells of all texts have the same room.
         pooled = [*rows[1:], np.arange(texts.n_texts + 1) * self.sizes[-1][1]]
         return [
@@ -194,7 +194,7 @@ class Convolved(Joined):
         for layer, maps in zip(layers, self.maps, strict=True):
             shape = int(layer.rows[-1]), maps
             products.append(space.empty(f"products{layer.number} {side}", shape, dtype))
-            name, shape = f"places{layer.number}", (int(layer.pooled[-1]), maps)
+            name, shape = f"argmax{layer.number}", (int(layer.pooled[-1]), maps)
             arrays[name] = space.empty(f"{name} {side}", shape, self.place_dtype)
             if layer is not layers[-1]:
                 name = f"X{layer.number + 2}"
@@ -202,20 +202,20 @@ class Convolved(Joined):
         tasks = []
         for _, low, high in spans(n_texts):
             rows = layers[0].rows
-            own: list[KernelTask] = [
+            calls: list[KernelTask] = [
                 (lay_out_words, arrays["X1"], P, texts.word_index, texts.offsets, rows, low, high)
             ]
             for layer, U in zip(layers, products, strict=True):
                 S = overlapping(arrays[f"X{layer.number}"], self.window)
                 parameters = (weights[name] for name in self._names(layer.number, side))
-                M, places = self._pooled(arrays, layer), arrays[f"places{layer.number}"]
+                M, argmax = self._pooled(arrays, layer), arrays[f"argmax{layer.number}"]
                 on = layer.windows.part(low, high)
-                own += [
+                calls += [
                     (products_at, U, on, S, on, *parameters),
-                    self.pool_task(M, places, U, layer, low, high),
+                    self.pool_task(M, argmax, U, layer, low, high),
                     (relu_rows, M, layer.pooled[low], layer.pooled[high]),
                 ]
-            tasks.append((one_after_the_other, *own))
+            tasks.append((one_after_the_other, *calls))
         yield tasks
         return arrays
 
@@ -247,7 +247,7 @@ class Convolved(Joined):
         for layer in reversed(layers):
             matrix, bias = self._names(layer.number, side)
             X, M = arrays[f"X{layer.number}"], self._pooled(arrays, layer)
-            places = arrays[f"places{layer.number}"]
+            argmax = arrays[f"argmax{layer.number}"]
             shape = before + int(layer.rows[-1]), M.shape[1]
             padded = space.empty(f"dproducts{layer.number} {side}", shape, dtype)
             dU = padded[before:]
@@ -259,20 +259,20 @@ class Convolved(Joined):
             S, errors = overlapping(X, self.window), overlapping(padded, self.window)
             flipped = flipped_slices(weights[matrix], self.window)
             nothing = np.zeros(X.shape[1], dtype)
-            for own, (chunk, low, high) in zip(tasks, spans(texts.n_texts), strict=True):
+            for calls, (chunk, low, high) in zip(tasks, spans(texts.n_texts), strict=True):
                 # The errors at this part's first rows read the last rows of the part before, at
                 # which no window begins. That part writes zeros there as well, perhaps later.
                 padded[layer.rows[low] : layer.rows[low] + before] = 0
                 on = layer.windows.part(low, high)
-                own += [
+                calls += [
                     (relu_errors, dM, M, 1.0, layer.pooled[low], layer.pooled[high]),
-                    self.unpool_task(dU, dM, places, layer, low, high),
+                    self.unpool_task(dU, dM, argmax, layer, low, high),
                     (add_gradient_at, parts[matrix][chunk], parts[bias][chunk], S, dU, on),
                 ]
                 if words or layer is not layers[0]:
                     rows = to.part(low, high), errors, layer.inputs.part(low, high)
-                    own.append((products_at, dX, *rows, flipped, nothing))
+                    calls.append((products_at, dX, *rows, flipped, nothing))
             dM = dX
-        yield [(one_after_the_other, *own) for own in tasks]
+        yield [(one_after_the_other, *calls) for calls in tasks]
         gradient = {name: array.sum(axis=0) for name, array in parts.items()}
         return gradient, dM if words else None

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sentemb.kernels.input_layer import invert_lists, sum_rows
 from sentemb.kernels.layers import dense, product_rows, set_dense_gradient
 from sentemb.kernels.local_decisions import (
     Columns,
@@ -18,7 +19,6 @@ from sentemb.kernels.local_decisions import (
     sum_topics,
 )
 from sentemb.kernels.mlp import relu_errors
-from sentemb.kernels.words import invert_lists, sum_rows
 from sentemb.models.pairs.head import PAIR_LAYER, Dropout
 from sentemb.models.pairs.pair_model import PairModel, Reading, Scoring, Texts
 from sentemb.models.pairs.pair_topics import topics_of_words
@@ -106,9 +106,9 @@ class DeepMatch(PairModel):
 
     def spreads(self) -> dict[str, float]:
         """He's; of the units of the first layer only those of some topics are on."""
-        own = super().spreads()
+        spreads = super().spreads()
         first = self.head.layers[0][0]
-        return own | {first: math.sqrt(2 / min(self.nodes, 10 * _UNITS))}
+        return spreads | {first: math.sqrt(2 / min(self.nodes, 10 * _UNITS))}
 
     def initialise(
         self,
@@ -186,14 +186,14 @@ class DeepMatch(PairModel):
         A = space.empty("A", (n_pairs, self.mlp), dtype)
         matrix, bias = (weights[name] for name in self.head.layers[0])
         x, y = queries.arrays, titles.arrays
-        met = x["S"], x["on"], query_index, y["S"], y["on"], title_index, _UNITS
+        pair_inputs = x["S"], x["on"], query_index, y["S"], y["on"], title_index, _UNITS
         tasks: list[KernelTask] = []
         for _, low, high in spans(n_pairs):
-            own: list[KernelTask] = [(decide, Z, weights["nodes_bias"], *met, low, high)]
+            calls: list[KernelTask] = [(decide, Z, weights["nodes_bias"], *pair_inputs, low, high)]
             if dropout is not None:
-                own += dropout.tasks(Z, PAIR_LAYER, low, high)
-            own.append((dense, A, Z, matrix, bias, low, high))
-            tasks.append((one_after_the_other, *own))
+                calls += dropout.tasks(Z, PAIR_LAYER, low, high)
+            calls.append((dense, A, Z, matrix, bias, low, high))
+            tasks.append((one_after_the_other, *calls))
         yield tasks
         scores, values = yield from self.head.score_tasks(weights, A, space, dropout)
         return Scoring(scores, queries, titles, query_index, title_index, {**values, "Z": Z})
@@ -219,13 +219,13 @@ class DeepMatch(PairModel):
         scale = 1.0 if dropout is None else dropout.scale
         tasks: list[KernelTask] = []
         for chunk, low, high in spans(len(Z)):
-            own = (
+            calls = (
                 (set_dense_gradient, matrices[chunk], Z, dA, low, high),
                 (product_rows, D, dA, back, low, high),
                 (relu_errors, D, Z, scale, low, high),
                 (sum_rows, biases[chunk], D, low, high),
             )
-            tasks.append((one_after_the_other, *own))
+            tasks.append((one_after_the_other, *calls))
         yield tasks
         gradient |= {matrix: matrices.sum(axis=0), "nodes_bias": biases.sum(axis=0)}
         if not words:
@@ -234,7 +234,7 @@ class DeepMatch(PairModel):
         indices = done.query_index, done.title_index
         errors: Arrays = {}
         tasks = []
-        for side, reading, index, other, other_index in zip(
+        for side, reading, index, partner, partner_index in zip(
             SIDES, readings, indices, readings[::-1], indices[::-1], strict=True
         ):
             texts = reading.texts
@@ -243,13 +243,13 @@ class DeepMatch(PairModel):
             dS = space.empty(f"dS {side}", reading.arrays["S"].shape, dtype)
             dX = space.empty(f"dX {side}", (texts.word_index.size, self.width), dtype)
             lists = self._columns(side), texts.word_index, texts.offsets
-            sums = other.arrays["S"], offsets, pairs, other_index
+            sums = partner.arrays["S"], offsets, pairs, partner_index
             for _, low, high in spans(texts.n_texts):
-                own_side = (
+                calls_of_side = (
                     (errors_at_sums, dS, D, *sums, low, high),
                     (errors_at_words, dX, dS, P, *lists, low, high),
                 )
-                tasks.append((one_after_the_other, *own_side))
+                tasks.append((one_after_the_other, *calls_of_side))
             errors[side] = dX
         yield tasks
         return gradient, errors

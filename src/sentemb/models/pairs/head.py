@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sentemb.kernels.dropout import dropout_rows
+from sentemb.kernels.input_layer import sum_rows
 from sentemb.kernels.layers import dense, product_rows, set_dense_gradient
 from sentemb.kernels.mlp import output_errors, output_rows, relu_errors, relu_rows
-from sentemb.kernels.words import sum_rows
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays, KernelTask
 from sentemb.system.parallel import CHUNKS, one_after_the_other, spans
@@ -20,12 +20,12 @@ QUERY_LAYER, TITLE_LAYER, PAIR_LAYER, HIDDEN_LAYERS = 0, 1, 2, 3
 
 
 class Dropout(NamedTuple):
-    """Which values of an update are dropped.
+    """Dropout of an update: its key decides which values are dropped.
 
     Attributes
     ----------
     rate : float
-        The share of them, from 0, below 1.
+        The share of the values that are dropped, from 0, below 1.
     key : uint64
         The key of this update.
     """
@@ -46,7 +46,7 @@ class Dropout(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """What the values that are kept are multiplied by."""
+        """The factor of the values that are not dropped."""
         return 1 / (1 - self.rate)
 
 
@@ -82,8 +82,8 @@ class Head:
     def spreads(self) -> dict[str, float]:
         """Standard deviations of the initial matrices: He's for the ReLU layers."""
         shapes = self.shapes()
-        own = {matrix: math.sqrt(2 / shapes[matrix][0]) for matrix, _ in self.layers}
-        return own | {"output": 1 / math.sqrt(self.width)}
+        spreads = {matrix: math.sqrt(2 / shapes[matrix][0]) for matrix, _ in self.layers}
+        return spreads | {"output": 1 / math.sqrt(self.width)}
 
     def blocks(self, weights: Arrays) -> Arrays:
         """Views of the arrays as matrices with their outputs as rows: W1, c1, ..., w, c."""
@@ -121,19 +121,19 @@ class Head:
         scores = np.empty(n_pairs, dtype)
         tasks = []
         for _, low, high in spans(n_pairs):
-            own: list[KernelTask] = []
+            calls: list[KernelTask] = []
             for k, (matrix, bias) in enumerate(self.layers, 1):
                 Y = values[f"Y{k}"]
                 if k > 1:
-                    own.append(
+                    calls.append(
                         (dense, Y, values[f"Y{k - 1}"], weights[matrix], weights[bias], low, high)
                     )
-                own.append((relu_rows, Y, low, high))
+                calls.append((relu_rows, Y, low, high))
                 if dropout is not None:
-                    own += dropout.tasks(Y, HIDDEN_LAYERS + k, low, high)
+                    calls += dropout.tasks(Y, HIDDEN_LAYERS + k, low, high)
             outputs = weights["output"], weights["output_bias"]
-            own.append((output_rows, scores, Y, *outputs, low, high))
-            tasks.append((one_after_the_other, *own))
+            calls.append((output_rows, scores, Y, *outputs, low, high))
+            tasks.append((one_after_the_other, *calls))
         yield tasks
         return scores, values
 
@@ -178,23 +178,23 @@ class Head:
         tasks = []
         for chunk, low, high in spans(n_pairs):
             outputs = parts["output"][chunk], parts["output_bias"][chunk]
-            own: list[KernelTask] = [
+            calls: list[KernelTask] = [
                 (output_errors, errors[last], *outputs, V, values[f"Y{last}"], weights["output"],
                  low, high)
             ]  # fmt: skip
             for k in range(last, 0, -1):
                 matrix, bias = self.layers[k - 1]
                 D = errors[k]
-                own += [
+                calls += [
                     (relu_errors, D, values[f"Y{k}"], scale, low, high),
                     (sum_rows, parts[bias][chunk], D, low, high),
                 ]
                 if k > 1:
                     X, part = values[f"Y{k - 1}"], parts[matrix][chunk]
-                    own += [
+                    calls += [
                         (set_dense_gradient, part, X, D, low, high),
                         (product_rows, errors[k - 1], D, transposed[matrix], low, high),
                     ]
-            tasks.append((one_after_the_other, *own))
+            tasks.append((one_after_the_other, *calls))
         yield tasks
         return {name: part.sum(axis=0) for name, part in parts.items()}, errors[1]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.kernels.input_layer import gather_rows, invert_lists
 from sentemb.kernels.layers import product_rows, set_dense_gradient
 from sentemb.kernels.mlp import join_rows
-from sentemb.kernels.words import gather_rows, invert_lists
 from sentemb.models.pairs.head import QUERY_LAYER, TITLE_LAYER, Dropout
 from sentemb.models.pairs.pair_model import PairModel, Reading, Scoring, Texts
 from sentemb.models.towers.towers import SIDES
@@ -93,11 +93,11 @@ class Joined(PairModel):
         W = self._first_matrix(weights, side)
         tasks = []
         for _, low, high in spans(texts.n_texts):
-            own: list[KernelTask] = []
+            calls: list[KernelTask] = []
             if dropout is not None:
-                own += dropout.tasks(h, _LAYER[side], low, high)
-            own.append((product_rows, A, h, W, low, high))
-            tasks.append((one_after_the_other, *own))
+                calls += dropout.tasks(h, _LAYER[side], low, high)
+            calls.append((product_rows, A, h, W, low, high))
+            tasks.append((one_after_the_other, *calls))
         yield tasks
         return Reading(texts, {**arrays, "A": A})
 
@@ -143,10 +143,10 @@ class Joined(PairModel):
                 weights, side, reading, pairs[side], dA, space, dropout
             )
             of_first.append(part)
-            own, dX = yield from self.vector_backward_tasks(
+            of_side, dX = yield from self.vector_backward_tasks(
                 weights, side, P, reading, dh, space, words
             )
-            for name, array in own.items():
+            for name, array in of_side.items():
                 gradient[name] = gradient[name] + array if name in gradient else array
             if dX is not None:
                 errors[side] = dX
@@ -166,20 +166,20 @@ class Joined(PairModel):
         """The gradients of this side's part of the first matrix, and at the vectors."""
         n_texts, h = reading.texts.n_texts, reading.arrays["h"]
         one_each = np.arange(text_of_pair.size + 1)
-        offsets, places = invert_lists(one_each, text_of_pair, n_texts)
+        offsets, pairs = invert_lists(one_each, text_of_pair, n_texts)
         dA_texts = space.empty(f"dA {side}", (n_texts, self.mlp), dA.dtype)
         dh = space.empty(f"dh {side}", h.shape, dA.dtype)
         W = np.ascontiguousarray(self._first_matrix(weights, side).T)
         parts = space.zeros(f"dW1 {side}", (CHUNKS, h.shape[1], self.mlp), dA.dtype)
         tasks: list[Any] = []
         for chunk, low, high in spans(n_texts):
-            own: list[KernelTask] = [
-                (gather_rows, dA_texts, 0, dA, offsets, places, low, high),
+            calls: list[KernelTask] = [
+                (gather_rows, dA_texts, 0, dA, offsets, pairs, low, high),
                 (set_dense_gradient, parts[chunk], h, dA_texts, low, high),
                 (product_rows, dh, dA_texts, W, low, high),
             ]
             if dropout is not None:
-                own += dropout.tasks(dh, _LAYER[side], low, high)
-            tasks.append((one_after_the_other, *own))
+                calls += dropout.tasks(dh, _LAYER[side], low, high)
+            tasks.append((one_after_the_other, *calls))
         yield tasks
         return parts.sum(axis=0), dh

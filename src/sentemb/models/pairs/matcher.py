@@ -14,7 +14,7 @@ from sentemb.text.vocabulary import Vocabulary
 
 @dataclass(frozen=True, eq=False)
 class Matcher:
-    """What a pair model consists of.
+    """A pair model with its vocabulary and weights.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What all pair models share: two stages, one for each text and one for each pair.
+"""The base of all pair models: two stages, one for each text and one for each pair.
 
 A pair model describes shapes and holds no weights, as an encoder does. Everything that belongs to
 one text is computed once, whatever number of pairs the text is in, and ranking keeps it
@@ -50,13 +50,13 @@ class Texts(NamedTuple):
         lengths = np.diff(self.offsets)
         if lengths.max(initial=0) <= most:
             return self
-        return self._kept(self.offsets[:-1], np.minimum(lengths, most))
+        return self._slices(self.offsets[:-1], np.minimum(lengths, most))
 
     def take(self, numbers: NDArray[np.integer]) -> Texts:
         """Some of the texts, in this order."""
-        return self._kept(self.offsets[numbers], np.diff(self.offsets)[numbers])
+        return self._slices(self.offsets[numbers], np.diff(self.offsets)[numbers])
 
-    def _kept(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Texts:
+    def _slices(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Texts:
         """The texts that begin at ``starts`` and have these lengths."""
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         tokens = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
@@ -84,7 +84,7 @@ class Phase(NamedTuple):
 
 @dataclass
 class Reading:
-    """What belongs to the texts of one side, whatever pairs they are in.
+    """The first stage for the texts of one side, whatever pairs they are in.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Reading:
 
 @dataclass
 class Scoring:
-    """The scores of pairs, and what the backward pass needs.
+    """The scores of pairs, and the state for the backward pass.
 
     Attributes
     ----------
@@ -165,7 +165,8 @@ class PairModel(WordReader):
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments, as a model's configuration file has them."""
         values = {
-            one.name: getattr(self, one.name) for one in PAIR_MODELS.entry(self.name).parameters
+            parameter.name: getattr(self, parameter.name)
+            for parameter in PAIR_MODELS.entry(self.name).parameters
         }
         return {
             name: list(value) if isinstance(value, tuple) else value
@@ -249,7 +250,7 @@ class PairModel(WordReader):
         workers: Workers,
         note: Callable[[str], None],
     ) -> None:
-        """Change the initial weights to what the pairs say; by default nothing is changed.
+        """Fit the initial weights to the pairs; by default nothing is changed.
 
         Called once before the first update. A training that is resumed calls it too, before its
         weights are replaced by those of the checkpoint.
@@ -297,14 +298,14 @@ class PairModel(WordReader):
         done : Scoring
             What it kept.
         """
-        found = []
+        decided = []
         for arrays in (done.queries.arrays, done.titles.arrays, done.arrays):
             for array in arrays.values():
                 if array.dtype.kind != "f":
-                    found.append(array)
+                    decided.append(array)
                 elif array.min(initial=0) >= 0:
-                    found.append(array > 0)
-        return found
+                    decided.append(array > 0)
+        return decided
 
     def read_tasks(
         self,
@@ -315,7 +316,7 @@ class PairModel(WordReader):
         space: Workspace,
         dropout: Dropout | None = None,
     ) -> Job[Reading]:
-        """Everything that belongs to one text, as a job for `Workers.together`.
+        """The first stage, for each text by itself, as a job for `Workers.together`.
 
         Parameters
         ----------

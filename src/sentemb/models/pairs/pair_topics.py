@@ -58,16 +58,16 @@ def topics_of_words(
         starts = np.searchsorted(text, np.arange(texts.n_texts + 1))
         lengths = np.diff(starts)[numbers]
         ends = np.cumsum(lengths)
-        places = np.arange(ends[-1]) + np.repeat(starts[numbers] - (ends - lengths), lengths)
-        words.append(of_texts[places] + side * n_features)
+        tokens = np.arange(ends[-1]) + np.repeat(starts[numbers] - (ends - lengths), lengths)
+        words.append(of_texts[tokens] + side * n_features)
         owners.append(np.repeat(np.arange(n_pairs), lengths))
     owner = np.concatenate(owners)
     order = np.argsort(owner, kind="stable")
     used, ids = np.unique(np.concatenate(words)[order], return_inverse=True)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_pairs))])
-    found = np.zeros((2 * n_features, topics))
-    found[used] = _analysed(offsets, ids.astype(np.int32), used.size, topics, seed, workers)
-    return found
+    topic_weights = np.zeros((2 * n_features, topics))
+    topic_weights[used] = _analysed(offsets, ids.astype(np.int32), used.size, topics, seed, workers)
+    return topic_weights
 
 
 def _features_of_texts(texts: TextBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

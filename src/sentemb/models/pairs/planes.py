@@ -47,7 +47,7 @@ def _planes(
 
 
 def starts_of(counts: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Where each of some runs begins that lie one after another, and where the last ends."""
+    """Start of each of some consecutive runs, and the end of the last."""
     starts = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
     return starts

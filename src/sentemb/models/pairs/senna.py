@@ -38,13 +38,13 @@ class SENNA(Convolved):
         return int(self.window)
 
     def pool_task(
-        self, M: np.ndarray, places: np.ndarray, U: np.ndarray, layer: Layer, low: int, high: int
+        self, M: np.ndarray, argmax: np.ndarray, U: np.ndarray, layer: Layer, low: int, high: int
     ) -> KernelTask:
         """The maximum over all windows of a text; 0 for a text without words."""
-        return (pool_rows, M, places, U, layer.rows, layer.units, low, high)
+        return (pool_rows, M, argmax, U, layer.rows, layer.units, low, high)
 
     def unpool_task(
-        self, dU: np.ndarray, dM: np.ndarray, places: np.ndarray, layer: Layer, low: int, high: int
+        self, dU: np.ndarray, dM: np.ndarray, argmax: np.ndarray, layer: Layer, low: int, high: int
     ) -> KernelTask:
         """Back to the window of each maximum."""
-        return (spread_to_maxima, dU, dM, places, layer.rows, low, high)
+        return (spread_to_maxima, dU, dM, argmax, layer.rows, low, high)

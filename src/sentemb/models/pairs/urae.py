@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from sentemb.kernels.input_layer import sum_rows
 from sentemb.kernels.layers import dense, product_rows, set_dense_gradient
 from sentemb.kernels.recurrent import set_recurrent_gradient
 from sentemb.kernels.rnn import rnn_backward, rnn_forward
@@ -15,7 +16,6 @@ from sentemb.kernels.unfolding import (
     unfold_errors,
     unfold_rows,
 )
-from sentemb.kernels.words import sum_rows
 from sentemb.models.pairs.joined import Joined
 from sentemb.models.pairs.pair_model import PairModel, Phase, Reading, Texts
 from sentemb.models.words.packing import Packing
@@ -27,7 +27,7 @@ _FORWARD, _BACKWARD = 0, 1  # from left to right, from right to left, in a `Pack
 
 
 class _Encoded(NamedTuple):
-    """What the encoder leaves for the backward pass: rows packed from left to right."""
+    """State of the encoder for the backward pass: rows packed from left to right."""
 
     packing: Packing
     X: np.ndarray
@@ -124,11 +124,11 @@ class URAE(Joined):
         words, W = packing.words[_FORWARD], weights["encode"]
         tasks: list[KernelTask] = []
         for _, low, high in spans(n_rows):
-            own = (
+            calls = (
                 (np.take, P, words[low:high], 0, X[low:high]),
                 (dense, Z, X, W[n:], weights["encode_bias"], low, high),
             )
-            tasks.append((one_after_the_other, *own))
+            tasks.append((one_after_the_other, *calls))
         yield tasks
         # A row of Z for every token, whatever its word.
         rows = np.arange(n_rows, dtype=np.int32)
@@ -248,11 +248,11 @@ class URAE(Joined):
         backwards = packing.words[_BACKWARD]
         tasks: list[KernelTask] = []
         for _, low, high in spans(n_rows):
-            own = (
+            calls = (
                 (np.take, P, backwards[low:high], 0, X[low:high]),
                 (dense, R, H, to_word, bias[n:], low, high),
             )
-            tasks.append((one_after_the_other, *own))
+            tasks.append((one_after_the_other, *calls))
         yield tasks
         losses = np.zeros(texts.n_texts, dtype)
         share = 1 / max(1, texts.n_texts)

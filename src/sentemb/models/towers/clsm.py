@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sentemb.kernels.activations import tanh_rows
 from sentemb.kernels.convolution import pool_windows, spread_to_maxima
-from sentemb.kernels.words import invert_lists
+from sentemb.kernels.input_layer import invert_lists
 from sentemb.models.towers.dssm import DSSM
 from sentemb.models.towers.encoder import Encoder
 from sentemb.models.towers.layout import Layout
@@ -43,8 +43,8 @@ class CLSM(DSSM):
         """Views of the stacked arrays as ``Wc1``, ``Wc2``, ..., ``bc``, ``Ws`` and ``bs``."""
         slices = np.split(weights["table"], self.window, axis=1)
         named = {f"Wc{k}": part.T for k, part in enumerate(slices, 1)}
-        others = {"bc": "bias", "Ws": "output", "bs": "output_bias"}
-        return named | {block: weights[name].T for block, name in others.items()}
+        dense = {"bc": "bias", "Ws": "output", "bs": "output_bias"}
+        return named | {block: weights[name].T for block, name in dense.items()}
 
     def _layout_parts(self) -> tuple[str, ...]:
         return Encoder._layout_parts(self)  # pooling needs no texts of words
@@ -52,8 +52,8 @@ class CLSM(DSSM):
     def _pooled(
         self, n_texts: int, dtype: DTypeLike, workspace: Workspace
     ) -> dict[str, np.ndarray]:
-        places = workspace.empty("places", (n_texts, self.hidden), np.int32)
-        return super()._pooled(n_texts, dtype, workspace) | {"places": places}
+        argmax = workspace.empty("argmax", (n_texts, self.hidden), np.int32)
+        return super()._pooled(n_texts, dtype, workspace) | {"argmax": argmax}
 
     def _pool_tasks(
         self,
@@ -67,7 +67,7 @@ class CLSM(DSSM):
     ) -> list[KernelTask]:
         H, texts = state["H"], (word_index, offsets, low, high)
         return [
-            (pool_windows, H, state["places"], P, weights["bias"], *texts),
+            (pool_windows, H, state["argmax"], P, weights["bias"], *texts),
             (tanh_rows, H, low, high, 0, self.hidden),
         ]
 
@@ -85,7 +85,7 @@ class CLSM(DSSM):
         D = workspace.empty("D_tokens", (batch.word_index.size, self.hidden), dH.dtype)
         return [
             *super()._unpool_tasks(state, parts, dH, batch, chunk, low, high, workspace),
-            (spread_to_maxima, D, dH, state["places"], batch.offsets, low, high),
+            (spread_to_maxima, D, dH, state["argmax"], batch.offsets, low, high),
         ]
 
     def _errors_of_words(
@@ -96,12 +96,12 @@ class CLSM(DSSM):
         text_of_token = np.repeat(np.arange(batch.n_texts), np.diff(batch.offsets))
         parts = []
         for number in range(self.window):
-            # In these windows the word is this many places to the right of the middle.
+            # In these windows the word is this many words to the right of the middle.
             middles = np.arange(batch.word_index.size) - (number - self.window // 2)
             inside = (middles >= batch.offsets[text_of_token]) & (
                 middles < batch.offsets[text_of_token + 1]
             )
             words, middles = batch.word_index[inside], middles[inside].astype(np.int32)
-            offsets, places = invert_lists(np.arange(words.size + 1), words, batch.n_words)
-            parts.append((number * self.hidden, D, offsets, middles[places]))
+            offsets, windows = invert_lists(np.arange(words.size + 1), words, batch.n_words)
+            parts.append((number * self.hidden, D, offsets, middles[windows]))
         return parts

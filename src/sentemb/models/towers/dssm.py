@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.kernels.activations import tanh_rows
+from sentemb.kernels.input_layer import sum_rows
 from sentemb.kernels.layers import sum_words, tanh_errors
-from sentemb.kernels.words import sum_rows
 from sentemb.models.towers.feed_forward import Layered
 from sentemb.models.words.workspace import Workspace
 from sentemb.system.contracts import Arrays, KernelTask

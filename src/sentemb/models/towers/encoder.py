@@ -1,4 +1,4 @@
-"""What all encoders share: passes cut into tasks for threads.
+"""The base of all encoders: passes cut into tasks for threads.
 
 An encoder describes shapes and holds no weights. A tower's weights are a dict of stacked arrays
 passed to every call, so that training can pass the point at which a gradient is taken and a
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.words import RowGradient, gather_weighted_rows
+from sentemb.kernels.input_layer import RowGradient, gather_weighted_rows
 from sentemb.models.contracts import GradientPoint
 from sentemb.models.towers.layout import Layout
 from sentemb.models.towers.registry import ENCODERS
@@ -44,7 +44,7 @@ class Embed(Protocol):
 
 @dataclass
 class ForwardPass:
-    """What the backward pass needs from a forward pass.
+    """State of a forward pass for the backward pass.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class Encoder(WordReader):
     # -- forward ------------------------------------------------------------------------------
 
     def forward(self, weights: Arrays, batch: TextBatch, workers: Workers) -> ForwardPass:
-        """Embed the texts of ``batch``, keeping what `backward` needs."""
+        """Embed the texts of ``batch``, keeping the state for `backward`."""
         point = point_of(weights, batch.input_rows)
         return workers.together(self.forward_tasks(point, Layout(batch), Workspace()))[0]
 
@@ -169,7 +169,7 @@ class Encoder(WordReader):
         offsets: NDArray[np.int64],
         workers: Workers,
     ) -> np.ndarray:
-        """Embed texts without keeping what a backward pass would need.
+        """Embed texts without keeping state for a backward pass.
 
         Parameters
         ----------

@@ -35,7 +35,7 @@ _TABLE = "table"
 
 @dataclass
 class EnsemblePass(ForwardPass):
-    """What the backward pass of an ensemble needs: for each member its pass, U and ||y||."""
+    """State for the backward pass: for each member its pass, U and ||y||."""
 
     members: list[tuple[ForwardPass, np.ndarray, np.ndarray]] = field(default_factory=list)
 
@@ -56,36 +56,36 @@ class Ensemble(Encoder):
     name = ENSEMBLE
 
     def __init__(self, members: Sequence[Encoder]) -> None:
-        if len(members) < 2 or any(isinstance(one, Ensemble) for one in members):
+        if len(members) < 2 or any(isinstance(member, Ensemble) for member in members):
             raise SentembError("an ensemble has at least two members, none of them an ensemble")
         self.members = tuple(members)
 
     def settings(self) -> dict[str, Any]:
         """The members by name, with their settings, as a model's configuration file has them."""
-        members = [{"model": one.name, **one.settings()} for one in self.members]
+        members = [{"model": member.name, **member.settings()} for member in self.members]
         return {"cells": self.dim, "members": members}
 
     @property
     def dim(self) -> int:
         """Length of an embedding."""
-        return sum(one.dim for one in self.members)
+        return sum(member.dim for member in self.members)
 
     @property
     def width(self) -> int:
         """Length of a projected word."""
-        return sum(one.width for one in self.members)
+        return sum(member.width for member in self.members)
 
     def _columns(self) -> Iterator[tuple[int, Encoder, slice, slice]]:
         """Number and shape of each member, and its columns in ``table`` and in an embedding."""
-        widths = [0, *accumulate(one.width for one in self.members)]
-        dims = [0, *accumulate(one.dim for one in self.members)]
+        widths = [0, *accumulate(each.width for each in self.members)]
+        dims = [0, *accumulate(each.dim for each in self.members)]
         for k, member in enumerate(self.members):
             yield k, member, slice(widths[k], widths[k + 1]), slice(dims[k], dims[k + 1])
 
     def each_member(self, weights: Arrays) -> Iterator[tuple[Encoder, Arrays, slice]]:
         """Each member, its weights under its own names as views, and its columns in ``table``."""
         for k, member, columns, _ in self._columns():
-            yield member, _own(weights, k, columns), columns
+            yield member, _member_weights(weights, k, columns), columns
 
     # -- weights ------------------------------------------------------------------------------
 
@@ -93,8 +93,10 @@ class Ensemble(Encoder):
         """Shapes of the stacked arrays by name."""
         shapes: dict[str, tuple[int, ...]] = {_TABLE: (n_features, self.width)}
         for k, member in enumerate(self.members):
-            own = member.shapes(n_features)
-            shapes |= {f"{k}.{name}": own[name] for name in own if name != _TABLE}
+            member_shapes = member.shapes(n_features)
+            shapes |= {
+                f"{k}.{name}": member_shapes[name] for name in member_shapes if name != _TABLE
+            }
         return shapes
 
     def blocks(self, weights: Arrays) -> Arrays:
@@ -102,14 +104,14 @@ class Ensemble(Encoder):
         return {
             f"member{k}.{name}": block
             for k, member, columns, _ in self._columns()
-            for name, block in member.blocks(_own(weights, k, columns)).items()
+            for name, block in member.blocks(_member_weights(weights, k, columns)).items()
         }
 
     def word_bias(self, weights: Arrays, dtype: DTypeLike) -> np.ndarray:
         """The vector that is added to every projected word: (width,) of ``dtype``."""
         return np.concatenate(
             [
-                member.word_bias(_own(weights, k, columns), dtype)
+                member.word_bias(_member_weights(weights, k, columns), dtype)
                 for k, member, columns, _ in self._columns()
             ]
         )
@@ -124,13 +126,13 @@ class Ensemble(Encoder):
         offsets: NDArray[np.int64],
         workers: Workers,
     ) -> np.ndarray:
-        """Embed texts without keeping what a backward pass would need, as `Encoder.embed`."""
+        """Embed texts without state for a backward pass, as `Encoder.embed`."""
         return self.embedder(weights)(P, word_index, offsets, workers)
 
     def embedder(self, weights: Arrays) -> Embed:
         """`embed` for many calls with these weights, which must not change meanwhile."""
         members = [
-            (member.embedder(_own(weights, k, columns)), columns, part)
+            (member.embedder(_member_weights(weights, k, columns)), columns, part)
             for k, member, columns, part in self._columns()
         ]
         return partial(self._embed, members)
@@ -144,8 +146,8 @@ class Ensemble(Encoder):
         workers: Workers,
     ) -> np.ndarray:
         # P may hold far more words than these texts, and the kernels want whole rows.
-        used, places = np.unique(word_index, return_inverse=True)
-        index = places.astype(np.int32)
+        used, inverse = np.unique(word_index, return_inverse=True)
+        index = inverse.astype(np.int32)
         Y = np.empty((offsets.size - 1, self.dim), P.dtype)
         for embed, columns, part in members:
             words = np.ascontiguousarray(P[used, columns])
@@ -159,11 +161,11 @@ class Ensemble(Encoder):
         shape = layout.batch.n_texts, self.dim
         joined = EnsemblePass(layout, np.empty(shape, point.input_rows.dtype))
         for k, member, columns, part in self._columns():
-            own = _own(point.weights, k, columns)
-            own[_TABLE] = np.ascontiguousarray(own[_TABLE])
-            own_point = point_of(own, layout.batch.input_rows)
+            member_weights = _member_weights(point.weights, k, columns)
+            member_weights[_TABLE] = np.ascontiguousarray(member_weights[_TABLE])
+            member_point = point_of(member_weights, layout.batch.input_rows)
             # Each member needs its own workspace: the backward pass reads what it holds.
-            done = yield from member.forward_tasks(own_point, layout, Workspace())
+            done = yield from member.forward_tasks(member_point, layout, Workspace())
             U, norms = _units(done.embeddings)
             joined.embeddings[:, part] = U
             joined.members.append((done, U, norms))
@@ -185,13 +187,15 @@ class Ensemble(Encoder):
         gradient: Arrays = {}
         words = []
         for k, member, columns, part in self._columns():
-            own_pass, U, norms = done.members[k]
+            member_pass, U, norms = done.members[k]
             dY = np.ascontiguousarray(V[:, part])
             normalise_rows_backward(dY, U, norms)
-            own = _own(weights, k, columns)
-            found = yield from member.backward_tasks(own, own_pass, dY, truncation, Workspace())
-            words.append(found.pop("words"))
-            gradient |= {f"{k}.{name}": array for name, array in found.items()}
+            member_weights = _member_weights(weights, k, columns)
+            of_member = yield from member.backward_tasks(
+                member_weights, member_pass, dY, truncation, Workspace()
+            )
+            words.append(of_member.pop("words"))
+            gradient |= {f"{k}.{name}": array for name, array in of_member.items()}
         return gradient | {"words": np.hstack(words)}
 
 
@@ -209,39 +213,41 @@ def joined(models: Sequence[Towers]) -> Towers:
     """
     if len(models) < 2:
         raise SentembError("an average needs at least two models; give more")
-    if any(isinstance(one.encoder, Ensemble) for one in models):
+    if any(isinstance(model.encoder, Ensemble) for model in models):
         raise SentembError("one of the models is an average itself; average its members instead")
-    if len({one.vocabulary.splitting for one in models}) > 1:
+    if len({model.vocabulary.splitting for model in models}) > 1:
         raise SentembError(
             "the models split texts into words in different ways and cannot be averaged; train "
             "them from the same kind of model"
         )
-    encoder = Ensemble([one.encoder for one in models])
-    known = [one.vocabulary for one in models]
-    vectors = [None if one.vectors is None else one.vectors.fingerprint() for one in known]
+    encoder = Ensemble([model.encoder for model in models])
+    vocabularies = [model.vocabulary for model in models]
+    vectors = [
+        None if each.vectors is None else each.vectors.fingerprint() for each in vocabularies
+    ]
     if len(set(vectors)) > 1:
         raise SentembError(
             "the models have different word vectors, or not all have some, and cannot be averaged; "
             "train them with the same vectors on the same log"
         )
     vocabulary = Vocabulary(
-        dict.fromkeys(trigram for one in known for trigram in one.trigrams),
-        dict.fromkeys(word for one in known for word in one.words),
-        known[0].splitting,
-        known[0].vectors,
+        dict.fromkeys(trigram for each in vocabularies for trigram in each.trigrams),
+        dict.fromkeys(word for each in vocabularies for word in each.words),
+        vocabularies[0].splitting,
+        vocabularies[0].vectors,
     )
-    dtype = np.result_type(*(one.dtype for one in models))
-    sides = distinct_sides(all(one.shared for one in models))
+    dtype = np.result_type(*(model.dtype for model in models))
+    sides = distinct_sides(all(model.shared for model in models))
     weights = {
         side: {
             name: np.zeros(shape, dtype) for name, shape in encoder.shapes(len(vocabulary)).items()
         }
         for side in sides
     }
-    for (k, _, columns, _), one in zip(encoder._columns(), models, strict=True):
-        rows = vocabulary.rows_of(one.vocabulary)
+    for (k, _, columns, _), model in zip(encoder._columns(), models, strict=True):
+        rows = vocabulary.rows_of(model.vocabulary)
         for side in sides:
-            for name, array in one.weights[side].items():
+            for name, array in model.weights[side].items():
                 if name == _TABLE:
                     weights[side][_TABLE][rows, columns] = array
                 else:
@@ -249,7 +255,7 @@ def joined(models: Sequence[Towers]) -> Towers:
     return Towers.of(encoder, vocabulary, weights)
 
 
-def _own(weights: Arrays, k: int, columns: slice) -> Arrays:
+def _member_weights(weights: Arrays, k: int, columns: slice) -> Arrays:
     """The arrays of member k under its own names, as views."""
     prefix = f"{k}."
     named = {

@@ -1,4 +1,4 @@
-"""What the encoders without recurrence share.
+"""The base of the encoders without recurrence.
 
 The paper compares its model with the bag of features, DSSM and CLSM (section VI-B); DAN is from
 Iyyer et al. (ACL 2015). Here they share the loss, the negatives and the optimisers.
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sentemb.errors import SentembError
+from sentemb.kernels.input_layer import sum_rows
 from sentemb.kernels.layers import (
     dense,
     dense_tanh,
@@ -19,7 +20,6 @@ from sentemb.kernels.layers import (
     set_dense_gradient,
     tanh_errors,
 )
-from sentemb.kernels.words import sum_rows
 from sentemb.models.contracts import GradientPoint
 from sentemb.models.towers.encoder import Encoder, ForwardPass
 from sentemb.models.towers.layout import Layout
@@ -55,7 +55,7 @@ class FeedForward(Encoder):
         offsets: NDArray[np.int64],
         workspace: Workspace,
     ) -> tuple[dict[str, np.ndarray], list[KernelTask]]:
-        """What the layers will write, the embeddings as ``Y``, and the tasks that write it."""
+        """Outputs of the layers, the embeddings as ``Y``, and the tasks that compute them."""
         raise NotImplementedError
 
     def embed(
@@ -66,7 +66,7 @@ class FeedForward(Encoder):
         offsets: NDArray[np.int64],
         workers: Workers,
     ) -> np.ndarray:
-        """Embed texts without keeping what a backward pass would need, as `Encoder.embed`."""
+        """Embed texts without state for a backward pass, as `Encoder.embed`."""
         state, tasks = self._layers(weights, P, word_index, offsets, Workspace())
         workers.run(tasks)
         return without_empty(state["Y"], offsets)
@@ -126,8 +126,8 @@ class Layered(FeedForward):
         tasks: list[KernelTask] = []
         for _, low, high in spans(n_texts):
             pool = self._pool_tasks(state, weights, P, word_index, offsets, low, high)
-            own = [(*layer, low, high) for layer in layers]
-            tasks.append((one_after_the_other, *pool, *own))
+            calls = [(*layer, low, high) for layer in layers]
+            tasks.append((one_after_the_other, *pool, *calls))
         return state, tasks
 
     def _values(self, state: dict[str, np.ndarray]) -> list[np.ndarray]:
@@ -137,7 +137,7 @@ class Layered(FeedForward):
     def _pooled(
         self, n_texts: int, dtype: DTypeLike, workspace: Workspace
     ) -> dict[str, np.ndarray]:
-        """What pooling will write: ``H`` (n_texts, hidden), and more if a subclass needs it."""
+        """Outputs of pooling: ``H`` (n_texts, hidden); a subclass may add arrays."""
         return {"H": workspace.empty("H", (n_texts, self.hidden), dtype)}
 
     def _pool_tasks(
@@ -182,20 +182,20 @@ class Layered(FeedForward):
         }
         tasks = []
         for chunk, low, high in spans(batch.n_texts):
-            own: list[KernelTask] = []
+            calls: list[KernelTask] = []
             at_output, at_layer = V, D
             for k in reversed(range(len(self.dense_layers))):
                 matrix, bias = self.dense_layers[k]
                 if not self.linear:
-                    own.append((tanh_errors, at_layer, at_output, values[k + 1], low, high))
-                own += [
+                    calls.append((tanh_errors, at_layer, at_output, values[k + 1], low, high))
+                calls += [
                     (set_dense_gradient, parts[matrix][chunk], values[k], at_layer, low, high),
                     (sum_rows, parts[bias][chunk], at_layer, low, high),
                     (product_rows, errors[k], at_layer, transposed[matrix], low, high),
                 ]
                 at_output = at_layer = errors[k]
-            own += self._unpool_tasks(state, parts, errors[0], batch, chunk, low, high, workspace)
-            tasks.append((one_after_the_other, *own))
+            calls += self._unpool_tasks(state, parts, errors[0], batch, chunk, low, high, workspace)
+            tasks.append((one_after_the_other, *calls))
         yield tasks
         gradient = {name: part.sum(axis=0) for name, part in parts.items()}
         dP, _ = yield from self.gather_words_tasks(
@@ -224,7 +224,7 @@ class Layered(FeedForward):
     def _errors_of_words(
         self, dH: np.ndarray, layout: Layout, workspace: Workspace
     ) -> list[WordErrors]:
-        """What `WordReader.gather_words_tasks` sums up, once the errors have been carried back."""
+        """The errors that `WordReader.gather_words_tasks` sums up for each word."""
         return [(0, dH, *layout.texts_of_words)]
 
 

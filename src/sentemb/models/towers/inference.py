@@ -24,7 +24,7 @@ _FIRST_TEXT = np.zeros(1, np.int64)
 
 
 class EmbedLSTM:
-    """What `LSTM.embedder` returns: the weights as the kernel wants them.
+    """The forward pass of an LSTM without state: its weights in the kernel's layout.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class EmbedLSTM:
         output_gate = int(encoder.output_gate)  # a bool would make the call slower
         aligned, panels = aligned_empty((2, *recurrent.shape), dtype)
         aligned[...] = recurrent
-        panels[...] = [panels_of(own) for own in recurrent]
+        panels[...] = [panels_of(W) for W in recurrent]
         self._weights = (aligned, panels, diagonals, before, after, output_gate)
 
     def __call__(

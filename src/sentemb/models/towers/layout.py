@@ -9,14 +9,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.words import invert_lists, invert_weighted_lists
+from sentemb.kernels.input_layer import invert_lists, invert_weighted_lists
 from sentemb.models.words.packing import Packing
 from sentemb.system.contracts import WordsOfFeatures
 from sentemb.text.batch import TextBatch
 
 
 class Layout:
-    """What the passes need to know of a `TextBatch`; it depends on the texts alone.
+    """Index arrays of a `TextBatch` for the passes; they depend on the texts alone.
 
     Each part is computed when it is first used and then kept. `Encoder.lay_out` computes all that
     its passes use, so that training can overlap this with the previous mini-batch.

@@ -52,8 +52,8 @@ class LSTM(RecurrentEncoder):
         shapes = super().shapes(n_features)
         if self.peepholes != "none":
             n = self.cells
-            one = (n,) if self.peepholes == "diagonal" else (n, n)
-            shapes["peepholes"] = (self.directions, 3, *one)
+            shape = (n,) if self.peepholes == "diagonal" else (n, n)
+            shapes["peepholes"] = (self.directions, 3, *shape)
         return shapes
 
     def _peephole_blocks(self, weights: Arrays, prefix: str, direction: int) -> Arrays:
@@ -71,10 +71,10 @@ class LSTM(RecurrentEncoder):
         """The peepholes' ``vectors`` and ``matrices`` for the kernels."""
         if self.peepholes == "none":
             return None, None
-        own = weights["peepholes"][direction]
+        peepholes = weights["peepholes"][direction]
         if self.peepholes == "diagonal":
-            return own, None
-        return None, np.ascontiguousarray(own.transpose(0, 2, 1)) if transposed else own
+            return peepholes, None
+        return None, np.ascontiguousarray(peepholes.transpose(0, 2, 1)) if transposed else peepholes
 
     def _prepare(
         self, weights: Arrays, direction: int, packing: Packing, P: np.ndarray, workspace: Workspace
@@ -113,7 +113,7 @@ class LSTM(RecurrentEncoder):
         offsets: NDArray[np.int64],
         workers: Workers,
     ) -> np.ndarray:
-        """Embed texts without keeping what a backward pass would need, as `Encoder.embed`."""
+        """Embed texts without state for a backward pass, as `Encoder.embed`."""
         return self.embedder(weights)(P, word_index, offsets, workers)
 
     def _prepare_backward(

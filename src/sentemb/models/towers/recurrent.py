@@ -1,4 +1,4 @@
-"""What the recurrent encoders share: passes through the words of a text in one or two directions.
+"""The base of the recurrent encoders: passes through a text in one or two directions.
 
 In addition to the last y(t) of each direction an embedding may hold a linear bag of the same
 features, Wbag x. It holds what the words say in any order, which frees the cells for the rest.
@@ -29,7 +29,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sentemb.kernels.layers import sum_words
 from sentemb.kernels.recurrent import set_recurrent_gradient
-from sentemb.kernels.small_arrays import place_rows, sum_parts
+from sentemb.kernels.small_arrays import scatter_rows, sum_parts
 from sentemb.models.contracts import GradientPoint
 from sentemb.models.towers.encoder import Encoder, ForwardPass
 from sentemb.models.towers.layout import Layout
@@ -75,7 +75,7 @@ class RecurrentEncoder(Encoder):
 
     @property
     def bag_column(self) -> int:
-        """Where Wbag begins in ``table``."""
+        """First column of Wbag in ``table``."""
         return self.directions * self.gate_width
 
     @property
@@ -84,7 +84,7 @@ class RecurrentEncoder(Encoder):
         return self.bag_column + self.bag_dim
 
     def word_vector_columns(self) -> slice:
-        """Those of Wbag, which are added up; the others go through the gates."""
+        """The columns of Wbag, which are added up; all others go through the gates."""
         return slice(self.bag_column, self.width)
 
     # -- weights ------------------------------------------------------------------------------
@@ -114,9 +114,9 @@ class RecurrentEncoder(Encoder):
             column = direction * self.gate_width
             for slot, gate in enumerate(self.gates):
                 part = slice(column + slot * n, column + (slot + 1) * n)
-                own = slice(slot * n, (slot + 1) * n)
+                units = slice(slot * n, (slot + 1) * n)
                 named[f"{prefix}W{gate}"] = weights["table"][:, part].T
-                named[f"{prefix}Wrec{gate}"] = weights["recurrent"][direction, :, own].T
+                named[f"{prefix}Wrec{gate}"] = weights["recurrent"][direction, :, units].T
                 named[f"{prefix}b{gate}"] = weights["bias"][part]
             named.update(self._peephole_blocks(weights, prefix, direction))
         if self.bag_dim:
@@ -155,7 +155,7 @@ class RecurrentEncoder(Encoder):
         yield tasks + self._bag_tasks(X, P, batch.word_index, batch.offsets)
         for direction, state in enumerate(done.states):
             outputs = state["Y"], packing.last_rows
-            place_rows(embeddings, direction * self.cells, packing.order, *outputs)
+            scatter_rows(embeddings, direction * self.cells, packing.order, *outputs)
         if self.bag_dim:
             embeddings[:, self.n_outputs :] = X
         return done
@@ -182,7 +182,7 @@ class RecurrentEncoder(Encoder):
         offsets: NDArray[np.int64],
         workers: Workers,
     ) -> np.ndarray:
-        """Embed texts without keeping what a backward pass would need, as `Encoder.embed`."""
+        """Embed texts without state for a backward pass, as `Encoder.embed`."""
         packing = Packing(word_index, offsets)
         embeddings = np.zeros((offsets.size - 1, self.dim), P.dtype)
         scratch = [Workspace() for _ in range(workers.threads)]
@@ -203,7 +203,7 @@ class RecurrentEncoder(Encoder):
     def _prepare(
         self, weights: Arrays, direction: int, packing: Packing, P: np.ndarray, workspace: Workspace
     ) -> tuple[dict[str, np.ndarray], Callable[..., Any], tuple[Any, ...]]:
-        """What the forward kernel will write, the kernel, and its arguments without the chunks."""
+        """The outputs of the forward kernel, the kernel, and its arguments without the chunks."""
         raise NotImplementedError
 
     def _embed_block(
@@ -219,16 +219,18 @@ class RecurrentEncoder(Encoder):
             kernel(*arguments, 0, 1)
             part = slice(direction * self.cells, (direction + 1) * self.cells)
             # For a single text, indexing with arrays would take longer than its words do.
-            one = block.order.size == 1
+            is_single = block.order.size == 1
             texts, last_rows = (
-                (block.order[0], block.last_rows[0]) if one else (block.order, block.last_rows)
+                (block.order[0], block.last_rows[0])
+                if is_single
+                else (block.order, block.last_rows)
             )
             embeddings[texts, part] = state["Y"][last_rows]
 
     # -- backward -----------------------------------------------------------------------------
 
     def by_length(self, rows: np.ndarray, offsets: NDArray[np.int64]) -> np.ndarray:
-        """What dividing by a text's number of words does to (n_texts, dim) rows: here nothing.
+        """Divide (n_texts, dim) rows by the texts' numbers of words; here nothing is divided.
 
         An encoder whose embedding holds y(m) / m divides its last outputs and, in the backward
         pass, their errors.
@@ -255,7 +257,7 @@ class RecurrentEncoder(Encoder):
         workers: Workers,
         truncation: Truncation | None = None,
     ) -> list[np.ndarray]:
-        """dL/d(W l(t) + b) of every token: what the scan finds before any sum over tokens.
+        """dL/d(W l(t) + b) of every token: the result of the scan, before any sum over tokens.
 
         Parameters
         ----------

@@ -80,7 +80,7 @@ class IRNN(RNN):
     linear = True
 
     def word_vector_columns(self) -> slice:
-        """Those of Wbag, or without a bag those of W: at first the embedding is their average."""
+        """The columns of Wbag, or of W without a bag: at first the embedding is their average."""
         return super().word_vector_columns() if self.bag_dim else slice(0, self.cells)
 
     def spreads(self) -> dict[str, float]:
@@ -115,7 +115,7 @@ class IRNN(RNN):
         offsets: NDArray[np.int64],
         workers: Workers,
     ) -> np.ndarray:
-        """Embed texts without keeping what a backward pass would need, as `Encoder.embed`.
+        """Embed texts without state for a backward pass, as `Encoder.embed`.
 
         Raises
         ------

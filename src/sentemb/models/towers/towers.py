@@ -20,7 +20,7 @@ _SHARED = "shared"  # in place of the sides, where one tower reads both
 
 @dataclass(frozen=True, eq=False)
 class Towers:
-    """What a model of two towers consists of.
+    """A model of two towers: encoder, vocabulary and weights.
 
     Attributes
     ----------

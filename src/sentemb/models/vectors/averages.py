@@ -29,9 +29,9 @@ class Moments:
     first: NDArray[np.float64]
     n_texts: int
 
-    def __add__(self, other: "Moments") -> "Moments":
+    def __add__(self, addend: "Moments") -> "Moments":
         return Moments(
-            self.second + other.second, self.first + other.first, self.n_texts + other.n_texts
+            self.second + addend.second, self.first + addend.first, self.n_texts + addend.n_texts
         )
 
 
@@ -40,11 +40,11 @@ def only_known(tokens: Tokens, known: Callable[[str], bool]) -> Tokens:
     is_known = np.fromiter(map(known, tokens.words), bool, len(tokens.words))
     if is_known.all():
         return tokens
-    places = np.cumsum(is_known, dtype=np.int32) - np.int32(1)
-    kept = is_known[tokens.word_index]
-    before = np.concatenate([[0], np.cumsum(kept)])
+    new_index = np.cumsum(is_known, dtype=np.int32) - np.int32(1)
+    stays = is_known[tokens.word_index]
+    before = np.concatenate([[0], np.cumsum(stays)])
     return Tokens(
-        word_index=places[tokens.word_index[kept]],
+        word_index=new_index[tokens.word_index[stays]],
         offsets=before[tokens.offsets],
         words=[word for word, yes in zip(tokens.words, is_known, strict=True) if yes],
     )

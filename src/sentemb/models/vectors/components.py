@@ -114,6 +114,6 @@ def common_components(moments: Moments, k: int, weighted: bool = False) -> Compo
     # The sign of an eigenvector is arbitrary. Choose the one whose nearest words the texts share.
     along = np.einsum("kd,d->k", directions, moments.first)
     directions[along < 0] *= -1
-    found = shares[order]
-    strengths = found / found.sum() if weighted else np.ones(k)
-    return Components(directions, strengths, found)
+    explained = shares[order]
+    strengths = explained / explained.sum() if weighted else np.ones(k)
+    return Components(directions, strengths, explained)

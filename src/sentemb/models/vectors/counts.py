@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
-from sentemb.models.vectors.limits import MAX_COUNT
+from sentemb.models.vectors.vector_limits import MAX_COUNT
 from sentemb.system.bounds import brief, is_integer
 from sentemb.system.files import place_name
 from sentemb.system.paths import AnyPath
@@ -74,7 +74,7 @@ def counts_of(words: Sequence[str], counts: Mapping[str, int], name: str) -> NDA
 
     ``name`` is that of the counts, for the `SentembError` if none of the words has one.
     """
-    found = np.array([counts.get(word, 0) for word in words], np.int64)
-    if not found.any():
+    of_words = np.array([counts.get(word, 0) for word in words], np.int64)
+    if not of_words.any():
         raise SentembError(f"{name}: none of the words has a count; give counts of these words")
-    return found
+    return of_words

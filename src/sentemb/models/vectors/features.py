@@ -91,8 +91,8 @@ class VectorSource:
         """The first words, with their vectors in memory."""
         if isinstance(self.vectors, WordVectors):
             return self.vectors.take(range(min(self.vector_words, len(self.vectors))))
-        found = read_word_vectors(self.vectors, limit=self.vector_words)
-        return found.take(range(len(found)))
+        first = read_word_vectors(self.vectors, limit=self.vector_words)
+        return first.take(range(len(first)))
 
     def features(self, uses: Mapping[str, int], note: Callable[[str], None]) -> WordFeatures:
         """The features of the first words, and of all words of the log that have a vector.
@@ -110,56 +110,58 @@ class VectorSource:
             If the vectors cannot be read, are shorter than ``vector_dim`` or span fewer directions,
             or no word of the log has one.
         """
-        kept = _lower_cased(self._kept({form for w in uses for form in (w, without_edges(w))}))
+        vectors = _lower_cased(
+            self._vectors_of({form for w in uses for form in (w, without_edges(w))})
+        )
         dim = self.vector_dim
         if dim is None:
-            dim = min(VECTOR_DIM.default, kept.dim)
-        elif dim > kept.dim:
+            dim = min(VECTOR_DIM.default, vectors.dim)
+        elif dim > vectors.dim:
             raise SentembError(
-                f"{self.name}: the vectors have {kept.dim} dimensions and vector_dim is {dim}; "
+                f"{self.name}: the vectors have {vectors.dim} dimensions and vector_dim is {dim}; "
                 "lower it"
             )
-        numbers = np.zeros((len(kept), dim), np.float16)
-        found = WordFeatures(kept.words, numbers)
-        known = [word for word in uses if found.place_of(word) >= 0]
+        numbers = np.zeros((len(vectors), dim), np.float16)
+        features = WordFeatures(vectors.words, numbers)
+        known = [word for word in uses if features.row_of(word) >= 0]
         if not known:
             raise SentembError(
                 f"{self.name}: no word of the log has a vector; give vectors of the same language"
             )
-        _add_components(numbers, kept, self.name)
+        _add_components(numbers, vectors, self.name)
         share = sum(uses[word] for word in known) / sum(uses.values())
         note(
             f"{share:.1%} of the words of the log, and {len(known) / len(uses):.1%} of its "
             f"distinct words, have a vector in {self.name}"
         )
-        return found
+        return features
 
     def record(self, features: WordFeatures) -> dict[str, Any]:
-        """How the trained model records where its ``features`` are from."""
-        told = {"source": self._first.source, "licence": self._first.licence}
+        """The origin of ``features``, for the records of the trained model."""
+        origin = {"source": self._first.source, "licence": self._first.licence}
         return {
             "name": self._first.name,
             "dim": features.dim,
             "words": len(features),
             "sha256": features.fingerprint(),
-            **{key: value for key, value in told.items() if value},
+            **{key: value for key, value in origin.items() if value},
         }
 
-    def _kept(self, wanted: set[str]) -> WordVectors:
-        """The first words, and after them the wanted ones that come later."""
+    def _vectors_of(self, words: set[str]) -> WordVectors:
+        """The first words, and after them those of ``words`` that come later."""
         first = self._first
         if len(first) < self.vector_words:
             return first
         known = set(first.words)
-        missing = wanted - known
+        missing = words - known
         if isinstance(self.vectors, WordVectors):
-            more = self.vectors
+            later = self.vectors
         elif str(self.vectors) == "-":  # which cannot be read twice
             return first
         else:
             # A word that is there for certain: finding none would be an error.
-            more = read_word_vectors(self.vectors, words=[*missing, first.words[0]])
-        rest = more.take([row for row, word in enumerate(more.words) if word in missing])
+            later = read_word_vectors(self.vectors, words=[*missing, first.words[0]])
+        rest = later.take([row for row, word in enumerate(later.words) if word in missing])
         return replace(
             first,
             words=[*first.words, *rest.words],
@@ -178,8 +180,8 @@ def _lower_cased(vectors: WordVectors) -> WordVectors:
     for row, word in enumerate(vectors.words):
         if word.split() == [word] and not _SURROGATE.search(word):
             rows.setdefault(word.lower(), row)
-    found = vectors.take(list(rows.values()))
-    return replace(found, words=list(rows))
+    distinct = vectors.take(list(rows.values()))
+    return replace(distinct, words=list(rows))
 
 
 def _add_components(numbers: NDArray[np.float16], vectors: WordVectors, name: str) -> None:

@@ -52,7 +52,7 @@ def discourse_vectors(
 
     Returns
     -------
-    own, mixed : (n, dim) float64
+    C, mixed : (n, dim) float64
         c_s, and beta c0 + (1 - beta) c_s. (With both of length 1, the mixture has the length
         sqrt(beta² + (1 - beta)²), not 1 as the paper has it.)
 
@@ -63,13 +63,13 @@ def discourse_vectors(
     """
     if not 0 <= beta <= 1 or (beta > 0 and common is None):
         raise SentembError(f"beta is {beta}; give a number from 0 to 1, and c0 unless it is 0")
-    own = rng.standard_normal((n, dim))
+    C = rng.standard_normal((n, dim))
     if common is None:
-        own = on_sphere(own, norm)
-        return own, own
+        C = on_sphere(C, norm)
+        return C, C
     unit = common / np.linalg.norm(common)
-    own = on_sphere(own - np.outer((own * unit).sum(axis=1), unit), norm)
-    return own, beta * common + (1 - beta) * own
+    C = on_sphere(C - np.outer((C * unit).sum(axis=1), unit), norm)
+    return C, beta * common + (1 - beta) * C
 
 
 def draw_sentences(
@@ -101,7 +101,7 @@ def draw_sentences(
 
 @dataclass(frozen=True)
 class Concentration:
-    """How much the partition function differs between directions.
+    """Spread of the partition function over directions.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Concentration:
 
 
 def concentration(model: Likelihood, C: Matrix) -> Concentration:
-    """How concentrated Z is over the rows of C, (n, d) float64.
+    """The concentration of Z over the rows of C, (n, d) float64.
 
     The paper takes Lemma 2.1 of Arora et al. (TACL 2016) to make Z the same for all directions.
     """
@@ -201,8 +201,8 @@ def likeliest(
         plain,
         np.random.default_rng(seed).standard_normal((n, dim)),
     ]
-    found = [_ascend(model, sentences, on_sphere(C, norm), tolerance, most_steps) for C in starts]
-    C, values, slopes = (np.stack(parts) for parts in zip(*found, strict=True))
+    ascents = [_ascend(model, sentences, on_sphere(C, norm), tolerance, most_steps) for C in starts]
+    C, values, slopes = (np.stack(parts) for parts in zip(*ascents, strict=True))
     best, each = values.argmax(axis=0), np.arange(n)
     chosen = C[best, each]
     cosines = (C * chosen).sum(axis=2) / norm**2

@@ -59,10 +59,10 @@ class Sentences:
         SentembError
             If there is none, or one has no words.
         """
-        lengths = np.array([len(one) for one in sentences], np.int64)
+        lengths = np.array([len(sentence) for sentence in sentences], np.int64)
         if not lengths.size or not lengths.all():
             raise SentembError("a sentence without words has no likelihood; leave it out")
-        words = np.concatenate([np.asarray(one, np.int64) for one in sentences])
+        words = np.concatenate([np.asarray(sentence, np.int64) for sentence in sentences])
         return cls(words, np.cumsum(lengths) - lengths)
 
     def __len__(self) -> int:

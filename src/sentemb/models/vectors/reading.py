@@ -10,7 +10,7 @@ from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.bounds import whole
 from sentemb.system.files import is_folder, path_of, place_name
 from sentemb.system.paths import AnyPath
-from sentemb.text.checks import as_texts
+from sentemb.text.arguments import as_texts
 
 _MOST_WORDS = 2**31 - 1
 
@@ -60,22 +60,22 @@ def read_word_vectors(
     name = place_name(path_of(path))
     if limit is not None:
         limit = whole("limit", limit, 1, _MOST_WORDS)
-    wanted = None if words is None else frozenset(_as_list(words))
+    chosen = None if words is None else frozenset(_as_list(words))
     say = note or _silent
     if str(path) != "-" and is_folder(path):
         if verify:
             check_vectors(path)
-        return read_folder(path, limit, wanted)
+        return read_folder(path, limit, chosen)
     if name.removesuffix(".gz").endswith(".bin"):
-        return read_binary(path, limit, wanted, say)
-    return read_text(path, limit, wanted, say)
+        return read_binary(path, limit, chosen, say)
+    return read_text(path, limit, chosen, say)
 
 
 def _as_list(words: Iterable[str]) -> list[str]:
-    found = as_texts(words)
-    if not found:
+    texts = as_texts(words)
+    if not texts:
         raise SentembError("words is empty; name some, or leave it out for all words")
-    return found
+    return texts
 
 
 def _silent(message: str) -> None:

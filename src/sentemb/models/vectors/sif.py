@@ -25,9 +25,9 @@ from sentemb.models.towers.towers import SIDES, Towers
 from sentemb.models.vectors.averages import Moments, moments, only_known
 from sentemb.models.vectors.components import Components, common_components
 from sentemb.models.vectors.counts import checked_counts, read_counts
-from sentemb.models.vectors.limits import MAX_NUMBER, first_unsound, is_sound
 from sentemb.models.vectors.probabilities import relative_frequencies, zipf
 from sentemb.models.vectors.reading import read_word_vectors
+from sentemb.models.vectors.vector_limits import MAX_NUMBER, first_unsound, is_sound
 from sentemb.models.vectors.vector_options import (
     CENTRE,
     COMPONENTS,
@@ -40,15 +40,20 @@ from sentemb.models.vectors.vector_options import (
     WEIGHTS,
     A,
 )
-from sentemb.models.vectors.weights import idf_code_weights, idf_weights, sif_weights, usif_weights
 from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.models.vectors.word_weights import (
+    idf_code_weights,
+    idf_weights,
+    sif_weights,
+    usif_weights,
+)
 from sentemb.system.bounds import brief
 from sentemb.system.contracts import Arrays
 from sentemb.system.html_tables import facts_table
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
+from sentemb.text.arguments import as_texts
 from sentemb.text.batch import Tokens, tokenize
-from sentemb.text.checks import as_texts
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import PLAIN, plain_words
 
@@ -127,7 +132,10 @@ class SIF:
             "removal": removal,
             "sides": sides,
         }
-        self.settings = {one.name: one.checked(given[one.name]) for one in HYPERPARAMETERS}
+        self.settings = {
+            parameter.name: parameter.checked(given[parameter.name])
+            for parameter in HYPERPARAMETERS
+        }
         self.vectors: WordVectors = _read(vectors)
         vectors = self.vectors
         if not len(vectors) or not 1 <= vectors.dim <= MAX_CELLS:
@@ -147,15 +155,15 @@ class SIF:
         return f"SIF({self.vectors!r}, p={self._p_name!r}, {settings})"
 
     def _repr_html_(self) -> str:
-        """The settings, and after `fit` what was removed."""
+        """The settings, and after `fit` the components that were removed."""
         settings = {name: str(value) for name, value in self.settings.items()}
         facts = facts_table({"vectors": self.vectors, "p": self._p_name, **settings})
         if not self.components_:
             return f"{facts}<p>not fitted yet</p>"
         removed = self.distinct_components().items()
         shown = (
-            f"<p>{f'removed from {side}' if side else 'removed'}</p>{one._repr_html_()}"
-            for side, one in removed
+            f"<p>{f'removed from {side}' if side else 'removed'}</p>{components._repr_html_()}"
+            for side, components in removed
         )
         return facts + "".join(shown)
 
@@ -189,7 +197,7 @@ class SIF:
             If the settings need more texts.
         """
         texts = {"query": as_texts(queries), "document": as_texts(titles)}
-        tokens = {side: tokenize(some, plain_words) for side, some in texts.items()}
+        tokens = {side: tokenize(side_texts, plain_words) for side, side_texts in texts.items()}
         self._check_texts(tokens)
         p = self._probabilities(tokens)
         weights = self._weights(p, tokens)
@@ -208,19 +216,19 @@ class SIF:
             shared = self.components_["query"] is self.components_["document"]
             for side in SIDES[:1] if shared else SIDES:
                 # The last side needs no copy.
-                own = table if side == SIDES[-1] or shared else table.copy()
+                side_table = table if side == SIDES[-1] or shared else table.copy()
                 removed = self.components_[side]
                 if len(removed.strengths):
-                    arguments = own, removed.directions, removed.strengths
-                    workers.over(len(own), remove_components, *arguments)
-                tables[side] = {"table": own}
+                    arguments = side_table, removed.directions, removed.strengths
+                    workers.over(len(side_table), remove_components, *arguments)
+                tables[side] = {"table": side_table}
         towers = Towers.of(
             make_encoder("bag", cells=self.vectors.dim), Vocabulary([], words, PLAIN), tables
         )
         return SentenceEncoder.of(SavedModel(towers, self._record(texts)), threads)
 
     def distinct_components(self) -> dict[str, Components]:
-        """What `fit` removed: by side, or under ``""`` if queries and titles have the same."""
+        """The removed components by side, or under ``""`` if both sides have the same."""
         if not self.components_:
             raise SentembError("no components are known yet; call fit first")
         query, document = (self.components_[side] for side in SIDES)
@@ -231,7 +239,7 @@ class SIF:
     # -- the parts of `fit` -------------------------------------------------------------------
 
     def _check_texts(self, tokens: Mapping[str, Tokens]) -> None:
-        n_texts = {side: some.offsets.size - 1 for side, some in tokens.items()}
+        n_texts = {side: side_tokens.offsets.size - 1 for side, side_tokens in tokens.items()}
         settings = self.settings
         if settings["sides"] == "each" and settings["components"]:
             missing = [side for side in SIDES if not n_texts[side]]
@@ -257,11 +265,11 @@ class SIF:
         words = self.vectors.words
         counts = self._counts
         if self._p_name == "texts":
-            found: Counter[str] = Counter()
-            for some in tokens.values():
-                used = np.bincount(some.word_index, minlength=len(some.words))
-                found.update(dict(zip(some.words, used.tolist(), strict=True)))
-            counts = found
+            total: Counter[str] = Counter()
+            for side_tokens in tokens.values():
+                used = np.bincount(side_tokens.word_index, minlength=len(side_tokens.words))
+                total.update(dict(zip(side_tokens.words, used.tolist(), strict=True)))
+            counts = total
         if counts is None:
             return zipf(len(words))
         return relative_frequencies(words, counts, self.settings["unknown_p"])
@@ -279,7 +287,7 @@ class SIF:
         return formula(self.vectors.words, _joined(tokens))
 
     def _mean(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What is subtracted from every word vector, (d,)."""
+        """Mean word vector, (d,)."""
         total = np.zeros(self.vectors.dim)
         if self.settings["centre"] == "none":
             return total
@@ -309,8 +317,8 @@ class SIF:
         """weight(w) (v_w - mean) of some words, (k, d)."""
         table = np.empty((rows.size, self.vectors.dim), np.float32)
         for low, portion in self._portions(rows):
-            own = weights[rows[low : low + len(portion)], None]
-            table[low : low + len(portion)] = own * (portion - mean)
+            portion_weights = weights[rows[low : low + len(portion)], None]
+            table[low : low + len(portion)] = portion_weights * (portion - mean)
         return table
 
     def _components(
@@ -320,29 +328,32 @@ class SIF:
         mean: NDArray[np.float64],
         workers: Workers,
     ) -> dict[str, Components]:
-        """What is removed on each side; the same object if both sides have the same."""
+        """The components of each side; the same object if both sides have the same."""
         k, weighted = self.settings["components"], self.settings["removal"] == "weighted"
-        found: dict[str, Moments] = {}
+        of_side: dict[str, Moments] = {}
         for side in SIDES if k else ():
-            known = only_known(tokens[side], self.vectors.places.__contains__)
+            known = only_known(tokens[side], self.vectors.row_of_word.__contains__)
             table = self._table(self.vectors.rows(known.words), weights, mean)
-            found[side] = moments(table, known, workers)
+            of_side[side] = moments(table, known, workers)
         if not k or self.settings["sides"] == "one":
             d = self.vectors.dim
             none = Moments(np.zeros((d, d)), np.zeros(d), 0)
-            one = common_components(sum(found.values(), none), k, weighted)
-            return dict.fromkeys(SIDES, one)
-        return {side: common_components(some, k, weighted) for side, some in found.items()}
+            shared = common_components(sum(of_side.values(), none), k, weighted)
+            return dict.fromkeys(SIDES, shared)
+        return {
+            side: common_components(side_moments, k, weighted)
+            for side, side_moments in of_side.items()
+        }
 
     def _rows(self, tokens: Sequence[Tokens]) -> NDArray[np.int64]:
         """The rows of the words that the model keeps, ascending."""
         vectors = self.vectors
         if self.settings["keep"] == "texts":
-            seen = dict.fromkeys(itertools.chain(*(some.words for some in tokens)))
+            seen = dict.fromkeys(itertools.chain(*(side_tokens.words for side_tokens in tokens)))
             rows = vectors.rows(seen)
             rows = np.sort(rows[rows >= 0])
         else:
-            reachable = (plain_words(word) == [word] for word in vectors.places)
+            reachable = (plain_words(word) == [word] for word in vectors.row_of_word)
             rows = np.flatnonzero(np.fromiter(reachable, bool, len(vectors)))
         if not rows.size:
             raise SentembError(
@@ -352,7 +363,7 @@ class SIF:
         return rows
 
     def _record(self, texts: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-        """How the model was made, for its folder."""
+        """A record of how the model was made, for its folder."""
         vectors = self.vectors
         origin = {
             "name": vectors.name,
@@ -381,13 +392,13 @@ def _read(vectors: WordVectors | AnyPath) -> WordVectors:
 def _joined(tokens: Mapping[str, Tokens]) -> Tokens:
     """The texts of both sides as one list."""
     query, document = (tokens[side] for side in SIDES)
-    places = {word: place for place, word in enumerate(query.words)}
-    renumbered = [places.setdefault(word, len(places)) for word in document.words]
+    index_of = {word: number for number, word in enumerate(query.words)}
+    renumbered = [index_of.setdefault(word, len(index_of)) for word in document.words]
     index = np.array(renumbered, np.int32)[document.word_index]
     return Tokens(
         word_index=np.concatenate([query.word_index, index]),
         offsets=np.concatenate([query.offsets, document.offsets[1:] + query.offsets[-1]]),
-        words=list(places),
+        words=list(index_of),
     )
 
 

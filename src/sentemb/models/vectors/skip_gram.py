@@ -14,15 +14,15 @@ import numpy as np
 
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
-from sentemb.models.vectors.limits import MAX_DIM
+from sentemb.models.vectors.vector_limits import MAX_DIM
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.extras import package
 from sentemb.system.hyperparameters import FEATURES, MODEL, MOST, OPTIMISER, RUN, Hyperparameter
 from sentemb.text.words import plain_words
 
 SETTINGS = {
-    one.name: one
-    for one in (
+    parameter.name: parameter
+    for parameter in (
         Hyperparameter(
             name="dim",
             kind=int,
@@ -169,7 +169,7 @@ class _Sentences:
 
 
 def _callback(on_epoch: Callable[[int, int], None] | None, epochs: int) -> Any:
-    """What gensim calls after each epoch."""
+    """The callback of gensim after each epoch."""
 
     class Report(package("gensim.models.callbacks", "baselines").CallbackAny2Vec):  # type: ignore[misc]
         def __init__(self) -> None:

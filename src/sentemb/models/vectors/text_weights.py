@@ -43,15 +43,15 @@ def read_fit_texts(
             queries += judged.queries
             titles += judged.titles
         else:
-            found = [text for _, text in clean_lines(path) if text.strip()]
-            if not found:
+            texts = [text for _, text in clean_lines(path) if text.strip()]
+            if not texts:
                 raise SentembError(f"{place_name(path)}: there are no texts; write one per line")
-            if any("\t" in text for text in found):
+            if any("\t" in text for text in texts):
                 note(
                     f"{place_name(path)}: there are tabs, but each line is read as one text; is it "
                     "a click log for --log?"
                 )
-            titles += found
+            titles += texts
     if log is not None:
         clicks = read_click_log(log)
         queries += clicks.queries

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
-from sentemb.models.vectors.limits import MAX_NUMBER, first_unsound, is_sound
+from sentemb.models.vectors.vector_limits import MAX_NUMBER, first_unsound, is_sound
 from sentemb.system.bounds import brief, whole
 from sentemb.system.html_tables import facts_table
 
@@ -90,18 +90,17 @@ class WordVectors:
         return int(self.vectors.shape[1])
 
     @cached_property
-    def places(self) -> dict[str, int]:
+    def row_of_word(self) -> dict[str, int]:
         """Word -> its row; a `SentembError` if a word occurs twice."""
-        places = {word: row for row, word in enumerate(self.words)}
-        if len(places) < len(self.words):
-            twice = next(word for row, word in enumerate(self.words) if places[word] != row)
+        rows = {word: row for row, word in enumerate(self.words)}
+        if len(rows) < len(self.words):
+            twice = next(word for row, word in enumerate(self.words) if rows[word] != row)
             raise SentembError(f"the word {brief(twice)} occurs twice; keep one of its vectors")
-        return places
+        return rows
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int64]:
         """The rows of ``words``, -1 for a word without a vector: (k,) int64."""
-        places = self.places
-        return np.array([places.get(word, -1) for word in words], np.int64)
+        return np.array([self.row_of_word.get(word, -1) for word in words], np.int64)
 
     def take(self, rows: Sequence[int] | NDArray[np.integer]) -> "WordVectors":
         """Some of the words with their vectors and counts, in this order and in memory.
@@ -169,7 +168,7 @@ class WordVectors:
         from sentemb.kernels.top_k import highest
 
         k = whole("k", k, 1, 2**31 - 1)
-        own, target = self._target(word_or_vector)
+        word_row, target = self._target(word_or_vector)
         cosines = np.empty(len(self))
         for first, stored in self.blocks():
             rows = stored.astype(np.float64)
@@ -177,7 +176,7 @@ class WordVectors:
             dots, lengths = np.einsum("kd,d->k", rows, target), _lengths(rows)
             np.divide(dots, lengths, out=dots, where=lengths != 0)
             cosines[first : first + len(rows)] = dots
-        best = [row for row in highest(cosines, k + 1).tolist() if row != own]
+        best = [row for row in highest(cosines, k + 1).tolist() if row != word_row]
         return [(self.words[row], min(1.0, max(-1.0, float(cosines[row])))) for row in best[:k]]
 
     def _target(
@@ -204,11 +203,11 @@ class WordVectors:
         return row, vector / length
 
     def _row_of(self, word: str) -> int:
-        if word not in self.places:
+        if word not in self.row_of_word:
             lower = word.lower()
-            other = f"try {brief(lower)}" if lower in self.places else "give another"
-            raise SentembError(f"{brief(word)} has no vector in {self.name or 'these'}; {other}")
-        return self.places[word]
+            advice = f"try {brief(lower)}" if lower in self.row_of_word else "give another"
+            raise SentembError(f"{brief(word)} has no vector in {self.name or 'these'}; {advice}")
+        return self.row_of_word[word]
 
     def _check(self, words: Sequence[str], rows: np.ndarray) -> None:
         if not is_sound(rows):

@@ -19,7 +19,7 @@ from sentemb.models.vectors.formats.folder import (
     Description,
     listed_files,
 )
-from sentemb.models.vectors.limits import MAX_COUNT, MAX_DIM
+from sentemb.models.vectors.vector_limits import MAX_COUNT, MAX_DIM
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.bounds import brief
 from sentemb.system.files import names_in, path_of, write_text, writing
@@ -54,14 +54,14 @@ def write_word_vectors(
     check_output(folder, force)
     _check(vectors)
     checksums = {}
-    with filling(folder, listed_files(folder)) as place:
+    with filling(folder, listed_files(folder)) as path:
         texts = {WORDS: "".join(f"{word}\n" for word in vectors.words)}
         if vectors.counts is not None:
             texts[COUNTS] = "".join(f"{count}\n" for count in vectors.counts.tolist())
         for name, text in texts.items():
-            write_text(place / name, text)
+            write_text(path / name, text)
             checksums[name] = hashlib.sha256(text.encode()).hexdigest()
-        checksums[VECTORS] = _write_vectors(place / VECTORS, vectors, dtype)
+        checksums[VECTORS] = _write_vectors(path / VECTORS, vectors, dtype)
         description = Description(
             words=len(vectors),
             dim=vectors.dim,
@@ -71,7 +71,7 @@ def write_word_vectors(
             licence=vectors.licence,
         )
         write_text(
-            place / DESCRIPTION,
+            path / DESCRIPTION,
             json.dumps(description.as_json(), indent=1, ensure_ascii=False) + "\n",
         )
 

@@ -1,1 +1,1 @@
-"""What towers and pair models share: how the words of texts become projected rows."""
+"""Words of texts as projected rows, for towers and pair models."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.words import project_words
+from sentemb.kernels.input_layer import project_words
 from sentemb.models.contracts import GradientPoint
 from sentemb.system.contracts import Arrays, KernelTask
 from sentemb.system.parallel import spread

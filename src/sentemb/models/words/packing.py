@@ -48,7 +48,7 @@ class Packing:
         self.tokens = (tokens, tokens_reversed)
 
     def _lay_out_one_text(self, word_index: NDArray[np.int32]) -> None:
-        """Does what `pack_blocks` would do for one text, without the cost of the call."""
+        """Lay out one text as `pack_blocks` would, without the cost of the call."""
         self.block_texts = 1
         (
             self.order,
@@ -72,7 +72,7 @@ class Packing:
 
     @property
     def steps(self) -> Steps:
-        """What the backward kernels need, bundled."""
+        """The arrays of the backward kernels, bundled."""
         return Steps(self.order, self.lengths, self.block_steps, self.step_rows, self.block_texts)
 
     def rows_of_tokens(self, direction: int) -> NDArray[np.int64]:
@@ -88,14 +88,14 @@ class Packing:
         first_step, end_step = self.block_steps[number : number + 2]
         first_row, end_row = self.step_rows[first_step], self.step_rows[end_step]
         texts = slice(number * self.block_texts, (number + 1) * self.block_texts)
-        own = copy.copy(self)
-        own.order, own.lengths = self.order[texts], self.lengths[texts]
-        own.block_steps = np.array([0, end_step - first_step])
-        own.step_rows = self.step_rows[first_step : end_step + 1] - first_row
-        own.last_rows = self.last_rows[texts] - first_row
-        own.words = tuple(words[first_row:end_row] for words in self.words)
-        own.tokens = tuple(tokens[first_row:end_row] for tokens in self.tokens)
-        return own
+        block = copy.copy(self)
+        block.order, block.lengths = self.order[texts], self.lengths[texts]
+        block.block_steps = np.array([0, end_step - first_step])
+        block.step_rows = self.step_rows[first_step : end_step + 1] - first_row
+        block.last_rows = self.last_rows[texts] - first_row
+        block.words = tuple(words[first_row:end_row] for words in self.words)
+        block.tokens = tuple(tokens[first_row:end_row] for tokens in self.tokens)
+        return block
 
 
 @lru_cache(maxsize=64)

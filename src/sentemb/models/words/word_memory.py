@@ -179,9 +179,9 @@ class WordMemory:
         entries, letters, seed = self._words
         known, letters_known = self._n_words, self._n_letters
         n_letters, n_words = letters_known, known
-        others, n_others = np.empty(0, np.uint8), 0
+        passing, n_passing = np.empty(0, np.uint8), 0
         for part in parts:
-            entries, letters, n_letters, n_words, others, n_others = add_words(
+            entries, letters, n_letters, n_words, passing, n_passing = add_words(
                 part.text,
                 entries,
                 letters,
@@ -189,15 +189,15 @@ class WordMemory:
                 n_words,
                 seed,
                 _LONGEST_REMEMBERED,
-                others,
-                n_others,
+                passing,
+                n_passing,
                 part.word_index,
             )
-        if n_others:
+        if n_passing:
             for part in parts:
                 index = part.word_index
                 index[index < 0] = n_words - 1 - index[index < 0]
-        words = words_of(letters[letters_known:n_letters]) + words_of(others[:n_others])
+        words = words_of(letters[letters_known:n_letters]) + words_of(passing[:n_passing])
         self._project(words, known, workers)
         self._words = entries, letters, seed
         self._n_words, self._n_letters = n_words, n_letters

@@ -1,4 +1,4 @@
-"""What towers and pair models share: each distinct word of a batch is projected once, and back.
+"""Projection of words: each distinct word of a batch is projected once, and back.
 
 The input weights are ``table`` (n_features, width), one row per letter trigram or word. A word is
 the sum of the rows of its features. `blocks` gives all arrays the names and shapes that the papers
@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sentemb.kernels.input_layer import gather_rows, sum_rows
 from sentemb.kernels.small_arrays import sum_parts
-from sentemb.kernels.words import gather_rows, sum_rows
 from sentemb.models.contracts import GradientPoint
 from sentemb.models.words.input_rows import point_of
 from sentemb.models.words.workspace import Job, Workspace

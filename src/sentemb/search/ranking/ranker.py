@@ -35,7 +35,7 @@ from sentemb.system.html_tables import facts_table
 from sentemb.system.locks import locked
 from sentemb.system.parallel import Turn, Workers
 from sentemb.system.paths import AnyPath
-from sentemb.text.checks import as_pairs, as_text, as_texts
+from sentemb.text.arguments import as_pairs, as_text, as_texts
 
 
 class Nearest(NamedTuple):

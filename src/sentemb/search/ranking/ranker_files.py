@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.models.files.folder import RANKER, RANKER_COPY, RANKER_FILE
+from sentemb.models.files.model_folder import RANKER, RANKER_COPY, RANKER_FILE
 from sentemb.models.files.tensor_files import Damaged, TensorFile, open_tensors, write_tensors
 from sentemb.models.files.text_files import lines_of, text_of
 from sentemb.retrieval.bm25 import Statistics

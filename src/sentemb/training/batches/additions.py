@@ -20,7 +20,7 @@ from sentemb.errors import SentembError
 from sentemb.system.bounds import is_number
 from sentemb.system.files import place_name
 from sentemb.system.paths import AnyPath
-from sentemb.text.checks import as_texts
+from sentemb.text.arguments import as_texts
 from sentemb.training.run import read_log
 
 Replayed: TypeAlias = Clicks | tuple[Clicks, float]

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.kernels.bits import bits_for
-from sentemb.kernels.words import take_texts, take_words
+from sentemb.kernels.input_layer import take_texts, take_words
 from sentemb.text.batch import TextBatch
 
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.text.batch import Places, TextBatch, Tokens, batch_of, tokenize
+from sentemb.text.batch import Numbering, TextBatch, Tokens, batch_of, tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.word_features import WordFeatures
 from sentemb.text.words import BARE, SPLITTINGS
@@ -184,7 +184,7 @@ def _uses(tokens: Iterable[Tokens]) -> Counter[str]:
 
 def _joined(queries: Tokens, titles: Tokens) -> Tokens:
     """The tokens of one list of texts: ``queries``, then ``titles``."""
-    places = Places({word: place for place, word in enumerate(queries.words)})
+    places = Numbering({word: place for place, word in enumerate(queries.words)})
     renumbered = np.fromiter(map(places.__getitem__, titles.words), np.int32, len(titles.words))
     return Tokens(
         word_index=np.concatenate([queries.word_index, renumbered[titles.word_index]]),

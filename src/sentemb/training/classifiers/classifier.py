@@ -21,7 +21,7 @@ from sentemb.system.html_tables import facts_table
 from sentemb.system.locks import locked
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
-from sentemb.text.checks import as_texts
+from sentemb.text.arguments import as_texts
 from sentemb.training.checkpoints import remove_checkpoints
 from sentemb.training.classifiers.classifier_settings import (
     HIDDEN_FOR_LABELS,

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from sentemb.data.labelled import ValuedTexts
 from sentemb.errors import SentembError
 from sentemb.evaluation.correlation import pearson
-from sentemb.models.files.folder import TENSORS
 from sentemb.models.files.history import check_line, without_times
+from sentemb.models.files.model_folder import TENSORS
 from sentemb.models.files.saved_model import CLASSIFIER
 from sentemb.models.files.tensor_files import open_tensors, write_tensors
 from sentemb.models.words.workspace import Job, Workspace

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.kernels.adam import adam_dense, adam_rows
-from sentemb.kernels.words import RowGradient
+from sentemb.kernels.input_layer import RowGradient
 from sentemb.models.contracts import GradientPoint
 from sentemb.models.words.input_rows import point_of
 from sentemb.system.aligned import zeros_like_all

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from sentemb.kernels.adam import adam_rows
-from sentemb.kernels.words import RowGradient
+from sentemb.kernels.input_layer import RowGradient
 from sentemb.system.aligned import zeros_like_all
 from sentemb.system.contracts import Arrays, KernelTask
 from sentemb.system.parallel import spread

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.kernels.input_layer import RowGradient, project_words
 from sentemb.kernels.nesterov import (
     MomentumRows,
     flush_rows,
@@ -16,7 +17,6 @@ from sentemb.kernels.nesterov import (
     row_coefficients,
     update_rows,
 )
-from sentemb.kernels.words import RowGradient, project_words
 from sentemb.models.contracts import GradientPoint
 from sentemb.system.aligned import zeros_like_all
 from sentemb.system.contracts import Arrays, KernelTask, Runner, WordsOfFeatures

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.kernels.adam import adam_rows
-from sentemb.kernels.words import RowGradient, gather_weighted_rows
+from sentemb.kernels.input_layer import RowGradient, gather_weighted_rows
 from sentemb.system.aligned import aligned_zeros
 from sentemb.system.contracts import Arrays, KernelTask, WordsOfFeatures
 from sentemb.system.parallel import spread

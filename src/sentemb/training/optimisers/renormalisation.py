@@ -7,13 +7,13 @@ from collections.abc import Generator
 
 import numpy as np
 
+from sentemb.kernels.input_layer import RowGradient
 from sentemb.kernels.lengths import (
     bound_of_squares,
     gather_squares,
     square_rows,
     sum_of_squares,
 )
-from sentemb.kernels.words import RowGradient
 from sentemb.system.contracts import Arrays, KernelTask
 from sentemb.system.parallel import spread
 from sentemb.training.optimisers.row_tasks import spread_rows

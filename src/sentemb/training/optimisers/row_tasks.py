@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from sentemb.kernels.input_layer import RowGradient
 from sentemb.kernels.small_arrays import equal_shares
-from sentemb.kernels.words import RowGradient
 from sentemb.system.contracts import KernelTask
 from sentemb.system.parallel import CHUNKS
 

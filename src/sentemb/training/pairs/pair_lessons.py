@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.labelled_pairs import LabelledPairs
-from sentemb.text.batch import Places, TextBatch
+from sentemb.text.batch import Numbering, TextBatch
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.batches.mini_batches import draw_candidates
 from sentemb.training.batches.text_pairs import TextPairs
@@ -224,6 +224,6 @@ class LabelledLessons(_Ordered):
 
 def distinct(texts: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     """The distinct texts in order of first appearance, and the number of each text among them."""
-    places = Places()
+    places = Numbering()
     numbers = np.array([places[text] for text in texts], np.int32)
     return list(places), numbers

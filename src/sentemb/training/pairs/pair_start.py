@@ -170,7 +170,7 @@ def start_of_vectors(
     """
     if not isinstance(vectors, WordVectors):
         vectors = read_word_vectors(vectors, note=note)
-    known = vectors.places
+    known = vectors.row_of_word
     missing: dict[str, tuple[float, int]] = {}
     texts = list(texts)
     for splitting in (BARE, PLAIN):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
-from sentemb.models.vectors.limits import MAX_NUMBER, first_unsound, is_sound
+from sentemb.models.vectors.vector_limits import MAX_NUMBER, first_unsound, is_sound
 from sentemb.models.vectors.word_vectors import WordVectors
 
 # How much larger the array becomes when it is full.
@@ -29,7 +29,7 @@ class Collector:
     def __init__(self, name: str, limit: int | None, words: Collection[str] | None) -> None:
         self._name = name
         self._limit = limit
-        self._wanted = words
+        self._chosen = words
         self._seen: set[str] = set()
         self._duplicates = 0
         self._words: list[str] = []
@@ -46,9 +46,9 @@ class Collector:
             self._duplicates += 1
             return False
         self._seen.add(word)
-        return self._wanted is None or word in self._wanted
+        return self._chosen is None or word in self._chosen
 
-    def add(self, words: Sequence[str], rows: np.ndarray, place: Callable[[int], str]) -> None:
+    def add(self, words: Sequence[str], rows: np.ndarray, location: Callable[[int], str]) -> None:
         """Keep some words with their vectors.
 
         Parameters
@@ -57,14 +57,14 @@ class Collector:
             The k words.
         rows : (k, d) float32 or float64
             Their vectors.
-        place : callable
+        location : callable
             Where a row is in the file, for messages.
         """
         if not words:
             return
         if not is_sound(rows):
             raise SentembError(
-                f"{place(first_unsound(rows))}: a number is NaN, infinite or above "
+                f"{location(first_unsound(rows))}: a number is NaN, infinite or above "
                 f"{MAX_NUMBER:.0e}; correct the row or remove it"
             )
         first, end = len(self._words), len(self._words) + len(words)

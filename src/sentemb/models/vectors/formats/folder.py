@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
-from sentemb.models.vectors.limits import MAX_COUNT, MAX_DIM
+from sentemb.models.vectors.vector_limits import MAX_COUNT, MAX_DIM
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.bounds import is_integer
 from sentemb.system.descriptions import check_format, parse_json
@@ -31,7 +31,7 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True)
 class Description:
-    """What ``vectors.json`` says.
+    """The contents of ``vectors.json``.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Description:
     licence: str
 
     def as_json(self) -> dict[str, Any]:
-        """What `json.dumps` takes."""
+        """A JSON-serialisable dict."""
         return {"format": FORMAT, **vars(self), "sha256": dict(self.sha256)}
 
     @property
@@ -64,13 +64,13 @@ class Description:
 
 def read_folder(folder: AnyPath, limit: int | None, words: Collection[str] | None) -> WordVectors:
     """Open a folder; see `sentemb.models.vectors.reading.read_word_vectors`."""
-    place = path_of(folder)
-    description = _description(place)
-    known = _words(place / WORDS, description)
-    counts = _counts(place / COUNTS, description) if COUNTS in description.sha256 else None
-    found = WordVectors(
+    path = path_of(folder)
+    description = _description(path)
+    known = _words(path / WORDS, description)
+    counts = _counts(path / COUNTS, description) if COUNTS in description.sha256 else None
+    vectors = WordVectors(
         known[:limit],
-        _mapped(place / VECTORS, description)[:limit],
+        _mapped(path / VECTORS, description)[:limit],
         counts=None if counts is None else counts[:limit],
         name=Path(folder).resolve().name,
         sha256=description.identity,
@@ -78,11 +78,11 @@ def read_folder(folder: AnyPath, limit: int | None, words: Collection[str] | Non
         licence=description.licence,
     )
     if words is None:
-        return found
-    rows = [row for row, word in enumerate(found.words) if word in words]
+        return vectors
+    rows = [row for row, word in enumerate(vectors.words) if word in words]
     if not rows:
         raise SentembError(f"{folder}: none of the words has a vector; give others")
-    return found.take(rows)
+    return vectors.take(rows)
 
 
 def check_vectors(folder: AnyPath) -> None:
@@ -103,8 +103,8 @@ def listed_files(folder: AnyPath) -> frozenset[str]:
     names = names_in(folder)
     if DESCRIPTION in names:
         return frozenset([DESCRIPTION, *_description(path_of(folder)).sha256])
-    kept = {name for name in names if not is_temporary(name)}
-    is_left = len(kept) < len(names) and kept <= {WORDS, VECTORS, COUNTS}
+    complete = {name for name in names if not is_temporary(name)}
+    is_left = len(complete) < len(names) and complete <= {WORDS, VECTORS, COUNTS}
     return frozenset(names if is_left else ())
 
 
@@ -117,16 +117,16 @@ def _description(folder: Path) -> Description:
         )
     raw = _contents(path, _MAX_DESCRIPTION_BYTES)
     try:
-        found = parse_json(raw)
+        content = parse_json(raw)
     except ValueError:
         raise _damaged(path, "it is not JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise _damaged(path, "it is not a JSON object")
-    check_format(path, found, FORMAT)
+    check_format(path, content, FORMAT)
     for name, is_right in _IS_RIGHT.items():
-        if not is_right(found.get(name)):
+        if not is_right(content.get(name)):
             raise _damaged(path, f'"{name}" is missing or wrong')
-    return Description(**{name: found[name] for name in _IS_RIGHT})
+    return Description(**{name: content[name] for name in _IS_RIGHT})
 
 
 def _is_between(least: int, most: int) -> Callable[[Any], bool]:
@@ -137,7 +137,9 @@ def _are_checksums(value: Any) -> bool:
     return (
         isinstance(value, dict)
         and {WORDS, VECTORS} <= set(value) <= {WORDS, VECTORS, COUNTS}
-        and all(isinstance(one, str) and _SHA256.fullmatch(one) for one in value.values())
+        and all(
+            isinstance(checksum, str) and _SHA256.fullmatch(checksum) for checksum in value.values()
+        )
     )
 
 
@@ -210,12 +212,12 @@ def _mapped(path: Path, description: Description) -> np.ndarray:
 def _contents(path: Path, most: int) -> bytes:
     """The bytes of a regular file of limited size."""
     _check_regular(path)
-    found = status(path)
-    if found is None or found.st_size > most:
+    metadata = status(path)
+    if metadata is None or metadata.st_size > most:
         raise _damaged(path, f"it has more than {most:,} bytes")
     with reading(path) as file:
         # Python sets aside as many bytes as are asked for, so not `most`, which is gigabytes.
-        return file.read(found.st_size)
+        return file.read(metadata.st_size)
 
 
 def _check_regular(path: Path) -> None:

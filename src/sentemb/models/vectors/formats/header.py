@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from sentemb.errors import SentembError
-from sentemb.models.vectors.limits import MAX_DIM
+from sentemb.models.vectors.vector_limits import MAX_DIM
 
 # More digits than any number of words has.
 _MOST_DIGITS = 18

@@ -16,7 +16,7 @@ from sentemb.errors import SentembError
 from sentemb.models.vectors.formats.collector import Collector
 from sentemb.models.vectors.formats.header import Header, checked_header, header_of
 from sentemb.models.vectors.formats.text_rows import is_number, numbers_at_end
-from sentemb.models.vectors.limits import MAX_DIM
+from sentemb.models.vectors.vector_limits import MAX_DIM
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.bounds import brief
 from sentemb.system.files import place_name, raw_lines
@@ -124,7 +124,7 @@ class _Rows:
             self._flush()
 
     def check_end(self, line: int, raw: bytes, note: Callable[[str], None]) -> None:
-        """Check what is known at the end of the file, where ``raw`` is the last line."""
+        """Check the end of the file, whose last line is ``raw``."""
         if self._header is not None and self._count < self._header.n_words:
             raise SentembError(
                 f"{self._name}:1: the header says {self._header.n_words:,} words, but the file has "
@@ -145,11 +145,11 @@ class _Rows:
         self._words, self._lines, self._numbers = [], [], array("d")
 
     def _fault(self, line: int, raw: bytes) -> SentembError:
-        """What is wrong with a row that cannot be read."""
-        place = f"{self._name}:{line}"
+        """The error for a row that cannot be read."""
+        where = f"{self._name}:{line}"
         if b"\0" in raw:
             return SentembError(
-                f"{place}: a NUL character; save the file as UTF-8 text, or name it .bin if it is "
+                f"{where}: a NUL character; save the file as UTF-8 text, or name it .bin if it is "
                 "word2vec binary"
             )
         fields = raw.split()
@@ -157,13 +157,13 @@ class _Rows:
         if len(fields) > self._dim and not all(map(is_number, last)):
             wrong = next(field for field in last if not is_number(field))
             return SentembError(
-                f"{place}: {brief(wrong.decode('utf-8', 'replace'))} is not a number; a row is a "
+                f"{where}: {brief(wrong.decode('utf-8', 'replace'))} is not a number; a row is a "
                 f"word and {_numbers(self._dim)}: correct it"
             )
-        wanted = "line 1 has" if self._header is None else "the header says"
+        expected = "line 1 has" if self._header is None else "the header says"
         return SentembError(
-            f"{place}: {_numbers(numbers_at_end(fields))} in the row, but {wanted} {self._dim}; "
-            "correct the row, or get the whole file again"
+            f"{where}: {_numbers(numbers_at_end(fields))} in the row, but {expected} {self._dim}"
+            "; correct the row, or get the whole file again"
         )
 
 

@@ -11,7 +11,7 @@ def is_number(field: bytes) -> bool:
 
 
 def numbers_at_end(fields: list[bytes]) -> int:
-    """How many numbers end a row; its first field is the word, even if that is a number."""
+    """Count the numbers that end a row; its first field is the word, even if it is a number."""
     count = 0
     for field in reversed(fields[1:]):
         if not is_number(field):

@@ -48,36 +48,36 @@ class _Bytes:
         self._before = 0
 
     @property
-    def place(self) -> int:
-        """How many bytes were taken."""
+    def position(self) -> int:
+        """Number of bytes taken."""
         return self._before + self._at
 
     def peek(self, count: int) -> bytes:
         """The next ``count`` bytes, fewer at the end of the file."""
         while len(self._piece) - self._at < count:
-            more = self._file.read(max(_PIECE, count))
-            if not more:
+            piece = self._file.read(max(_PIECE, count))
+            if not piece:
                 break
             self._before += self._at
-            self._piece, self._at = self._piece[self._at :] + more, 0
+            self._piece, self._at = self._piece[self._at :] + piece, 0
         return self._piece[self._at : self._at + count]
 
     def take(self, count: int) -> bytes:
-        """`peek`, and go to what follows."""
+        """`peek`, and move behind these bytes."""
         taken = self.peek(count)
         self._at += len(taken)
         return taken
 
     def take_until(self, end: bytes, most: int) -> bytes | None:
         """The bytes before the byte ``end``, which is taken too; None if it is not near."""
-        found = self._piece.find(end, self._at)  # in the piece at hand almost always
-        if found < 0:
-            found = self.peek(most + 1).find(end)
-            found = found if found < 0 else found + self._at
-        if not 0 <= found - self._at <= most:
+        position = self._piece.find(end, self._at)  # in the piece at hand almost always
+        if position < 0:
+            position = self.peek(most + 1).find(end)
+            position = position if position < 0 else position + self._at
+        if not 0 <= position - self._at <= most:
             return None
-        taken = self._piece[self._at : found]
-        self._at = found + 1
+        taken = self._piece[self._at : position]
+        self._at = position + 1
         return taken
 
 
@@ -103,7 +103,7 @@ class _Rows:
         else:
             if self._source.peek(1):
                 raise self._damaged(
-                    self._source.place, f"more bytes follow the {count:,} words of the header"
+                    self._source.position, f"more bytes follow the {count:,} words of the header"
                 )
         self._flush(dim)
         if self._n_unstorable:
@@ -111,18 +111,18 @@ class _Rows:
 
     def _start_block(self) -> None:
         self._words: list[str] = []
-        self._places: list[int] = []
+        self._starts: list[int] = []
         self._vectors = bytearray()
 
     def _flush(self, dim: int) -> None:
-        places = self._places
+        starts = self._starts
         rows = np.frombuffer(self._vectors, "<f4").reshape(-1, dim)
-        self._collector.add(self._words, rows, lambda k: f"{self._name}: byte {places[k]:,}")
+        self._collector.add(self._words, rows, lambda k: f"{self._name}: byte {starts[k]:,}")
         self._start_block()
 
     def _read_row(self, row: int, count: int, dim: int) -> None:
         source = self._source
-        place = source.place
+        start = source.position
         word = self._word(row, count)
         vector = source.take(4 * dim)
         if len(vector) < 4 * dim:
@@ -130,12 +130,12 @@ class _Rows:
         if self._line_end is None:
             self._line_end = b"\n" if source.peek(1) == b"\n" else b""
         if self._line_end and source.take(1) != self._line_end:
-            raise self._damaged(source.place, "no line feed after the vector")
+            raise self._damaged(source.position, "no line feed after the vector")
         if "\n" in word:
             self._n_unstorable += 1
         elif self._collector.wants(word):
             self._words.append(word)
-            self._places.append(place)
+            self._starts.append(start)
             self._vectors += vector
 
     def _header(self) -> Header:
@@ -149,7 +149,7 @@ class _Rows:
                     f"{self._name}:2: word2vec text, not binary; give the file a name without .bin"
                 )
             return header
-        if not self._source.peek(1) and not self._source.place:
+        if not self._source.peek(1) and not self._source.position:
             raise SentembError(f"{self._name}: no vectors, the file is empty; {_AGAIN}")
         raise SentembError(
             f'{self._name}: not word2vec binary: it does not begin with a line "words dimensions"; '
@@ -157,27 +157,27 @@ class _Rows:
         )
 
     def _word(self, row: int, count: int) -> str:
-        place = self._source.place
+        start = self._source.position
         raw = self._source.take_until(b" ", _MOST_WORD_BYTES)
         if raw is None:
             if len(self._source.peek(_MOST_WORD_BYTES)) < _MOST_WORD_BYTES:
                 raise self._cut(row, count)
-            raise self._damaged(place, f"a word of more than {_MOST_WORD_BYTES:,} bytes")
+            raise self._damaged(start, f"a word of more than {_MOST_WORD_BYTES:,} bytes")
         if not raw:
-            raise self._damaged(place, "an empty word")
+            raise self._damaged(start, "an empty word")
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise self._damaged(place + error.start, "a word is not valid UTF-8") from None
+            raise self._damaged(start + error.start, "a word is not valid UTF-8") from None
 
     def _cut(self, row: int, count: int) -> SentembError:
-        end = self._source.place + len(self._source.peek(_MOST_WORD_BYTES))
+        end = self._source.position + len(self._source.peek(_MOST_WORD_BYTES))
         return SentembError(
             f"{self._name}: byte {end:,}: the file ends in word {row + 1:,} of {count:,}; {_AGAIN}"
         )
 
-    def _damaged(self, place: int, why: str) -> SentembError:
+    def _damaged(self, position: int, why: str) -> SentembError:
         return SentembError(
-            f"{self._name}: byte {place:,}: {why}; the header is wrong or the file damaged: "
+            f"{self._name}: byte {position:,}: {why}; the header is wrong or the file damaged: "
             f"{_AGAIN}"
         )

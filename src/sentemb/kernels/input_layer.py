@@ -241,10 +241,10 @@ def take_texts(texts, word_index, offsets, local_word):
             word = word_index[t]
             known = local_word[word]
             is_new = known < 0
-            place = n_words if is_new else known
+            number = n_words if is_new else known
             words[n_words] = word
-            local_word[word] = place
-            new_index[token] = place
+            local_word[word] = number
+            new_index[token] = number
             n_words += np.int32(is_new)
             token += 1
     for k in range(n_words):
@@ -277,21 +277,21 @@ def take_words(words, offsets, ids, values, rows, bits, local_row):
         new_offsets[k + 1] = new_offsets[k] + offsets[words[k] + 1] - offsets[words[k]]
     new_ids = np.empty(new_offsets[-1], np.int32)
     new_values = np.empty(new_offsets[-1], np.float32)
-    place = 0
+    position = 0
     for k in range(words.size):
         if k + _LISTS_AHEAD < words.size:
             later = words[k + _LISTS_AHEAD]
             prefetch_run(ids, offsets[later], offsets[later + 1])
             prefetch_run(values, offsets[later], offsets[later + 1])
         for entry in range(offsets[words[k]], offsets[words[k] + 1]):
-            new_ids[place] = ids[entry]
-            new_values[place] = values[entry]
+            new_ids[position] = ids[entry]
+            new_values[position] = values[entry]
             set_bit(bits, ids[entry])
-            place += 1
+            position += 1
     features = np.empty(min(new_ids.size, local_row.size), np.int32)
     n_rows = take_numbers(bits, local_row, features)
-    for place in range(new_ids.size):
-        new_ids[place] = local_row[new_ids[place]]
+    for position in range(new_ids.size):
+        new_ids[position] = local_row[new_ids[position]]
     new_rows = np.empty(n_rows, np.int32)
     for k in range(n_rows):
         new_rows[k] = rows[features[k]]

@@ -1,4 +1,4 @@
-"""What the vectors of words may be: limits that every reader and writer of them checks."""
+"""Limits of word vectors, which every reader and writer checks."""
 
 import numpy as np
 

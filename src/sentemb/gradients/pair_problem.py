@@ -114,26 +114,28 @@ class PairProblem:
         self._n_queries = len(texts["query"])
         if towers.shared:
             texts = {"query": texts["query"] + texts["document"]}
-        self._batches = {side: towers.vocabulary.batch(some) for side, some in texts.items()}
+        self._batches = {
+            side: towers.vocabulary.batch(side_texts) for side, side_texts in texts.items()
+        }
 
     def loss(self) -> float:
         """The sum of the losses of the pairs."""
-        found = self._embedding_loss(self._forward())
-        self._choices = found.choices
-        return float(found.losses.sum())
+        result = self._embedding_loss(self._forward())
+        self._choices = result.choices
+        return float(result.losses.sum())
 
     def branches(self) -> bytes:
-        """Where max pooling found its maxima, and what the objective picked, in the last `loss`.
+        """The maxima of max pooling and the choices of the objective in the last `loss`.
 
-        Empty without either. The loss has a kink wherever one of these places changes.
+        Empty without either. The loss has a kink wherever one of these changes.
         """
-        places = [
-            state["places"]
+        argmax = [
+            state["argmax"]
             for done in self._done.values()
             for state in done.states
-            if "places" in state
+            if "argmax" in state
         ]
-        return b"".join(array.tobytes() for array in [*places, self._choices])
+        return b"".join(array.tobytes() for array in [*argmax, self._choices])
 
     def gradient(
         self, form: str = "scan", truncation: Truncation | None = None
@@ -180,11 +182,11 @@ def _check_pairs(
         )
     if not queries:
         raise SentembError("there is no pair; give at least one query with its title")
-    for r, others in enumerate(negatives):
-        if isinstance(others, str) or len(others) < least:
+    for r, of_pair in enumerate(negatives):
+        if isinstance(of_pair, str) or len(of_pair) < least:
             how_many = "at least one title" if least else "titles"
             raise SentembError(f"pair {r}: negatives must be a list of {how_many}")
-    for text in [*queries, *titles, *(title for others in negatives for title in others)]:
+    for text in [*queries, *titles, *(title for of_pair in negatives for title in of_pair)]:
         if not text.split():
             raise SentembError("a text without words has no embedding; leave it out")
 
@@ -196,8 +198,8 @@ def _number_texts(
     query_numbers: dict[str, int] = {}
     title_numbers: dict[str, int] = {}
     lists = [
-        [title_numbers.setdefault(title, len(title_numbers)) for title in [clicked, *others]]
-        for clicked, others in zip(titles, negatives, strict=True)
+        [title_numbers.setdefault(title, len(title_numbers)) for title in [clicked, *of_pair]]
+        for clicked, of_pair in zip(titles, negatives, strict=True)
     ]
     candidates = ListedCandidates(
         queries=np.array(
@@ -212,13 +214,13 @@ def _number_texts(
 def _all_together(listed: ListedCandidates) -> BatchCandidates:
     """The same pairs as one mini-batch, in which the titles of all lists compete."""
     clicked = listed.titles[listed.offsets[:-1]]
-    others = [
+    excluded = [
         np.unique(clicked[(listed.queries == query) & (clicked != title)])
         for query, title in zip(listed.queries, clicked, strict=True)
     ]
     return BatchCandidates(
         queries=listed.queries,
         clicked=clicked,
-        offsets=np.cumsum([0] + [some.size for some in others], dtype=np.int64),
-        excluded=np.concatenate(others).astype(np.int32),
+        offsets=np.cumsum([0] + [titles.size for titles in excluded], dtype=np.int64),
+        excluded=np.concatenate(excluded).astype(np.int32),
     )

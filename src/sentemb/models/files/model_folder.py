@@ -87,8 +87,8 @@ def check_place(path: AnyPath) -> None:
 def _is_part_of_index(folder: Path) -> bool:
     """Whether the folder above has the description of an index, which needs its very model."""
     try:
-        told = parse_json(contents_of(Path(os.path.realpath(folder)).parent / _INDEX))
-        return isinstance(told, dict) and "model_sha256" in told
+        description = parse_json(contents_of(Path(os.path.realpath(folder)).parent / _INDEX))
+        return isinstance(description, dict) and "model_sha256" in description
     except (SentembError, ValueError):
         return False
 

@@ -63,6 +63,6 @@ def _text_counts(
         index = np.unique(text_of_token * max(len(tokens.words), 1) + index) % max(
             len(tokens.words), 1
         )
-    found = np.bincount(index, minlength=len(tokens.words))
-    by_word = dict(zip(tokens.words, found.tolist(), strict=True))
+    counts = np.bincount(index, minlength=len(tokens.words))
+    by_word = dict(zip(tokens.words, counts.tolist(), strict=True))
     return n_texts, np.array([by_word.get(word, 0) for word in words], np.float64)

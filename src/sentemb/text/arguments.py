@@ -19,12 +19,12 @@ def as_texts(texts: Iterable[str]) -> list[str]:
                 raise TypeError
             checked = list(texts)
         except TypeError:
-            told = f"give a list of texts, not {type(texts).__name__}{remedy}"
-            raise SentembError(told) from None
+            message = f"give a list of texts, not {type(texts).__name__}{remedy}"
+            raise SentembError(message) from None
     if not set(map(type, checked)) <= {str}:
-        for place, text in enumerate(checked):
+        for position, text in enumerate(checked):
             if not isinstance(text, str):
-                raise _not_a_text(place, text)
+                raise _not_a_text(position, text)
     return checked
 
 
@@ -36,7 +36,7 @@ def as_text(text: str) -> str:
 
 
 def _remedy(texts: object) -> str:
-    """What to give instead of something that can be read one by one and is not a list of texts."""
+    """Advice for an iterable that is not a list of texts."""
     if isinstance(texts, str | bytes):
         return "; put it in a list: [text]"
     if isinstance(texts, Mapping):
@@ -47,15 +47,15 @@ def _remedy(texts: object) -> str:
     return "; give one column of it, such as table['title']" if hasattr(texts, "columns") else ""
 
 
-def _not_a_text(place: int, text: object) -> SentembError:
-    """The error for ``texts[place]``, which is not a str."""
+def _not_a_text(position: int, text: object) -> SentembError:
+    """The error for ``texts[position]``, which is not a str."""
     is_nan = isinstance(text, float | np.floating) and np.isnan(text)
     if text is None or is_nan or type(text).__name__ in ("NAType", "NaTType"):
         shown = "NaN" if is_nan else str(text)
         remedy = "fill or drop it, as with series.fillna('')"
     else:
         shown, remedy = type(text).__name__, "convert it with str()"
-    return SentembError(f"text {place}, counted from 0, is {shown}, not str; {remedy}")
+    return SentembError(f"text {position}, counted from 0, is {shown}, not str; {remedy}")
 
 
 def as_pairs(
@@ -88,12 +88,12 @@ def as_pairs(
 def _as_index(name: str, index: ArrayLike, size: int) -> NDArray[np.int64]:
     """``index`` as (k,) int64, each at least 0 and below ``size``."""
     try:
-        found = np.asarray(index)
+        array = np.asarray(index)
     except (TypeError, ValueError):  # rows of different lengths
-        found = np.empty((0, 0))
-    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+        array = np.empty((0, 0))
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise SentembError(f"{name} must be a list of integers, one per pair")
-    wrong = found[(found < 0) | (found >= size)]
+    wrong = array[(array < 0) | (array >= size)]
     if wrong.size:
         raise SentembError(f"{name} has {wrong[0]}, and there are {size:,} texts, counted from 0")
-    return found.astype(np.int64)
+    return array.astype(np.int64)
