@@ -9,7 +9,6 @@ docs/results/index-speed.md.
 
 import argparse
 import tempfile
-from functools import partial
 from pathlib import Path
 
 import faiss
@@ -23,16 +22,13 @@ from usearch.index import MetricKind
 from usearch.index import search as usearch_search
 
 from sentemb import Index, train
-from sentemb.data.click_log import ClickLog, read_click_log
+from sentemb.data.click_log import read_click_log
 from sentemb.data.judged_set import read_judged_set
 from sentemb.data.lines import write_lines
 from sentemb.data.simulation.simulator import simulate
-from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.nearest import nearest
 from sentemb.retrieval.similarity import unit_rows
-from sentemb.search.ranking.ranker import HybridRanker
-from sentemb.search.ranking.recipe import BM25, COSINE, MEMORY, Recipe
 from sentemb.system.parallel import Workers, available_threads
 from sentemb.system.tables import markdown_table
 
@@ -112,28 +108,6 @@ def searches(index, queries, rounds, clock):
     return tables | {"Recall": recall(titles, types, queries)}
 
 
-def parts(index, queries, rounds, clock):
-    """One query with BM25 and with the memory of the log in the score.
-
-    One title in ten was clicked, for the text of another title.
-    """
-    note("BM25 and a memory")
-    titles, n = index.titles, len(index)
-    own = np.random.default_rng(0).choice(n, n // 10, replace=False).tolist()
-    pairs = ((titles[(place + 1) % n], titles[place]) for place in own)
-    clicks = ClickedQueries.of(ClickLog.from_pairs(pairs))
-    contenders, weights = {}, {}
-    for name, part in (("cosine", COSINE), ("BM25", BM25), ("memory", MEMORY)):
-        weights = weights | {part: 1.0}
-        ranker = HybridRanker(index.model, Recipe(weights), clicks)
-        of_parts = Index(index.ranked_by(ranker), threads=1)
-        what = " + ".join([*contenders][-1:] + [name])
-        contenders[what] = partial(of_parts.ranked, queries[:1], K)
-    with threadpool_limits(1):
-        result = take_turns(contenders, rounds, clock)
-    return {"Parts of a ranking, one query, one thread": query_table(result, 1, "cosine")}
-
-
 def recall(titles, types, queries):
     """What rounded vectors find of the 10 best titles."""
     note("recall")
@@ -199,7 +173,7 @@ def main():
         asked = read_judged_set(folder / "log" / "test").queries
         asked = (asked * (m // len(asked) + 1))[:m]
         queries = unit_rows(model.encode_query(asked))
-        tables |= searches(index, queries, rounds, clock) | parts(index, asked, rounds, clock)
+        tables |= searches(index, queries, rounds, clock)
     write_tables("index-speed", tables, machine(), quick)
 
 

@@ -14,9 +14,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-from index_speed import section
-from pages import DATA, machine, write_results
-from rounds import CLOCKS, note, take_turns
+from pages import DATA, machine, print_tables, write_tables
+from rounds import CLOCKS, note, query_table, take_turns
 from synthetic import mixed_titles
 
 from sentemb import Index, fit_ranker, train
@@ -85,8 +84,7 @@ def one_by_one(model, titles, queries, rounds, clock):
         own = Index(snapshot.changed(ranker=ranker), 1)
         contenders[name] = lambda own=own: [own.search(query, K) for query in few]
     result = take_turns(contenders, rounds, clock)
-    words = [f"{len(titles):,} titles have {len(log.queries):,} clicked queries."]
-    return section("One query at a time", ASKED, result, "cosine", words)
+    return {"One query at a time": query_table(result, ASKED, "cosine")}
 
 
 def at_once(model, titles, queries, rounds, clock):
@@ -98,11 +96,11 @@ def at_once(model, titles, queries, rounds, clock):
     snapshot = index.snapshot
     rows = np.asarray(index.vectors)
     n_rows = len(rows) + int(snapshot.parts()[MEMORY].memory.offsets[-1])
-    more = np.concatenate([rows] * (n_rows // len(rows) + 1))[:n_rows]
+    more_rows = np.concatenate([rows] * (n_rows // len(rows) + 1))[:n_rows]
     contenders = {
         "cosine": lambda: nearest(unit_rows(model.encode_query(queries)), rows, K, None, workers),
-        f"cosine, {n_rows:,} vectors": lambda: nearest(
-            unit_rows(model.encode_query(queries)), more, K, None, workers
+        "cosine, as many vectors as with the memory": lambda: nearest(
+            unit_rows(model.encode_query(queries)), more_rows, K, None, workers
         ),
     }
     for name, recipe in {
@@ -114,14 +112,10 @@ def at_once(model, titles, queries, rounds, clock):
         own = Index(snapshot.changed(ranker=ranker), 1)
         contenders[name] = lambda own=own: own.ranked(queries, K)
     result = take_turns(contenders, rounds, clock)
-    words = [
-        f"{len(titles):,} titles have {len(log.queries):,} clicked queries; with the memory there "
-        f"are {n_rows:,} vectors."
-    ]
-    return section(f"{len(queries):,} queries at once", len(queries), result, "cosine", words)
+    return {"Many queries at once": query_table(result, len(queries), "cosine")}
 
 
-def given_titles(name, model, log, queries, rounds, clock):
+def given_titles(model, log, queries, rounds, clock):
     """Titles that are given with each query."""
     rng = np.random.default_rng(2)
     clicks = ClickedQueries.of(log)
@@ -148,17 +142,13 @@ def given_titles(name, model, log, queries, rounds, clock):
             for query, titles in itertools.islice(jobs, ASKED)
         ]
     result = take_turns(contenders, rounds, clock)
-    words = [
-        f"{RANKED} titles of the log of {name}, which has {len(log.query_index):,} pairs, are "
-        "given with each query."
-    ]
-    return section(f"Given titles, {name}", ASKED, result, "rank, cosine", words)
+    return {"Given titles": query_table(result, ASKED, "rank, cosine")}
 
 
 def fits(quick, rounds, clock):
     """Processor seconds of fitting and calibrating; rankings of given titles."""
     rows = [["log", "pairs", "titles", "dev queries", "fit", "calibrate"]]
-    lines = []
+    tables = {}
     for name in LOGS[:1] if quick else LOGS:
         folder = DATA / name
         if not folder.exists():
@@ -183,43 +173,31 @@ def fits(quick, rounds, clock):
             *(f"{part:.2f} s" for part in seconds),
         ])  # fmt: skip
         if quick or name == LOGS[-1]:
-            lines = given_titles(name, model, log, dev.queries, rounds, clock)
-    words = (
-        "Processor seconds of `sentemb.fit_ranker` with a judged dev set, and of what `sentemb "
-        "calibrate` does after opening the index."
-    )
-    return [*lines, "## Fitting", "", *markdown_table(rows), "", words, ""]
+            tables = given_titles(model, log, dev.queries, rounds, clock)
+    return tables | {"Fitting": markdown_table(rows)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, results not written")
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
-    parser.add_argument("--only", default="one,once,fits")
     options = parser.parse_args()
     quick, clock = options.quick, CLOCKS[options.clock]
     few, many, rounds = (1000, 4000, 2) if quick else (10_000, 100_000, 9)
-    lines = []
-    only = options.only.split(",")
-    if only != ["fits"]:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name) / "log"
-            simulate(folder, pairs=2000 if quick else 20_000)
-            log = read_click_log(folder / "pairs.tsv")
-            queries = read_judged_set(folder / "test").queries[:1000]
-        model = train(log, epochs=2, hard_negatives=0)
-        titles = mixed_titles(log.titles, many)
-        if "one" in only:
-            lines += one_by_one(model, titles[:few], queries, rounds, clock)
-        if "once" in only:
-            lines += at_once(model, titles, queries, 2 if quick else 5, clock)
-    if "fits" in only:
-        lines += fits(quick, rounds, clock)
-    lines = [machine(), "", *lines]
-    if quick or len(only) < 3:
-        print("\n".join(lines))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "log"
+        simulate(folder, pairs=2000 if quick else 20_000)
+        log = read_click_log(folder / "pairs.tsv")
+        queries = read_judged_set(folder / "test").queries[:1000]
+    model = train(log, epochs=2, hard_negatives=0)
+    titles = mixed_titles(log.titles, many)
+    tables = one_by_one(model, titles[:few], queries, rounds, clock)
+    tables |= at_once(model, titles, queries, 2 if quick else 5, clock)
+    tables |= fits(quick, rounds, clock)
+    if quick:
+        print_tables(tables)
     else:
-        write_results("ranking-speed", "Speed of the ranking", "benchmarks/ranking_speed.py", lines)
+        write_tables("ranking-speed", tables, machine())
 
 
 if __name__ == "__main__":

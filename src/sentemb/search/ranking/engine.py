@@ -114,8 +114,8 @@ def best(
         return ranked
     size = max(1, min(_QUERIES, _CELLS // n))
     for low in range(0, m, size):
-        some = slice(low, low + size)
-        _best_of_block(ranked, some, parts, recipe, asked.part(some), k, is_empty, workers, mask)
+        block = slice(low, low + size)
+        _best_of_block(ranked, block, parts, recipe, asked.part(block), k, is_empty, workers, mask)
     return ranked
 
 
@@ -144,7 +144,7 @@ def _nearest(
 
 def _best_of_block(
     ranked: Ranked,
-    some: slice,
+    block: slice,
     parts: Mapping[str, Part],
     recipe: Recipe,
     asked: Asked,
@@ -177,7 +177,7 @@ def _best_of_block(
     first = np.searchsorted(query_index, np.arange(len(asked)))
     rank = np.arange(query_index.size) - first[query_index]
     kept = rank < k
-    cells = some.start + query_index[kept], rank[kept]
+    cells = block.start + query_index[kept], rank[kept]
     order = order[kept]
     ranked.places[cells], ranked.scores[cells] = title_index[order], scores[order]
     for name, of_part in values.items():
@@ -189,8 +189,8 @@ def _leave_out_without_evidence(
 ) -> None:
     if is_empty.any():
         columns = np.flatnonzero(is_empty)
-        own = total[:, columns]
-        total[:, columns] = np.where(own == 0, np.float32(-np.inf), own)
+        of_empty = total[:, columns]
+        total[:, columns] = np.where(of_empty == 0, np.float32(-np.inf), of_empty)
     for q in np.flatnonzero(~asked.rows.exact.any(axis=1)).tolist():
         total[q, total[q] == 0] = -np.inf
 

@@ -139,10 +139,10 @@ class Asked:
 
     def words_in(self, lists: Lists) -> AskedWords:
         """Their words, as numbers of ``lists``."""
-        found = self._words_in.get(id(lists))
-        if found is None or found[0] is not lists:
-            found = self._words_in[id(lists)] = lists, lists.look_up(self.tokens)
-        return found[1]
+        known = self._words_in.get(id(lists))
+        if known is None or known[0] is not lists:
+            known = self._words_in[id(lists)] = lists, lists.look_up(self.tokens)
+        return known[1]
 
 
 class Bound(NamedTuple):
@@ -273,8 +273,8 @@ class Cosine:
         end: int,
     ) -> None:
         for low in range(first * _TITLES, min(end * _TITLES, len(self.rows)), _TITLES):
-            some = slice(low, low + _TITLES)
-            rows = self.rows.rows(some) if isinstance(self.rows, Int8Rows) else self.rows[some]
+            block = slice(low, low + _TITLES)
+            rows = self.rows.rows(block) if isinstance(self.rows, Int8Rows) else self.rows[block]
             add_products(total, weight, products(queries, rows), low)
 
     def of_pairs(
