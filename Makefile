@@ -29,7 +29,7 @@ venv: $(VENV)/.with-$(EXTRAS) ## Set up .venv with the package and what the test
 
 .PHONY: demo
 demo: venv ## Set up, simulate a click log, train on it, evaluate, draw gates (under 5 minutes)
-	$(BIN)/sentemb simulate $(DEMO)/log --pairs $(DEMO_PAIRS) --force
+	$(BIN)/sentemb simulate -o $(DEMO)/log --pairs $(DEMO_PAIRS) --force
 	$(BIN)/sentemb train $(DEMO)/log/pairs.tsv --dev $(DEMO)/log/dev -o $(DEMO)/model --epochs 8 --force
 	$(BIN)/sentemb evaluate $(DEMO)/model $(DEMO)/log/test
 	$(BIN)/sentemb plot-gates $(DEMO)/model "$(DEMO_QUERY)" --title "$(DEMO_TITLE)" -o $(DEMO)/gates.png --force
@@ -154,6 +154,11 @@ notebooks: ## Run all notebooks again
 docs: venv ## Write docs/cli.md from --help and docs/python.md from the docstrings
 	$(BIN)/python docs/make_cli.py
 	$(BIN)/python docs/make_python.py
+
+.PHONY: sizes
+sizes: venv ## Count lines, names, options and functions, and write the tables of docs/design.md
+	$(BIN)/python docs/make_sizes.py
+	$(BIN)/python docs/make_walks.py
 
 .PHONY: rivals
 rivals: ## Fine-tune a transformer, rank by all rivals and write docs/results/rivals.md (hours)

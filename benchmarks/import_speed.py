@@ -143,10 +143,10 @@ def jobs(folder, has_parquet):
     clicks, out = folder / "clicks.csv", folder / "pairs.tsv"
 
     def ours(name, *options):
-        given = ("--clicks", "clicks", "--force", "-o", out)
+        given = ("--clicks-column", "clicks", "--force", "-o", out)
         return (COMMAND, "import", folder / name, *given, *options)
 
-    join = ("--id", "sku", "--catalogue", folder / "products.csv", "--title", "name")
+    join = ("--id-column", "sku", "--catalogue", folder / "products.csv", "--title-column", "name")
     found = {
         OURS: ours("clicks.csv"),
         "… packed (`.csv.gz`)": ours("clicks.csv.gz"),
@@ -154,7 +154,7 @@ def jobs(folder, has_parquet):
         PARQUET: ours("clicks.parquet"),
         f"… CSV joined with {PRODUCTS:,} titles": ours("clicks.csv", *join),
         SUMS: ours("clicks.csv", "--min-clicks", "2"),
-        SPLIT: (COMMAND, "split", folder / "log.tsv", folder / "split", "--force"),
+        SPLIT: (COMMAND, "split", folder / "log.tsv", "-o", folder / "split", "--force"),
         "csv module, reading alone": (CSV_MODULE, clicks),
         "csv module, reading and writing, no checks": (CSV_COPY, clicks, out),
         OTHER: (PANDAS, clicks, out),

@@ -124,7 +124,7 @@ def commands(place):
     sentemb, model = Path(sys.executable).parent / "sentemb", place / "model"
     prepared = place / "prepared"
     return {
-        "prepare": [sentemb, "prepare", place / "pairs.tsv", prepared, "--force"],
+        "prepare": [sentemb, "prepare", place / "pairs.tsv", "-o", prepared, "--force"],
         "train": [sys.executable, "-c", _TRAIN, prepared, model],
         "evaluate": [sentemb, "evaluate", model, place / "judged", "--json"],
         "index": [

@@ -125,6 +125,7 @@ def commands(quick, n_words):
                 "vectors",
                 "convert",
                 text,
+                "-o",
                 folder / "vectors",
             ),
             f"`sentemb vectors show`, {size}": ("vectors", "show", folder / "vectors"),

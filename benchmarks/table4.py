@@ -171,7 +171,7 @@ def main():
         models.append(model)
     log = folder / "log"
     if not log.exists():
-        sentemb("simulate", log, "--pairs", PAIRS)
+        sentemb("simulate", "-o", log, "--pairs", PAIRS)
     tables[SIMULATED], comparisons[SIMULATED] = section(log, folder / SIMULATED, options)
     order_against_none(comparisons[SIMULATED])
     tables["Word order"] = word_order(comparisons[SIMULATED], log)

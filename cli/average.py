@@ -2,17 +2,14 @@
 
 import click
 
-from sentemb.cli.options import Written, option
+from sentemb.cli.options import Written, written_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note, say
+from sentemb.cli.program import note, summarise
 
 
 @new_command("average")
 @click.argument("models", metavar="MODEL MODEL...", nargs=-1, type=click.Path())
-@option(
-    "-o", "--output", required=True, type=Written(is_folder=True), help="Folder of the new model."
-)
-@option("--force", is_flag=True, help="Replace the model in the output folder.")
+@written_option(Written(is_folder=True), "Folder of the new model.", metavar="MODEL")
 def command(models: tuple[str, ...], output: str, force: bool) -> None:
     """Make one model of several.
 
@@ -34,6 +31,10 @@ def command(models: tuple[str, ...], output: str, force: bool) -> None:
     check_place(output)
     model = SentenceEncoder.average([SentenceEncoder.from_pretrained(path) for path in models])
     model.save_pretrained(output, force)
-    say(f"{output}: {len(models)} models, {model.dim} dimensions, {model.vocabulary}")
+    summarise(
+        output,
+        {"models": len(models), "dimensions": model.dim},
+        f"{output}: {len(models)} models, {model.dim} dimensions, {model.vocabulary}",
+    )
     if any(map(has_ranker, models)):
         note(f"the average has no ranker; `sentemb tune {output} DEV --log LOG` fits one")

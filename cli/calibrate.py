@@ -16,7 +16,7 @@ from sentemb.cli.program import note
 @option("--dry-run", is_flag=True, help="Change nothing in the index.")
 @json_option(instead_of="a table")
 @threads_option()
-def command(index: str, dev: str, dry_run: bool, as_json: bool, threads: int | None) -> None:
+def command(index: str, dev: str, dry_run: bool, as_json: bool) -> None:
     """Learn how often the first title is a clicked one, given its score.
 
     DEV is a file of held-out clicks or a judged set, whose best titles then count as clicked. The
@@ -40,7 +40,7 @@ def command(index: str, dev: str, dry_run: bool, as_json: bool, threads: int | N
 
     clicks = read_clicks(dev)
     with warnings_to_stderr():
-        opened = Index.open(index, threads)
+        opened = Index.open(index)
     found = calibrate(opened, clicks)
     bands = score_bands(opened, clicks)
     if as_json:

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 import click
 
 from sentemb.cli import Group
-from sentemb.cli.options import Command, Written, option
-from sentemb.cli.program import note
+from sentemb.cli.options import Command, Written, option, written_option
+from sentemb.cli.program import note, summarise
 
 if TYPE_CHECKING:
     from sentemb.models.contracts import Embedder
+
+
+_folder_option = written_option(Written(is_folder=True), "The folder to write.", metavar="FOLDER")
 
 
 @click.group(cls=Group)
@@ -20,7 +23,7 @@ def command() -> None:
 
 @command.command(cls=Command)
 @click.argument("source", metavar="SRC", type=click.Path())
-@click.argument("out", metavar="OUT", type=Written(is_folder=True))
+@_folder_option
 @option(
     "--dev",
     default=1500.0,
@@ -37,23 +40,22 @@ def command() -> None:
     show_default=True,
     help="Random seed of the split and of the random candidates.",
 )
-@option("--force", is_flag=True, help="Write into a folder that already has files.")
-def onet(source: str, out: str, dev: float, test: float, seed: int, force: bool) -> None:
+def onet(source: str, output: str, dev: float, test: float, seed: int, force: bool) -> None:
     """Import the O*NET database of occupations.
 
     The queries are what people call their jobs, the clicked titles the official job titles.
 
-    SRC is the unpacked folder of text files from https://www.onetcenter.org/database.html. OUT is
-    the folder to write pairs.tsv, dev/, test/ and README.md to.
+    SRC is the unpacked folder of text files from https://www.onetcenter.org/database.html. The
+    folder gets pairs.tsv, dev/, test/ and README.md.
     """
     from sentemb.data.importers.onet import import_onet
 
-    _print_counts(import_onet(source, out, dev=dev, test=test, seed=seed, force=force))
+    _summarise(output, import_onet(source, output, dev=dev, test=test, seed=seed, force=force))
 
 
 @command.command(cls=Command)
 @click.argument("texts", metavar="TEXT...", nargs=-1, required=True, type=click.Path())
-@click.argument("out", metavar="OUT", type=Written(is_folder=True))
+@_folder_option
 @option("--dev", default=2000, show_default=True, help="Number of dev queries.")
 @option("--test", default=4000, show_default=True, help="Number of test queries.")
 @option("--least", default=8, show_default=True, help="Fewest words of a clause.")
@@ -71,10 +73,9 @@ def onet(source: str, out: str, dev: float, test: float, seed: int, force: bool)
     help="Word vectors for --hard: a file or folder that sentemb vectors can read.",
 )
 @option("--seed", default=0, show_default=True, help="Random seed of the split and the candidates.")
-@option("--force", is_flag=True, help="Write into a folder that already has files.")
 def clauses(
     texts: tuple[str, ...],
-    out: str,
+    output: str,
     dev: int,
     test: int,
     least: int,
@@ -91,13 +92,13 @@ def clauses(
     !, ? or … before white space, unless a lower-case letter follows, or at an empty line. No clause
     occurs twice.
 
-    TEXT is plain text in UTF-8: a file, unpacked if it ends in .gz, or - for standard input. OUT is
-    the folder to write pairs.tsv, dev/, test/ and README.md to. In dev/ and test/, each query has
-    the right clause and four random ones to choose from.
+    TEXT is plain text in UTF-8: a file, unpacked if it ends in .gz, or - for standard input.
+    The folder gets pairs.tsv, dev/, test/ and README.md. In dev/ and test/, each query has the
+    right clause and four random ones to choose from.
 
     \b
-    sentemb data clauses novel1.txt novel2.txt.gz completion/
-    sentemb data clauses novels.txt completion/ --hard --vectors glove.6B.50d.txt
+    sentemb data clauses novel1.txt novel2.txt.gz -o completion/
+    sentemb data clauses novels.txt -o completion/ --hard --vectors glove.6B.50d.txt
     """
     from sentemb.data.importers.clauses import import_clauses
 
@@ -107,7 +108,7 @@ def clauses(
         raise click.UsageError("--vectors needs --hard")
     counts = import_clauses(
         texts,
-        out,
+        output,
         dev=dev,
         test=test,
         least=least,
@@ -116,12 +117,17 @@ def clauses(
         seed=seed,
         force=force,
     )
-    _print_counts(counts)
+    _summarise(output, counts)
 
 
 @command.command(cls=Command)
 @click.argument("source", metavar="FILE", type=click.Path())
-@click.argument("out", metavar="OUT", type=Written(can_stream=True))
+@written_option(
+    Written(can_stream=True),
+    "The file to write; - is standard output.",
+    takes_force=True,
+    metavar="FILE",
+)
 @option(
     "--positive-from",
     metavar="SCORE",
@@ -129,12 +135,13 @@ def clauses(
     help="FILE has scores instead of labels: those of at least SCORE become 1, others 0.",
 )
 @option(
-    "--words",
+    "--plain-words",
     is_flag=True,
     help="Write lower-cased words without punctuation, as files of word vectors have them.",
 )
-@option("--force", is_flag=True, help="Replace OUT if it exists.")
-def labelled(source: str, out: str, positive_from: float | None, words: bool, force: bool) -> None:
+def labelled(
+    source: str, output: str, positive_from: float | None, plain_words: bool, force: bool
+) -> None:
     """Make labelled pairs, lines of label<TAB>text<TAB>text.
 
     FILE is a file of the Microsoft Research Paraphrase Corpus as it was published, lines of
@@ -143,41 +150,44 @@ def labelled(source: str, out: str, positive_from: float | None, words: bool, fo
     punctuation; white space between words becomes one blank.
 
     \b
-    sentemb data labelled msr_paraphrase_train.txt train.tsv --words
-    sentemb data labelled sick/train.tsv train.tsv --positive-from 4
+    sentemb data labelled msr_paraphrase_train.txt -o train.tsv --plain-words
+    sentemb data labelled sick/train.tsv -o train.tsv --positive-from 4
     """
     from sentemb.data.importers.labelled_files import import_labelled
 
-    pairs = import_labelled(source, out, positive_from=positive_from, words=words, force=force)
-    if out == "-":
-        note(f"{len(pairs)} pairs, {pairs.n_positive} with label 1")
-        return
+    pairs = import_labelled(
+        source, output, positive_from=positive_from, words=plain_words, force=force
+    )
     labels = {"label 1": pairs.n_positive, "label 0": len(pairs) - pairs.n_positive}
-    _print_counts({"pairs": len(pairs), **labels})
+    _summarise(output, {"pairs": len(pairs), **labels})
 
 
 @command.command(cls=Command)
 @click.argument("source", metavar="SRC", type=click.Path())
-@click.argument("out", metavar="OUT", type=Written(is_folder=True))
-@option("--words", default=64, show_default=True, help="Words of a document without a title.")
-@option("--force", is_flag=True, help="Write into a folder that already has files.")
-def beir(source: str, out: str, words: int, force: bool) -> None:
+@_folder_option
+@option(
+    "--title-words",
+    default=64,
+    show_default=True,
+    help="Words that are the title of a document without one.",
+)
+def beir(source: str, output: str, title_words: int, force: bool) -> None:
     """Import a set in the format of BEIR.
 
     A title is that of a document or, without one, the first words of its text.
 
-    SRC is a folder with corpus.jsonl, queries.jsonl and qrels/. OUT is the folder to write
-    titles.tsv, README.md, pairs.tsv (from qrels/train.tsv), and dev and test to: judged sets where
+    SRC is a folder with corpus.jsonl, queries.jsonl and qrels/. The folder gets
+    titles.tsv, README.md, pairs.tsv (from qrels/train.tsv), and dev and test: judged sets where
     judgments differ within a query, otherwise the held-out clicks dev.tsv and test.tsv.
     """
     from sentemb.data.importers.beir import import_beir
 
-    _print_counts(import_beir(source, out, words=words, force=force))
+    _summarise(output, import_beir(source, output, words=title_words, force=force))
 
 
-def _print_counts(counts: dict[str, int]) -> None:
-    for what, count in counts.items():
-        click.echo(f"{what.replace('_', ' ')}\t{count}")
+def _summarise(output: str, counts: dict[str, int]) -> None:
+    lines = (f"{name.replace('_', ' ')}: {count:,}" for name, count in counts.items())
+    summarise(output, counts, *lines)
 
 
 def _sif_of(path: str) -> Callable[[Sequence[str]], "Embedder"]:

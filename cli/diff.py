@@ -7,7 +7,14 @@ from typing import Any
 import click
 
 from sentemb.cli.common import note_unknown_words, read_texts
-from sentemb.cli.options import Written, cosine_option, json_option, option, output_option
+from sentemb.cli.options import (
+    Written,
+    cosine_option,
+    json_option,
+    option,
+    output_option,
+    threads_option,
+)
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 
@@ -37,7 +44,7 @@ from sentemb.cli.program import note
     help="Titles per query.",
 )
 @option(
-    "--limit",
+    "--show",
     type=click.IntRange(min=0),
     default=20,
     show_default=True,
@@ -50,6 +57,7 @@ from sentemb.cli.program import note
 )
 @cosine_option()
 @json_option(instead_of="text")
+@threads_option()
 def command(
     first: str,
     second: str,
@@ -57,7 +65,7 @@ def command(
     queries: str | None,
     clicks: str | None,
     top_k: int,
-    limit: int,
+    show: int,
     output: str | None,
     cosine: bool,
     as_json: bool,
@@ -72,7 +80,7 @@ def command(
 
     \b
     sentemb diff old/ new/ --catalogue titles.tsv --clicks test.tsv -o diff.html
-    sentemb diff old/ new/ --catalogue titles.tsv --queries queries.tsv --limit 5
+    sentemb diff old/ new/ --catalogue titles.tsv --queries queries.tsv --show 5
     sentemb diff old-index/ new-index/ --clicks test.tsv
     """
     from sentemb.analysis.labels import short_names
@@ -102,17 +110,17 @@ def command(
             f"{found.by_clicks.n_missing:,} clicked titles are not in {place}; they count as missed"
         )
     if output is not None:
-        page = difference_page(found, short_names([first, second]), limit)
+        page = difference_page(found, short_names([first, second]), show)
         write_text(output, page)
         size = len(page.encode()) / 1e6
-        note(f"{place_name(output, 'output')}: {min(limit, len(texts)):,} queries, {size:.1f} MB")
+        note(f"{place_name(output, 'output')}: {min(show, len(texts)):,} queries, {size:.1f} MB")
         if output == "-":
             return
     if as_json:
-        lines = [json.dumps(found.as_dict(limit), indent=1)]
+        lines = [json.dumps(found.as_dict(show), indent=1)]
     else:
         lines = found.summary()
-        for query in found.order[: limit if output is None else 0].tolist():
+        for query in found.order[: show if output is None else 0].tolist():
             lines += ["", *found.lines(query)]
     write_lines("-", lines)
 

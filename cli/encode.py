@@ -15,9 +15,16 @@ from sentemb.cli.common import (
     read_titles,
     sums_of_warnings,
 )
-from sentemb.cli.options import Written, dask_option, option, output_option, side_option
+from sentemb.cli.options import (
+    Written,
+    dask_option,
+    option,
+    side_option,
+    threads_option,
+    written_option,
+)
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note
+from sentemb.cli.program import note, summarise
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,11 +43,10 @@ def _ids_beside(path: str) -> str:
 @new_command("encode")
 @click.argument("model", type=click.Path())
 @click.argument("texts", type=click.Path(), default="-")
-@output_option(
+@written_option(
     Written(can_stream=True, outputs=_outputs),
     "File of the embeddings; - is standard output.",
     metavar="OUT.npy",
-    required=True,
 )
 @option(
     "--ids",
@@ -54,6 +60,7 @@ def _ids_beside(path: str) -> str:
     is_flag=True,
     help="Divide each embedding by its length.",
 )
+@threads_option()
 @dask_option("encodes the texts")
 def command(
     model: str,
@@ -105,7 +112,11 @@ def command(
         seconds = time.perf_counter() - start
         if with_ids:
             write_lines(_ids_beside(output), ids)
-    note(f"{len(lines)} texts, {encoder.dim} dimensions, {seconds:.1f} seconds")
+    summarise(
+        output,
+        {"texts": len(lines), "dimensions": encoder.dim, "seconds": seconds},
+        f"{len(lines)} texts, {encoder.dim} dimensions, {seconds:.1f} seconds",
+    )
 
 
 def _write(

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,17 +10,18 @@ import click
 
 from sentemb.cli import held_out as held_out_clicks
 from sentemb.cli.options import (
-    Integers,
     Names,
     cosine_option,
     json_option,
     option,
     per_query_option,
+    threads_option,
 )
 from sentemb.cli.options import command as new_command
+from sentemb.system.bounds import brief
 from sentemb.system.tables import visible
 
-_CUTOFFS = (1, 3, 10)
+_JUDGED_METRICS = ("ndcg@1", "ndcg@3", "ndcg@10")
 _GAINS = {"exponential": "2^grade - 1", "linear": "grade"}
 _TIES = "score descending, then title id descending, as trec_eval"
 
@@ -28,9 +30,11 @@ _TIES = "score descending, then title id descending, as trec_eval"
 @click.argument("model_or_run", type=click.Path())
 @click.argument("held_out", metavar="JUDGED|CLICKS|LABELLED", type=click.Path())
 @option(
-    "--cutoffs",
-    type=Integers(),
-    help="Judged sets: ranks k of NDCG@k. [default: 1,3,10]",
+    "--metrics",
+    type=Names(),
+    help="Judged sets: ndcg@k, separated by commas. Held-out clicks: also hit@k, mrr@k and "
+    f"recall@k. [default: {','.join(_JUDGED_METRICS)}; for held-out clicks "
+    f"{','.join(held_out_clicks.METRICS)}]",
 )
 @option(
     "--gain",
@@ -44,12 +48,6 @@ _TIES = "score descending, then title id descending, as trec_eval"
     type=click.Path(),
     help="Held-out clicks: file of lines id<TAB>title, all of which are ranked. [default: "
     "titles.tsv next to CLICKS; without it the titles of CLICKS]",
-)
-@option(
-    "--metrics",
-    type=Names(),
-    help="Held-out clicks: hit@k, mrr@k, recall@k or ndcg@k, separated by commas. [default: "
-    f"{','.join(held_out_clicks.METRICS)}]",
 )
 @option(
     "--compare-with",
@@ -80,14 +78,14 @@ _TIES = "score descending, then title id descending, as trec_eval"
     "labels]",
 )
 @cosine_option()
+@threads_option()
 @json_option(instead_of="a table")
 def command(
     model_or_run: str,
     held_out: str,
-    cutoffs: tuple[int, ...] | None,
+    metrics: list[str] | None,
     gain: str | None,
     catalogue: str | None,
-    metrics: list[str] | None,
     compare_with: tuple[str, ...],
     log: str | None,
     per_query: bool,
@@ -124,19 +122,16 @@ def command(
     from sentemb.data.judged_set import JudgedSet
     from sentemb.data.lines import write_lines
 
-    of_judged = {"--cutoffs": cutoffs, "--gain": gain}
-    of_clicks = {
-        "--catalogue": catalogue,
-        "--metrics": metrics,
-        "--compare-with": compare_with or None,
-    }
+    of_clicks = {"--catalogue": catalogue, "--compare-with": compare_with or None}
     if labels:
         switches = {
+            "--metrics": metrics,
+            "--gain": gain,
             "--log": log,
             "--per-query": per_query or None,
             "--cosine": cosine or None,
         }
-        _refuse({**of_judged, **of_clicks, **switches}, "--labels")
+        _refuse({**of_clicks, **switches}, "--labels")
         lines: Iterable[str] = _labelled(model_or_run, held_out, threshold, as_json)
     elif threshold is not None:
         raise click.UsageError("--threshold needs --labels")
@@ -146,10 +141,10 @@ def command(
         known = held_out_clicks.note_known_queries(held_out, judgments, log, learned)
         if isinstance(judgments, JudgedSet):
             _refuse(of_clicks, "a judged set; give a file of held-out clicks")
-            chosen = cutoffs or _CUTOFFS, gain or "exponential"
+            chosen = _cutoffs(metrics or _JUDGED_METRICS), gain or "exponential"
             lines = _judged(model_or_run, judgments, *chosen, cosine, per_query, as_json, known)
         else:
-            _refuse(of_judged, "held-out clicks; give --metrics, such as ndcg@10")
+            _refuse({"--gain": gain}, "held-out clicks")
             _check_model(model_or_run, held_out)
             needs_log = [name for name in compare_with if name.endswith("-clicks")]
             if needs_log and learned is None:
@@ -181,6 +176,16 @@ def _check_model(model: str, clicks: str) -> None:
 
 
 # -- judged sets ------------------------------------------------------------------------------
+
+
+def _cutoffs(metrics: Sequence[str]) -> tuple[int, ...]:
+    """The ranks k of metrics that must all be ndcg@k."""
+    for metric in metrics:
+        if not re.fullmatch(r"ndcg@\d{1,9}", metric):
+            raise click.UsageError(
+                f"--metrics {brief(metric)} does not go with a judged set; give ndcg@k"
+            )
+    return tuple(int(metric.removeprefix("ndcg@")) for metric in metrics)
 
 
 def _judged(

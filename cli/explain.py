@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from sentemb.cli.common import read_texts, warnings_to_stderr
-from sentemb.cli.options import Text, cosine_option, json_option, option
+from sentemb.cli.options import Text, cosine_option, json_option, option, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.errors import SentembError
 
@@ -33,6 +33,7 @@ from sentemb.errors import SentembError
 )
 @cosine_option()
 @json_option(instead_of="tables")
+@threads_option()
 def command(
     model: str,
     query: str,

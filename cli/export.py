@@ -7,9 +7,9 @@ import click
 
 from sentemb.bridges.export.targets import INDEX, MODEL, OPTIONS, TARGETS, checked_target, export
 from sentemb.cli.common import warnings_to_stderr
-from sentemb.cli.options import Written, given, option
+from sentemb.cli.options import Written, given, option, written_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note, say
+from sentemb.cli.program import note, summarise
 from sentemb.errors import SentembError
 from sentemb.system.terminal import ProgressLine
 
@@ -27,7 +27,7 @@ def _listed(takes: str) -> str:
 
 _HELP = f"""Write a model or an index for other programs.
 
-OUT is a file or a folder, written completely or not at all. Targets for an INDEX:
+The output is a file or a folder, written completely or not at all. Targets for an INDEX:
 
 {_listed(INDEX)}
 
@@ -38,9 +38,9 @@ Targets for a MODEL, or for the model of an INDEX:
 docs/export.md says what each holds and how to read it.
 
 \b
-sentemb export index/ elastic/ --to elasticsearch
-sentemb export index/ titles.parquet --to parquet --dtype float16
-sentemb export model/ onnx/ --to onnx
+sentemb export index/ -o elastic/ --to elasticsearch
+sentemb export index/ -o titles.parquet --to parquet --dtype float16
+sentemb export model/ -o onnx/ --to onnx
 """
 
 
@@ -60,7 +60,12 @@ def _target_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @new_command("export", help=_HELP)
 @click.argument("source", type=click.Path(), metavar="MODEL|INDEX")
-@click.argument("out", type=Written(can_stream=True))
+@written_option(
+    Written(can_stream=True),
+    "The file or folder to write; files may be - for standard output.",
+    takes_force=True,
+    metavar="OUT",
+)
 @option(
     "--to",
     required=True,
@@ -69,8 +74,7 @@ def _target_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="What to write.",
 )
 @_target_options
-@option("--force", is_flag=True, help="Replace what an earlier export wrote to OUT.")
-def command(source: str, out: str, to: str, force: bool, **options: Any) -> None:
+def command(source: str, output: str, to: str, force: bool, **options: Any) -> None:
     chosen = given(options)
     try:
         checked_target(to, chosen)
@@ -84,15 +88,15 @@ def command(source: str, out: str, to: str, force: bool, **options: Any) -> None
 
     try:
         with warnings_to_stderr():
-            made = export(source, out, to, force=force, on_progress=show, **chosen)
+            made = export(source, output, to, force=force, on_progress=show, **chosen)
     finally:
         line.close()
-    # Standard output is what was exported if that is its name.
-    tell = note if out == "-" else say
-    for file in made.files:
-        tell(str(file))
+    lines = list(map(str, made.files))
+    facts: dict[str, Any] = {"files": list(lines)}
     if TARGETS[to].takes == INDEX:
-        tell(f"{made.titles:,} titles" + _without(made.without_vector))
+        lines.append(f"{made.titles:,} titles" + _without(made.without_vector))
+        facts |= {"titles": made.titles, "without_vector": made.without_vector}
+    summarise(output, facts, *lines)
     for remark in made.notes:
         note(f"note: {remark}")
 

@@ -4,31 +4,29 @@ from typing import Any
 
 import click
 
-from sentemb.cli.options import Written, option
+from sentemb.cli.options import Written, option, written_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note, say
+from sentemb.cli.program import note, summarise
 
 
 @new_command("import")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
-@option(
-    "-o",
-    "--output",
-    required=True,
+@written_option(
+    Written(can_stream=True),
+    "The log to write; - is standard output.",
+    takes_force=True,
     metavar="LOG",
-    type=Written(can_stream=True),
-    help="The log to write; - is standard output.",
 )
-@option("--query", default="query", show_default=True, metavar="COLUMN", help="The query.")
+@option("--query-column", default="query", show_default=True, metavar="COLUMN", help="The query.")
 @option(
-    "--title",
+    "--title-column",
     default="title",
     show_default=True,
     metavar="COLUMN",
     help="The clicked title; with --catalogue a column of the catalogue.",
 )
 @option(
-    "--clicks",
+    "--clicks-column",
     metavar="COLUMN",
     help="Number of clicks, or a flag such as true. [default: each row is one click]",
 )
@@ -40,8 +38,7 @@ from sentemb.cli.program import note, say
 )
 @option("--lower", is_flag=True, help="Lower-case the queries.")
 @option("--skip-bad-lines", is_flag=True, help="Count bad rows instead of stopping at the first.")
-@option("--force", is_flag=True, help="Replace files that exist.")
-@option("--id", metavar="COLUMN", group="Catalogue", help="Id of the product in FILE.")
+@option("--id-column", metavar="COLUMN", group="Catalogue", help="Id of the product in FILE.")
 @option(
     "--catalogue",
     metavar="TABLE",
@@ -50,7 +47,7 @@ from sentemb.cli.program import note, say
     help="FILE has ids; take their titles from this table.",
 )
 @option(
-    "--catalogue-id",
+    "--catalogue-id-column",
     metavar="COLUMN",
     group="Catalogue",
     help="Id of the product in the catalogue. [default: as in FILE]",
@@ -63,13 +60,13 @@ from sentemb.cli.program import note, say
     help="Also write the titles as id<TAB>title: all of the catalogue, or those of the log.",
 )
 @option(
-    "--search",
+    "--search-column",
     metavar="COLUMN",
     group="Shown results",
     help="Rows are shown results, clicked or not; this is the id of their search.",
 )
 @option(
-    "--position",
+    "--position-column",
     metavar="COLUMN",
     group="Shown results",
     help="Place in the results: only titles above the lowest click count as skipped.",
@@ -108,16 +105,19 @@ def command(files: tuple[str, ...], output: str, **given: Any) -> None:
     out and counted. Memory does not grow with FILE; a catalogue is kept in memory.
 
     \b
-    sentemb import clicks.csv -o pairs.tsv --query search_term --title product --clicks n
-    sentemb import clicks.csv -o pairs.tsv --id sku --catalogue products.csv --title name
-    sentemb import shown.parquet -o log.jsonl --clicks clicked --search sid --position pos
+    sentemb import clicks.csv -o pairs.tsv --query-column search_term \\
+        --title-column product --clicks-column n
+    sentemb import clicks.csv -o pairs.tsv --id-column sku --catalogue products.csv \\
+        --title-column name
+    sentemb import shown.parquet -o log.jsonl --clicks-column clicked \\
+        --search-column sid --position-column pos
     """
     from sentemb.data.importers.click_table import Columns, import_clicks
     from sentemb.data.importers.columns import Reading
     from sentemb.system.files import place_name
 
     roles = ("query", "title", "id", "clicks", "search", "position", "catalogue_id")
-    columns = Columns(**{role: given.pop(role) for role in roles})
+    columns = Columns(**{role: given.pop(f"{role}_column") for role in roles})
     how = Reading(
         given.pop("format"),
         _delimiter(given.pop("delimiter")),
@@ -137,7 +137,14 @@ def command(files: tuple[str, ...], output: str, **given: Any) -> None:
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in done.left_out.most_common())
     if left_out:
         parts.append(f"left out: {left_out}")
-    (note if output == "-" else say)("; ".join(parts))
+    facts = {
+        "files": list(files),
+        "rows": done.rows,
+        written: done.lines,
+        "catalogue": done.catalogue,
+        "left_out": dict(done.left_out),
+    }
+    summarise(output, facts, "; ".join(parts))
 
 
 def _delimiter(text: str | None) -> str | None:

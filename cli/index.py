@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sentemb.cli.common import TimeLeft, duration, note_queries, read_titles
-from sentemb.cli.options import Written, cosine_option, dask_option, option, threads_option
+from sentemb.cli.options import (
+    Written,
+    cosine_option,
+    dask_option,
+    option,
+    threads_option,
+    written_option,
+)
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note
+from sentemb.cli.program import note, summarise
 from sentemb.errors import SentembError
 
 if TYPE_CHECKING:
@@ -21,12 +28,11 @@ _DTYPES = ["float32", "float16", "int8"]
 @new_command("index")
 @click.argument("source", type=click.Path(), metavar="MODEL|INDEX")
 @click.argument("titles", type=click.Path(), required=False)
-@option(
-    "-o",
-    "--output",
+@written_option(
+    Written(is_folder=True),
+    "Folder of the index. A changed index is written to its own folder by default.",
     metavar="INDEX",
-    type=Written(is_folder=True),
-    help="Folder of the index. A changed index is written to its own folder by default.",
+    required=False,
 )
 @option(
     "--dtype",
@@ -50,7 +56,6 @@ _DTYPES = ["float32", "float16", "int8"]
     help="Make the titles of an index those of a file: add, change and remove what differs. A "
     "title whose text changed keeps its clicks.",
 )
-@option("--force", is_flag=True, help="Replace an index that is in the output folder.")
 @threads_option()
 @dask_option("embeds the titles of a new index")
 def command(
@@ -63,7 +68,6 @@ def command(
     remove: str | None,
     sync: str | None,
     force: bool,
-    threads: int | None,
     dask: str | None,
 ) -> None:
     """Make an index of titles, or change one.
@@ -97,22 +101,29 @@ def command(
         force, output = force or output is None, output or source
         if is_index(source):
             check_output(output, force)
-        index = _changed(source, changes, output, threads)
+        index = _changed(source, changes, output)
     else:
         if is_index(source):
             raise SentembError(f"{source}: is an index; give a model, or add titles with --add")
         assert titles is not None and output is not None
         check_output(output, force)
-        index = _built(source, titles, output, new, threads)
+        index = _built(source, titles, output, new)
     index.save(output, force)
     size = _megabytes(output)
     empty = f"; {index.n_empty:,} with no known words" if index.n_empty else ""
-    note(
-        f"{output}: {len(index):,} titles{empty}; {index.dtype}, {size:,.0f} MB, "
-        f"{duration(time.perf_counter() - began)}"
-    )
     if index.recipe.needs_clicks and index.ranker.clicks.queries:
         note_queries(output, len(index.ranker.clicks.queries))
+    summarise(
+        output,
+        {
+            "titles": len(index),
+            "titles_without_known_words": index.n_empty,
+            "dtype": index.dtype,
+            "megabytes": size,
+        },
+        f"{output}: {len(index):,} titles{empty}; {index.dtype}, {size:,.0f} MB, "
+        f"{duration(time.perf_counter() - began)}",
+    )
 
 
 def _check_usage(
@@ -143,37 +154,32 @@ def _check_usage(
         raise click.UsageError("name the folder of the index: -o INDEX")
 
 
-def _built(
-    model: str, titles: str, output: str, new: dict[str, Any], threads: int | None
-) -> "Index":
+def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index":
     """A new index; ``new`` are the options that were given."""
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index import Index
     from sentemb.search.ranking.opening import load_best
     from sentemb.system.growing import scratch_folder
 
-    ranker = load_best(model, threads, new["cosine"])
+    ranker = load_best(model, cosine=new["cosine"])
     if isinstance(ranker, PairScorer):
         ranker.saved().towers()  # raises the error for a pair model
     scratch = scratch_folder(output)
     ids, texts = read_titles(titles, scratch)
-    settings = {"dtype": new["dtype"] or _DTYPES[0], "dask": new["dask"]}
-    settings |= {"threads": threads, "scratch": scratch}
+    settings = {"dtype": new["dtype"] or _DTYPES[0], "dask": new["dask"], "scratch": scratch}
     with closing(TimeLeft("titles")) as line:
         index = Index.build(ranker, texts, ids, **settings, on_progress=line.show)
     note(f"score: {index.recipe}")
     return index
 
 
-def _changed(
-    path: str, changes: dict[str, str | None], output: str, threads: int | None
-) -> "Index":
+def _changed(path: str, changes: dict[str, str | None], output: str) -> "Index":
     from sentemb.cli.common import read_ids
     from sentemb.search.index import Index
     from sentemb.system.growing import scratch_folder
 
     scratch = scratch_folder(output)
-    index = Index.open(path, threads, scratch)
+    index = Index.open(path, scratch=scratch)
     add, remove, sync = (changes[name] for name in ("add", "remove", "sync"))
     with closing(TimeLeft("titles")) as line:
         if sync is not None:

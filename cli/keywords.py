@@ -24,7 +24,7 @@ from sentemb.cli.options import command as new_command
 @compare_with("Show this model in additional columns.")
 @side_option()
 @option(
-    "--threshold",
+    "--min-change",
     type=float,
     help="Smallest change of a cell that counts. [default: the mean change of all cells in the "
     "text, for each direction]",
@@ -36,14 +36,14 @@ def command(
     texts: tuple[str, ...],
     compare_with: str | None,
     side: str,
-    threshold: float | None,
+    min_change: float | None,
     markdown: bool,
     as_json: bool,
 ) -> None:
     """Show which words of a text a model treats as keywords.
 
     For each word, counts how many of the 10 cells that are most active at the end of the text
-    change by more than the threshold when the model reads it. A bidirectional model has a count for
+    change by more than --min-change when the model reads it. A bidirectional model has a count for
     each direction. A word is a keyword if more than 40 % of these cells change in every direction.
     The first word that a direction reads has nothing to compare with and shows "-", and so does the
     verdict on a word without any count.
@@ -62,7 +62,8 @@ def command(
     folders = [model] if compare_with is None else [model, compare_with]
     encoders = [SentenceEncoder.from_pretrained(folder) for folder in folders]
     findings = [
-        [extract_keywords(encoder, text, side, threshold) for encoder in encoders] for text in texts
+        [extract_keywords(encoder, text, side, min_change) for encoder in encoders]
+        for text in texts
     ]
     for folder, encoder in zip(folders, encoders, strict=True):
         note_unknown_words(encoder, texts, folder)

@@ -5,7 +5,7 @@ import json
 import click
 
 from sentemb.cli.common import note_unknown_words
-from sentemb.cli.options import Text, json_option, option, side_option
+from sentemb.cli.options import Text, json_option, option, side_option, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.errors import SentembError
 
@@ -23,8 +23,7 @@ from sentemb.errors import SentembError
 )
 @side_option()
 @option(
-    "--words",
-    "words_file",
+    "--among",
     metavar="FILE",
     type=click.Path(),
     help="Look among the words of this file, one per line. [default: the words that have a feature "
@@ -38,12 +37,13 @@ from sentemb.errors import SentembError
     help="Uses that make a word of the log frequent. Only with --log. [default: 5]",
 )
 @json_option(instead_of="tables")
+@threads_option()
 def command(
     model: str,
     words: tuple[str, ...],
     top_k: int,
     side: str,
-    words_file: str | None,
+    among: str | None,
     log: str | None,
     min_uses: int | None,
     as_json: bool,
@@ -64,26 +64,26 @@ def command(
     from sentemb.system.files import place_name
     from sentemb.system.tables import visible
 
-    if words_file is not None and log is not None:
-        raise click.UsageError("give --words or --log, not both")
+    if among is not None and log is not None:
+        raise click.UsageError("give --among or --log, not both")
     if min_uses is not None and log is None:
         raise click.UsageError("--min-uses needs --log")
     encoder = SentenceEncoder.from_pretrained(model)
     split = encoder.vocabulary.split
-    if words_file is not None:
-        among = [word for _, line in clean_lines(words_file) for word in split(line)]
-        remedy = f"{place_name(words_file)}: the model knows none of the words"
+    if among is not None:
+        candidates = [word for _, line in clean_lines(among) for word in split(line)]
+        remedy = f"{place_name(among)}: the model knows none of the words"
     elif log is not None:
         clicks = read_click_log(log)
         texts = clicks.queries if side == "query" else clicks.titles
-        among = frequent_words(texts, split, min_uses or 5)
+        candidates = frequent_words(texts, split, min_uses or 5)
         remedy = f"{place_name(log)}: no word is used that often; lower --min-uses"
     else:
-        among = frequent_words(encoder.vocabulary.words, split, 1)
-        remedy = f"{model}: no word has a feature of its own; give --words or --log"
-    if not known_words(encoder, among):
+        candidates = frequent_words(encoder.vocabulary.words, split, 1)
+        remedy = f"{model}: no word has a feature of its own; give --among or --log"
+    if not known_words(encoder, candidates):
         raise SentembError(remedy)
-    found = neighbours(encoder, words, among, top_k, side)
+    found = neighbours(encoder, words, candidates, top_k, side)
     note_unknown_words(encoder, words, model)
     if as_json:
         described = [

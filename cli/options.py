@@ -5,10 +5,14 @@ from typing import Any
 
 import click
 
+from sentemb.cli.program import AS_JSON
 from sentemb.models.family import Family
 from sentemb.models.vectors.vector_options import P_HELP, P_SOURCES
+from sentemb.system.bounds import MAX_THREADS, whole
 from sentemb.system.hyperparameters import GROUPS, WORDS, Hyperparameter
 from sentemb.system.outputs import Output, check_outputs
+from sentemb.system.parallel import limited_threads
+from sentemb.system.terminal import silenced
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -22,11 +26,23 @@ class Option(click.Option):
 
 
 class Command(click.Command):
-    """A command that shows its options in groups.
+    """A command that shows its options in groups; each has ``--quiet``.
 
     Before it runs, `check_outputs` is asked about the parameters of type `Written`; those of type
     `click.Path` are what it reads.
     """
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.params.append(
+            Option(
+                ["--quiet"],
+                is_flag=True,
+                expose_value=False,
+                callback=_silence,
+                help="Print results and errors only: no progress, notes and summaries.",
+            )
+        )
 
     def invoke(self, ctx: click.Context) -> Any:
         written: list[Output] = []
@@ -41,6 +57,8 @@ class Command(click.Command):
                 read += parameter.type.inputs(given)
             elif isinstance(parameter.type, click.Path):
                 read += given
+        if ctx.meta.get(AS_JSON) and ctx.params.get("output") == "-":
+            raise click.UsageError("standard output holds the output; name a file, or omit --json")
         if written:
             check_outputs(written, read, ctx.params.get("force", ctx.meta.get(_FORCE, False)))
         return super().invoke(ctx)
@@ -78,12 +96,12 @@ class Written(click.Path):
         outputs: Callable[[str, dict[str, Any]], list[str]] = lambda path, given: [path],
     ) -> None:
         super().__init__()
-        self._is_folder, self._can_stream, self._outputs = is_folder, can_stream, outputs
+        self.is_folder, self._can_stream, self._outputs = is_folder, can_stream, outputs
 
     def outputs(self, given: Sequence[str], ctx: click.Context) -> list[Output]:
         """What is written for the values that were given."""
         paths = [path for one in given for path in self._outputs(one, ctx.params)]
-        return [Output(path, self._is_folder, self._can_stream) for path in paths]
+        return [Output(path, self.is_folder, self._can_stream) for path in paths]
 
 
 class Read(click.Path):
@@ -122,12 +140,19 @@ class Integers(click.ParamType):
 
 
 class Names(click.ParamType):
-    """Names separated by commas, as a list."""
+    """Names separated by commas, as a list; ``choices`` are those that are allowed, if not any."""
 
     name = "names"
 
+    def __init__(self, choices: Sequence[str] = ()) -> None:
+        self.choices = choices
+
     def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
-        return value if isinstance(value, list) else [part.strip() for part in value.split(",")]
+        names = value if isinstance(value, list) else [part.strip() for part in value.split(",")]
+        for name in names:
+            if self.choices and name not in self.choices:
+                self.fail(f"{name!r} is not one of {', '.join(self.choices)}", param, ctx)
+        return names
 
 
 class _IntegerOr(click.ParamType):
@@ -241,7 +266,7 @@ def compare_with(help: str, multiple: bool = False) -> Decorator:
 
 
 def json_option(instead_of: str) -> Decorator:
-    """``--json``."""
+    """``--json`` of a command whose result is printed."""
     return option(
         "--json", "as_json", is_flag=True, help=f"Print one JSON object instead of {instead_of}."
     )
@@ -256,26 +281,85 @@ def markdown_option(what: str) -> Decorator:
 _FORCE = f"{__name__}.force"
 
 
-def _keep(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
-    ctx.meta[_FORCE] = value
+def _keep(key: str) -> Callable[[click.Context, click.Parameter, bool], None]:
+    def keep(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+        ctx.meta[key] = value
+
+    return keep
 
 
-def force_option() -> Decorator:
-    """``--force`` of a command whose outputs are files: `Command` asks for it."""
+def _silence(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.with_resource(silenced())
+
+
+def force_option(is_exposed: bool = False, group: str | None = None) -> Decorator:
+    """``--force``; without it nothing that exists is replaced.
+
+    `Command` asks for it before it replaces a file. A command that writes a folder takes it as an
+    argument, as it depends on what the folder holds.
+    """
+    settings: dict[str, Any] = {} if is_exposed else {"callback": _keep(_FORCE)}
     return option(
         "--force",
         is_flag=True,
-        expose_value=False,
-        callback=_keep,
+        expose_value=is_exposed,
         help="Replace files that exist.",
+        group=group,
+        **settings,
     )
 
 
-def output_option(type: Written, help: str, **settings: Any) -> Decorator:
-    """``--output`` and ``--force``."""
+def output_option(
+    type: Written,
+    help: str,
+    takes_force: bool | None = None,
+    group: str | None = None,
+    **settings: Any,
+) -> Decorator:
+    """``--output`` and ``--force``.
+
+    Parameters
+    ----------
+    type : Written
+        The file or folder.
+    help : str
+        Its description.
+    takes_force : bool, optional
+        Whether the command takes ``force`` as an argument. By default a command takes it if it
+        writes a folder.
+    group : str, optional
+        The section of the help.
+    **settings
+        See `click.Option`.
+    """
+    is_exposed = type.is_folder if takes_force is None else takes_force
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        return option("-o", "--output", type=type, help=help, **settings)(force_option()(command))
+        force = force_option(is_exposed, group)
+        return option("-o", "--output", type=type, help=help, group=group, **settings)(
+            force(command)
+        )
+
+    return decorate
+
+
+def written_option(type: Written, help: str, **settings: Any) -> Decorator:
+    """``--output``, ``--force`` and ``--json`` of a command that writes files and prints a summary.
+
+    The command ends with `sentemb.cli.program.summarise`. See `output_option`.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        as_json = option(
+            "--json",
+            is_flag=True,
+            expose_value=False,
+            callback=_keep(AS_JSON),
+            help="Print the summary as one JSON object.",
+            group=settings.get("group"),
+        )
+        return output_option(type, help, **{"required": True, **settings})(as_json(command))
 
     return decorate
 
@@ -340,11 +424,18 @@ def p_option() -> Decorator:
     )
 
 
+def _limit_threads(ctx: click.Context, parameter: click.Parameter, value: int | None) -> None:
+    if value is not None:
+        ctx.with_resource(limited_threads(whole("threads", value, 1, MAX_THREADS)))
+
+
 def threads_option(group: str | None = None) -> Decorator:
-    """``--threads``."""
+    """``--threads``, obeyed by all that the command calls."""
     return option(
         "--threads",
         type=int,
+        expose_value=False,
+        callback=_limit_threads,
         group=group,
         help="Number of threads; the results do not depend on it. [default: all processors]",
     )

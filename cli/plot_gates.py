@@ -30,7 +30,8 @@ from sentemb.cli.program import note
     help="Draw only these gates: some of i, f, o, c, y, separated by commas. [default: all]",
 )
 @option(
-    "--scale",
+    "--colours",
+    "scale",
     type=click.Choice(["shared", "own"]),
     default="shared",
     show_default=True,
@@ -62,11 +63,11 @@ def command(
     title are drawn next to those of the query; columns beyond the end of the shorter text are
     hatched. With --compare-with a second model reads the same texts, for instance an RNN next
     to an LSTM. The colours suit colour-blind readers. White is zero, except that with
-    --scale own the palest colour of a gate is its smallest value.
+    --colours own the palest colour of a gate is its smallest value.
 
     \b
     sentemb plot-gates model "hotels in shanghai" --title "Shanghai Hotels" -o gates.png
-    sentemb plot-gates model "hotels in shanghai" --gates i --scale own -o input_gate.png
+    sentemb plot-gates model "hotels in shanghai" --gates i --colours own -o input_gate.png
     sentemb plot-gates lstm "hotels in shanghai" --compare-with rnn --view cells -o cells.pdf
     """
     from sentemb.analysis.figures.drawing import figure_format, save_figure

@@ -3,18 +3,21 @@
 import click
 
 from sentemb.cli.common import warnings_to_stderr
-from sentemb.cli.options import Text, figure_option, option
+from sentemb.cli.options import Names, Text, figure_option, option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
+
+_METRICS = ("ndcg@1", "ndcg@3", "ndcg@10", "mrr@10", "hit@1", "recall@10", "accuracy")
 
 
 @new_command("plot-loss")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path())
 @option(
-    "--metric",
-    type=click.Choice(["ndcg@1", "ndcg@3", "ndcg@10", "mrr@10", "hit@1", "recall@10", "accuracy"]),
-    help="Metric on the dev set to draw. [default: the one that decides which epoch is kept: "
-    "ndcg@1 on judged sets, mrr@10 on held-out clicks, accuracy on labels]",
+    "--metrics",
+    type=Names(_METRICS),
+    help=f"Metrics of the dev set to draw, separated by commas: {', '.join(_METRICS)}. [default: "
+    "the one that decides which epoch is kept: ndcg@1 on judged sets, mrr@10 on held-out clicks, "
+    "accuracy on labels]",
 )
 @option(
     "--label",
@@ -26,12 +29,12 @@ from sentemb.cli.program import note
 )
 @figure_option("loss.png")
 def command(
-    runs: tuple[str, ...], metric: str | None, labels: tuple[str, ...], output: str
+    runs: tuple[str, ...], metrics: list[str] | None, labels: tuple[str, ...], output: str
 ) -> None:
     """Draw the training cost of runs, epoch by epoch.
 
-    Each RUN is a model folder or its history.jsonl. The cost has a logarithmic scale; a figure on
-    the dev set is drawn below it for runs that were trained with one. The costs of two runs can be
+    Each RUN is a model folder or its history.jsonl. The cost has a logarithmic scale; metrics of
+    the dev set are drawn below it for runs that were trained with one. The costs of two runs can be
     compared only if both have the same negatives and the same loss. Filled marks are epochs before
     which new hard negatives were ranked: there the cost can rise.
 
@@ -49,9 +52,12 @@ def command(
     for run, history in zip(runs, histories, strict=True):
         if 0 in history.losses:
             note(f"{run}: a cost of 0 cannot be drawn on a logarithmic scale")
-    metric = metric or figure_of(histories)
+    metrics = metrics or [figure_of(histories)]
     with warnings_to_stderr():
-        save_figure(loss_figure(histories, labels or run_names(runs), metric), output)
-    measured = sum(bool(history.measured(metric)[0]) for history in histories)
+        save_figure(loss_figure(histories, labels or run_names(runs), metrics), output)
     count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
-    note(f"{output}: training cost of {count}, {metric} of {measured}")
+    measured = (
+        f", {metric} of {sum(bool(history.measured(metric)[0]) for history in histories)}"
+        for metric in metrics
+    )
+    note(f"{output}: training cost of {count}{''.join(measured)}")

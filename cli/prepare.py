@@ -6,16 +6,16 @@ from typing import Any
 import click
 
 from sentemb.cli.common import duration
-from sentemb.cli.options import Written, option
+from sentemb.cli.options import Written, option, written_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import say
+from sentemb.cli.program import summarise
 from sentemb.system.terminal import ProgressLine
 from sentemb.text.words import SPLITTINGS, WHITE_SPACE
 
 
 @new_command("prepare")
 @click.argument("log", type=click.Path(allow_dash=True))
-@click.argument("out", type=Written(is_folder=True))
+@written_option(Written(is_folder=True), "Folder of the prepared log.", metavar="FOLDER")
 @option(
     "--splitting",
     type=click.Choice(list(SPLITTINGS)),
@@ -29,22 +29,21 @@ from sentemb.text.words import SPLITTINGS, WHITE_SPACE
     is_flag=True,
     help="Skip and count malformed lines of the log instead of stopping at the first.",
 )
-@option("--force", is_flag=True, help="Replace the prepared log in OUT.")
-def command(log: str, out: str, splitting: str, skip_bad_lines: bool, force: bool) -> None:
+def command(log: str, output: str, splitting: str, skip_bad_lines: bool, force: bool) -> None:
     """Prepare a click log that is larger than memory.
 
-    LOG is a click log as for `sentemb train`; - is standard input. OUT is the folder to write.
-    `sentemb train OUT` then maps its arrays into memory page by page, and trains the same model as
-    on LOG. Preparing takes 30 to 50 bytes of memory for each distinct query, title and pair.
+    LOG is a click log as for `sentemb train`; - is standard input. `sentemb train FOLDER` maps the
+    arrays of the folder into memory page by page, and trains the same model as on LOG. Preparing
+    takes 30 to 50 bytes of memory for each distinct query, title and pair.
 
-    OUT serves every model with two towers. Pair models and all other commands read LOG. To measure
-    on held-out clicks, split the log first.
+    The folder serves every model with two towers. Pair models and all other commands read LOG. To
+    measure on held-out clicks, split the log first.
 
     \b
-    sentemb prepare clicks.tsv.gz prepared/
+    sentemb prepare clicks.tsv.gz -o prepared/
     sentemb train prepared/ -o model/
-    sentemb split clicks.tsv.gz log/
-    sentemb prepare log/pairs.tsv prepared/
+    sentemb split clicks.tsv.gz -o log/
+    sentemb prepare log/pairs.tsv -o prepared/
     sentemb train prepared/ --dev log/dev.tsv -o model/
     """
     from sentemb.training.batches.preparing import prepare_log
@@ -54,7 +53,7 @@ def command(log: str, out: str, splitting: str, skip_bad_lines: bool, force: boo
     try:
         prepared = prepare_log(
             log,
-            out,
+            output,
             splitting=splitting,
             skip_bad_lines=skip_bad_lines,
             force=force,
@@ -63,11 +62,15 @@ def command(log: str, out: str, splitting: str, skip_bad_lines: bool, force: boo
         )
     finally:
         line.close()
-    say(
-        f"{out}: {len(prepared.clicks):,} pairs, {len(prepared.queries):,} queries, "
-        f"{len(prepared.titles):,} titles"
+    counts = {
+        "pairs": len(prepared.clicks),
+        "queries": len(prepared.queries),
+        "titles": len(prepared.titles),
+    }
+    shown_counts = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    summarise(
+        output, counts, f"{output}: {shown_counts}", f"next: sentemb train {output} -o model/"
     )
-    say(f"next: sentemb train {out} -o model/")
 
 
 class _Shown:

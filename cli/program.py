@@ -6,11 +6,12 @@
 import contextlib
 import errno
 import io
+import json
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import click
@@ -18,14 +19,43 @@ import click
 from sentemb.errors import SentembError, printable
 from sentemb.system.files import reason_of
 from sentemb.system.parallel import signals_from_kernels
-from sentemb.system.terminal import note
+from sentemb.system.terminal import is_silenced, note
 
 INTERRUPTED, TERMINATED = 130, 143
 
 
+# In `click.Context.meta`: whether the summary of a command that writes files is printed as JSON.
+AS_JSON = f"{__name__}.as_json"
+
+
 def say(message: str) -> None:
-    """Print ``message``, which may hold names of files, on standard output."""
-    click.echo(printable(message))
+    """Print a message about what was done on standard output, unless ``--quiet`` or ``--json``."""
+    if not is_silenced() and not _is_json():
+        click.echo(printable(message))
+
+
+def summarise(output: str, facts: Mapping[str, Any], *lines: str) -> None:
+    """Print what a command wrote.
+
+    Parameters
+    ----------
+    output : str
+        The file or folder. If it is ``-``, the lines are printed on standard error.
+    facts : mapping
+        What ``--json`` prints in addition to the name of the output.
+    *lines : str
+        What is printed without it; nothing with ``--quiet``.
+    """
+    if _is_json():
+        click.echo(json.dumps({"output": output, **facts}, indent=1))
+        return
+    for line in lines:
+        (note if output == "-" else say)(line)
+
+
+def _is_json() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(AS_JSON))
 
 
 def exit_code_of(run: Callable[[], object]) -> int:

@@ -14,7 +14,7 @@ from sentemb.cli.common import (
     read_texts,
     read_titles,
 )
-from sentemb.cli.options import Text, cosine_option, option, text_output_option
+from sentemb.cli.options import Text, cosine_option, option, text_output_option, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
@@ -59,6 +59,7 @@ _SECONDS_BEFORE_NOTE = 3.0
 @cosine_option()
 @form_options("table", "tsv", "json")
 @text_output_option("the ranking")
+@threads_option()
 def command(
     model: str,
     files: tuple[str, ...],

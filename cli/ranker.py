@@ -32,7 +32,6 @@ class RankerOfTraining:
     seed : int
         That of the training, which drew the pairs of --replay.
     skip_bad_lines : bool
-    threads : int, optional
     """
 
     output: str
@@ -41,7 +40,6 @@ class RankerOfTraining:
     why_not: str
     seed: int
     skip_bad_lines: bool
-    threads: int | None
 
     @classmethod
     def of(
@@ -63,9 +61,9 @@ class RankerOfTraining:
         is_wanted = is_asked and not why_not
         if is_wanted:
             sources = _readable_twice(sources, skip)
-        return cls(output, sources, is_wanted, why_not, seed, skip, options["threads"])
+        return cls(output, sources, is_wanted, why_not, seed, skip)
 
-    def fit(self, model: Any) -> None:
+    def fit(self, model: Any) -> HybridRanker | None:
         """Fit the ranker of the trained model, save it next to the model and describe it."""
         from sentemb.errors import SentembError
         from sentemb.models.sentence_encoder import SentenceEncoder
@@ -74,16 +72,17 @@ class RankerOfTraining:
         from sentemb.search.ranking.ranker_files import has_ranker
 
         if not isinstance(model, SentenceEncoder):
-            return
+            return None
         if self.why_not:
             note(f"no ranker: {self.why_not}; `sentemb tune {self.output} DEV --log LOG` adds one")
         if not self.is_wanted:
-            return
+            return None
         if has_ranker(self.output):
             # A training that writes a model removes the ranker: this one had been finished before.
             try:
-                say(f"ranker: {load_ranker(self.output).recipe}")
-                return
+                ranker = load_ranker(self.output)
+                say(f"ranker: {ranker.recipe}")
+                return ranker
             except SentembError:
                 pass
         sources = dict(self.sources)
@@ -97,7 +96,6 @@ class RankerOfTraining:
                     **sources,
                     seed=self.seed,
                     skip_bad_lines=self.skip_bad_lines,
-                    threads=self.threads,
                     **asked,
                 )
             )
@@ -109,6 +107,7 @@ class RankerOfTraining:
             )
             raise
         describe(ranker, self.output)
+        return ranker
 
 
 def fitted(fit: Callable[..., HybridRanker]) -> HybridRanker:

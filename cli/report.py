@@ -6,9 +6,15 @@ import click
 
 from sentemb.cli.common import check_ending, read_texts, warnings_to_stderr
 from sentemb.cli.held_out import catalogue_of, note_pairs
-from sentemb.cli.options import Written, cosine_option, force_option, option
+from sentemb.cli.options import (
+    Written,
+    cosine_option,
+    option,
+    threads_option,
+    written_option,
+)
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note
+from sentemb.cli.program import note, summarise
 
 if TYPE_CHECKING:
     from sentemb.analysis.triage import Triage
@@ -26,17 +32,19 @@ _MOST_WORST = 1000
 @new_command("report")
 @click.argument("model", type=click.Path())
 @click.argument("dev", type=click.Path())
-@click.argument("output", type=Written(can_stream=True), metavar="OUT.html")
-@force_option()
+@written_option(
+    Written(can_stream=True), "File of the page; - is standard output.", metavar="FILE.html"
+)
 @option(
-    "--worst",
+    "--show",
     type=click.IntRange(0, _MOST_WORST),
     default=50,
     show_default=True,
     help="Number of queries to show with their rankings and word effects.",
 )
 @option(
-    "--top",
+    "-k",
+    "--top-k",
     type=click.IntRange(1, 100),
     default=10,
     show_default=True,
@@ -63,12 +71,13 @@ _MOST_WORST = 1000
     f"[default for queries alone and standard input: {_LIMIT}]",
 )
 @cosine_option()
+@threads_option()
 def command(
     model: str,
     dev: str,
     output: str,
-    worst: int,
-    top: int,
+    show: int,
+    top_k: int,
     catalogue: str | None,
     log: str | None,
     limit: int | None,
@@ -90,9 +99,9 @@ def command(
     A file of queries alone, or of pairs with --limit, is shown as it is.
 
     \b
-    sentemb report model/ dev/ report.html
-    sentemb report model/ log/dev.tsv report.html --log log/pairs.tsv
-    sentemb report index/ log/dev.tsv report.html --worst 200
+    sentemb report model/ dev/ -o report.html
+    sentemb report model/ log/dev.tsv -o report.html --log log/pairs.tsv
+    sentemb report index/ log/dev.tsv -o report.html --show 200
     """
     from pathlib import Path
 
@@ -116,17 +125,21 @@ def command(
     name = Path(model).resolve().name
     if limit is None and _has_titles(dev):
         with warnings_to_stderr():
-            found = _triage(model, opened, dev, catalogue, log, worst, top)
+            found = _triage(model, opened, dev, catalogue, log, show, top_k)
             report = page(triage_report(own, name, found))
+        facts = {"queries": len(found.order), "shown": len(found.worst)}
         what = f"{len(found.order):,} queries, the worst {len(found.worst):,} in detail"
     else:
         _refuse({"--catalogue": catalogue, "--log": log})
         with warnings_to_stderr():
             pairs, texts = read_pairs(own, dev, limit or _LIMIT)
             report = page(collect(own, name, pairs, texts))
+        facts = {"pairs": len(pairs)}
         what = f"{len(pairs)} pairs"
     write_text(output, report)
-    note(f"{place_name(output, 'output')}: {what}, {len(report.encode()) / 1e6:.1f} MB")
+    size = len(report.encode())
+    facts["bytes"] = size
+    summarise(output, facts, f"{place_name(output, 'output')}: {what}, {size / 1e6:.1f} MB")
 
 
 def _has_titles(dev: str) -> bool:

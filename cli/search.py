@@ -69,7 +69,6 @@ def command(
     as_tsv: bool,
     as_trec: bool,
     output: str,
-    threads: int | None,
 ) -> None:
     """Find the titles of an index that are nearest to a query.
 
@@ -91,7 +90,7 @@ def command(
     if (queries, only).count("-") > 1:
         raise click.UsageError("standard input can be only one of the files")
     with warnings_to_stderr():
-        opened = Index.open(index, threads)
+        opened = Index.open(index)
     ids, texts = (["query"], [query]) if query is not None else read_texts(queries or "-")
     wanted = None if only is None else read_ids(only)
     if wanted is not None:

@@ -10,7 +10,7 @@ import click
 from sentemb.cli.common import duration
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import option, threads_option
-from sentemb.cli.program import note, say
+from sentemb.cli.program import note
 from sentemb.errors import SentembError
 from sentemb.system.terminal import ProgressLine
 
@@ -76,7 +76,6 @@ def command(
     in_memory: bool,
     allow_host: tuple[str, ...],
     allow_origin: tuple[str, ...],
-    threads: int | None,
 ) -> None:
     """Search an index from a browser and other programs.
 
@@ -101,7 +100,7 @@ def command(
     # The answers name unknown words themselves.
     warnings.simplefilter("ignore", TextWarning)
     line = _Progress()
-    opened, clicks = _read(index, log, threads, in_memory)
+    opened, clicks = _read(index, log, in_memory)
     try:
         app = create_app(
             opened,
@@ -125,26 +124,24 @@ def command(
 
     def read_again() -> None:
         try:
-            replace_index(app, *_read(index, log, threads, in_memory))
+            replace_index(app, *_read(index, log, in_memory))
         except SentembError as error:
             note(f"still serving the old index: {error}")
         else:
             note(f"{index}: read again")
 
     # Standard output has the address alone, at once, for programs that start a server.
-    say(server.address)
+    click.echo(server.address)
     sys.stdout.flush()
     note("Ctrl-C ends the server")
     server.run(read_again)
 
 
-def _read(
-    index: str, log: str | None, threads: int | None, in_memory: bool
-) -> "tuple[Index, ClickLog | None]":
+def _read(index: str, log: str | None, in_memory: bool) -> "tuple[Index, ClickLog | None]":
     from sentemb.data.click_log import read_click_log
     from sentemb.search.index import Index
 
-    opened = Index.open(index, threads, in_memory=in_memory)
+    opened = Index.open(index, in_memory=in_memory)
     return opened, None if log is None else read_click_log(log)
 
 

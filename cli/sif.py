@@ -5,9 +5,17 @@ from typing import Any
 
 import click
 
-from sentemb.cli.options import Written, given, option, option_of, p_option, threads_option
+from sentemb.cli.options import (
+    Written,
+    given,
+    option,
+    option_of,
+    p_option,
+    threads_option,
+    written_option,
+)
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note, say
+from sentemb.cli.program import note, summarise
 from sentemb.models.vectors.vector_options import HYPERPARAMETERS
 from sentemb.system.hyperparameters import RUN
 
@@ -24,14 +32,7 @@ def _settings(function: Any) -> Any:
 @new_command("sif")
 @click.argument("vectors", type=click.Path())
 @click.argument("texts", type=click.Path(), nargs=-1)
-@option(
-    "-o",
-    "--output",
-    required=True,
-    type=Written(is_folder=True),
-    help="Folder of the model.",
-    group=RUN,
-)
+@written_option(Written(is_folder=True), "Folder of the model.", group=RUN, metavar="MODEL")
 @option(
     "--log",
     type=click.Path(),
@@ -42,13 +43,11 @@ def _settings(function: Any) -> Any:
 @p_option()
 @_settings
 @threads_option(group=RUN)
-@option("--force", is_flag=True, help="Replace the model in the output folder.", group=RUN)
 def command(
     vectors: str,
     texts: tuple[str, ...],
     output: str,
     log: str | None,
-    threads: int | None,
     force: bool,
     **options: Any,
 ) -> None:
@@ -77,25 +76,29 @@ def command(
         note(f"reading {vectors}; a folder written by `sentemb vectors convert` opens at once")
     sif = SIF(read_word_vectors(vectors, note=note), **given(options))
     queries, titles = read_fit_texts(texts, log, note)
-    model = sif.fit(queries, titles, threads)
+    model = sif.fit(queries, titles)
     save_model(model.saved(), output, force)
     words = len(model.vocabulary)
-    say(
+    lines = [
         f"{output}: sif, {words:,} words, {model.dim} dimensions, "
         f"{len(queries) + len(titles):,} texts, {time.monotonic() - began:.1f} s"
-    )
+    ]
     left = len(sif.vectors) - words
     if left and options["keep"] != "texts":
         note(
             f"{left:,} vectors are left out: texts are lower-cased and lose their punctuation, so "
             "these words never occur"
         )
+    removed_from: dict[str, list[dict[str, Any]]] = {}
     for side, removed in sif.distinct_components().items():
         for number, direction in enumerate(removed.directions, 1):
-            nearest = sif.vectors.nearest(direction, _NEAREST)
-            share = removed.shares[number - 1]
-            say(
+            nearest = [word for word, _ in sif.vectors.nearest(direction, _NEAREST)]
+            share = float(removed.shares[number - 1])
+            removed_from.setdefault(side, []).append({"share": share, "nearest_words": nearest})
+            lines.append(
                 f"removed{side and f' from {side}'}: component {number}, {share:.1%} of the "
-                f"squared lengths, nearest words: {' '.join(word for word, _ in nearest)}"
+                f"squared lengths, nearest words: {' '.join(nearest)}"
             )
-    say(f'next: sentemb score {output} "a query" "a title"')
+    lines.append(f'next: sentemb score {output} "a query" "a title"')
+    facts = {"words": words, "dimensions": model.dim, "texts": len(queries) + len(titles)}
+    summarise(output, {**facts, "removed": removed_from}, *lines)

@@ -1,22 +1,21 @@
 """``sentemb simulate``: write a simulated click log."""
 
+from dataclasses import asdict
 from typing import Any
 
-import click
-
-from sentemb.cli.options import Written, option
+from sentemb.cli.options import Written, option, written_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import say
+from sentemb.cli.program import summarise
 from sentemb.system.terminal import ProgressLine
 
 SECONDS_BEFORE_PROGRESS = 1.5
 
 
 @new_command("simulate")
-@click.argument("out", type=Written(is_folder=True))
+@written_option(Written(is_folder=True), "Folder of the log.", metavar="FOLDER")
 @option("--pairs", default=100_000, show_default=True, help="Query-title pairs in the log.")
-@option("--dev-queries", default=1_000, show_default=True, help="Judged queries in OUT/dev.")
-@option("--test-queries", default=2_000, show_default=True, help="Judged queries in OUT/test.")
+@option("--dev-queries", default=1_000, show_default=True, help="Judged queries in dev/.")
+@option("--test-queries", default=2_000, show_default=True, help="Judged queries in test/.")
 @option(
     "--order-share",
     default=0.15,
@@ -42,16 +41,15 @@ SECONDS_BEFORE_PROGRESS = 1.5
     show_default=True,
     help="Random seed; the same seed gives the same files.",
 )
-@option("--force", is_flag=True, help="Overwrite an earlier simulation in OUT.")
-def command(out: str, **settings: Any) -> None:
+def command(output: str, **settings: Any) -> None:
     """Write a simulated click log with judged dev and test sets.
 
-    Writes these files to the folder OUT: pairs.tsv (the log), log.jsonl (the log with skipped
+    The folder gets pairs.tsv (the log), log.jsonl (the log with skipped
     titles), dev/ and test/ (judged sets), truth.jsonl (keywords and topic of every text), and a
     README.md that describes them.
 
     \b
-    sentemb simulate log/ --pairs 60000
+    sentemb simulate -o log/ --pairs 60000
     """
     from sentemb.data.simulation.simulator import simulate
 
@@ -66,15 +64,19 @@ def command(out: str, **settings: Any) -> None:
             line.note(said[0])
 
     try:
-        made = simulate(out, **settings, progress=progress)
+        made = simulate(output, **settings, progress=progress)
     finally:
         line.close()
     shares = ", ".join(f"{share:.1%} {name}" for name, share in made.shares.items())
-    say(f"{made.out}: {made.pairs} pairs, {made.queries} queries, {made.titles} titles")
-    say(f"queries: {shares}")
-    say(
+    facts = asdict(made)
+    del facts["out"]
+    summarise(
+        output,
+        facts,
+        f"{output}: {made.pairs} pairs, {made.queries} queries, {made.titles} titles",
+        f"queries: {shares}",
         f"dev: {made.dev_queries} queries, {made.dev_titles} titles; "
         f"test: {made.test_queries} queries, {made.test_titles} titles; "
-        f"{made.candidates_per_query:.1f} titles per query"
+        f"{made.candidates_per_query:.1f} titles per query",
+        f"next: sentemb train {made.out}/pairs.tsv --dev {made.out}/dev -o MODEL",
     )
-    say(f"next: sentemb train {made.out}/pairs.tsv --dev {made.out}/dev -o MODEL")

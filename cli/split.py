@@ -2,14 +2,14 @@
 
 import click
 
-from sentemb.cli.options import Written, option
+from sentemb.cli.options import Written, option, written_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note, say
+from sentemb.cli.program import note, summarise
 
 
 @new_command("split")
 @click.argument("log", type=click.Path(allow_dash=True))
-@click.argument("out", type=Written(is_folder=True))
+@written_option(Written(is_folder=True), "Folder of the parts.", metavar="FOLDER")
 @option("--dev", metavar="SHARE", default="5%", show_default=True, help="Share of dev; 0 for none.")
 @option(
     "--test", metavar="SHARE", default="5%", show_default=True, help="Share of test; 0 for none."
@@ -36,10 +36,9 @@ from sentemb.cli.program import note, say
     is_flag=True,
     help="Skip and count malformed lines of the log instead of stopping at the first.",
 )
-@option("--force", is_flag=True, help="Write into a folder that already has files.")
 def command(
     log: str,
-    out: str,
+    output: str,
     dev: str,
     test: str,
     by: str,
@@ -50,10 +49,9 @@ def command(
 ) -> None:
     """Split a click log into training, dev and test.
 
-    LOG is a click log as for `sentemb train`; - is standard input. OUT is the folder to write
-    pairs.tsv (to train on), dev.tsv, test.tsv (held-out clicks) and titles.tsv (all titles, with
-    ids) to. If the log has skipped titles, pairs.jsonl is written instead of pairs.tsv. A share is
-    5% or 0.05.
+    LOG is a click log as for `sentemb train`; - is standard input. The folder gets pairs.tsv (to
+    train on), dev.tsv, test.tsv (held-out clicks) and titles.tsv (all titles, with ids). If the log
+    has skipped titles, pairs.jsonl is written instead of pairs.tsv. A share is 5% or 0.05.
 
     By default a hash of the query's words decides. All lines of a query are on one side, and the
     sides stay the same when the log grows. Queries with the same words are one query, whatever
@@ -61,7 +59,7 @@ def command(
     not grow with LOG; a catalogue takes 0.3 GB for a million titles of 90 letters.
 
     \b
-    sentemb split pairs.tsv log/
+    sentemb split pairs.tsv -o log/
     sentemb train log/pairs.tsv --dev log/dev.tsv -o model/
     sentemb evaluate model/ log/test.tsv
     """
@@ -69,7 +67,7 @@ def command(
 
     found = split_file(
         log,
-        out,
+        output,
         dev,
         test,
         by,
@@ -91,4 +89,13 @@ def command(
         "title": "no held-out title is clicked in training",
         "time": "a query may be on several sides",
     }
-    say(f"{out}: {', '.join(parts)}; {found.titles:,} titles{added}; {sides[by]}")
+    summarise(
+        output,
+        {
+            "lines": dict(zip(("train", "dev", "test"), found.lines, strict=True)),
+            f"held_out_{what}": dict(zip(("dev", "test"), found.held_out, strict=True)),
+            "titles": found.titles,
+            "bad_lines": found.bad_lines,
+        },
+        f"{output}: {', '.join(parts)}; {found.titles:,} titles{added}; {sides[by]}",
+    )

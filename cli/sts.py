@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import given, json_option, markdown_option, option_of
+from sentemb.cli.options import given, json_option, markdown_option, option_of, threads_option
 from sentemb.cli.program import note
 from sentemb.models.vectors.vector_options import COMPONENTS, FIT_U, REMOVAL, SIDES_OPTION
 
@@ -26,6 +26,7 @@ _HEAD = ("set", "pairs", "Pearson", "Spearman")
 @option_of(SIDES_OPTION)
 @markdown_option("the table")
 @json_option(instead_of="a table")
+@threads_option()
 def command(
     model_dir: str, files: tuple[str, ...], markdown: bool, as_json: bool, **options: Any
 ) -> None:

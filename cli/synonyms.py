@@ -3,7 +3,7 @@
 import click
 
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import option, text_output_option
+from sentemb.cli.options import option, text_output_option, threads_option
 from sentemb.cli.program import note
 
 
@@ -37,6 +37,7 @@ from sentemb.cli.program import note
     show_default=True,
     help="Most synonyms per word.",
 )
+@threads_option()
 def command(
     model: str, output: str, log: str | None, min_uses: int | None, min_score: float, top_k: int
 ) -> None:

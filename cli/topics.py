@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from sentemb.cli.common import read_texts, warnings_to_stderr
-from sentemb.cli.options import Written, force_option, json_option, option, per_query_option
+from sentemb.cli.options import Written, json_option, option, output_option, per_query_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.errors import SentembError
@@ -30,7 +30,7 @@ Leading = dict[int, tuple[str, float]]
 )
 @per_query_option("Print the words extracted from each query as well.")
 @option(
-    "--threshold",
+    "--min-change",
     type=float,
     help="Smallest change of a cell that counts. [default: the mean change of all cells in the "
     "query]",
@@ -41,13 +41,11 @@ Leading = dict[int, tuple[str, float]]
     type=click.Path(),
     help="The truth.jsonl of a simulated log: adds the topic that each cell takes most words from.",
 )
-@option(
-    "--heat-map",
+@output_option(
+    Written(),
+    "Draw all cells against all topics as .png, .svg or .pdf; needs --truth.",
     metavar="FILE",
-    type=Written(),
-    help="Draw all cells against all topics as .png, .svg or .pdf; needs --truth.",
 )
-@force_option()
 @json_option(instead_of="lines")
 def command(
     model: str,
@@ -55,16 +53,16 @@ def command(
     cell: int | None,
     top_k: int,
     per_query: bool,
-    threshold: float | None,
+    min_change: float | None,
     truth: str | None,
-    heat_map: str | None,
+    output: str | None,
     as_json: bool,
 ) -> None:
     """Show which words the cells of a model collect.
 
     QUERIES is a file with lines id<TAB>text, unpacked if it ends in .gz; - is standard input. From
     each query the 5 cells that are most active at its end extract the words at which they change by
-    more than the threshold. For each cell the words that it extracted are listed, each with a count
+    more than --min-change. For each cell the words that it extracted are listed, each with a count
     and a share (the count divided by how often all cells together extracted the word), ranked by
     count times share. Cells are numbered from 0; in a bidirectional model the second half reads
     from right to left.
@@ -77,22 +75,22 @@ def command(
     from sentemb.data.lines import write_lines
     from sentemb.models.sentence_encoder import SentenceEncoder
 
-    if heat_map is not None:
+    if output is not None:
         if truth is None:
-            raise click.UsageError("--heat-map needs the topics: give --truth as well")
-        figure_format(heat_map)  # a wrong ending is reported before any work
+            raise click.UsageError("--output needs the topics: give --truth as well")
+        figure_format(output)  # a wrong ending is reported before any work
     encoder = SentenceEncoder.from_pretrained(model)
     if cell is not None and cell >= encoder.dim:
         raise SentembError(f"{model}: has no cell {cell}; give one from 0 to {encoder.dim - 1}")
     ids, texts = read_texts(queries)
     topics = None if truth is None else _topics(truth, ids, texts)
-    found = [query_cells(encoder, text, threshold) for text in texts]
+    found = [query_cells(encoder, text, min_change) for text in texts]
     collected = collect_words(found)
     if not collected:
         raise SentembError(
-            f"{queries}: the cells extract no words; lower the threshold or give longer queries"
+            f"{queries}: the cells extract no words; lower --min-change or give longer queries"
         )
-    leading = {} if topics is None else _leading(found, topics, encoder.dim, heat_map)
+    leading = {} if topics is None else _leading(found, topics, encoder.dim, output)
     if cell is not None:
         collected = {number: words for number, words in collected.items() if number == cell}
     shown = [

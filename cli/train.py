@@ -19,8 +19,9 @@ from sentemb.cli.options import (
     option,
     option_of,
     threads_option,
+    written_option,
 )
-from sentemb.cli.program import say
+from sentemb.cli.program import say, summarise
 from sentemb.cli.ranker import RankerOfTraining, log_and_share
 from sentemb.models.towers.registry import ENCODERS, SHARED_TOWERS
 from sentemb.models.vectors.vector_options import VECTOR_DIM, VECTOR_WORDS
@@ -32,7 +33,10 @@ from sentemb.training.settings import MOST_SEEDS
 # A model to start from may switch these on.
 _OFF = {SHARED_TOWERS.name: "--separate-towers"}
 # Of the run, not of the training: `--show-config` leaves them out.
-_RUN = ("pairs", "output", "resume", "force", "config", "show_config")
+_RUN = (
+    *("pairs", "output", "resume", "force", "config", "show_config"),
+    *("threads", "json", "quiet"),
+)
 
 
 def _parameters(*decorators: Decorator) -> list[click.Parameter]:
@@ -238,14 +242,7 @@ def _show_config(ctx: click.Context) -> None:
 )
 # In its place `TrainCommand` puts the options of the model.
 @option("--model", help="The model to train.")
-@option(
-    "-o",
-    "--output",
-    required=True,
-    type=Written(is_folder=True),
-    help="Folder of the model.",
-    group=RUN,
-)
+@written_option(Written(is_folder=True), "Folder of the model.", group=RUN, metavar="MODEL")
 @option(
     "--dev",
     type=click.Path(),
@@ -280,7 +277,6 @@ def _show_config(ctx: click.Context) -> None:
     group=RUN,
 )
 @option("--resume", is_flag=True, help="Continue from the last checkpoint.", group=RUN)
-@option("--force", is_flag=True, help="Replace the model in the output folder.", group=RUN)
 @option(
     "--skip-bad-lines",
     is_flag=True,
@@ -372,18 +368,24 @@ def command(
         sys.exit(128 + interrupted.signal)
     finally:
         line.close()
-    _summarise(model, output, time.monotonic() - began)
-    ranker.fit(model)
-    say(f'next: sentemb score {output} "a query" "a title"')
+    facts = _summary(model, output, time.monotonic() - began)
+    fitted = ranker.fit(model)
+    if fitted is not None:
+        facts["ranker"] = {"recipe": fitted.recipe.as_dict(), "dev": fitted.dev}
+    summarise(output, facts, f'next: sentemb score {output} "a query" "a title"')
 
 
-def _summarise(model: Any, output: str, seconds: float) -> None:
+def _summary(model: Any, output: str, seconds: float) -> dict[str, Any]:
+    """Say what was trained; the same as facts."""
     from sentemb.models.files.history import DEV_FIGURE, best_epoch
 
     shape, pairs = _shape(model), f"{model.training['pairs']:,} pairs"
+    names = ("model", "pairs", "seeds", "dev_of_average")
+    facts = {name: model.training[name] for name in names if name in model.training}
+    facts["seconds"] = seconds
     if "seeds" in model.training:
         say(f"{output}: {shape}, {model.vocabulary}, {pairs}, {seconds:.0f} s")
-        _summarise_seeds(model.training)
+        _say_seeds(model.training)
     else:
         last = model.history[-1]
         say(
@@ -393,11 +395,14 @@ def _summarise(model: Any, output: str, seconds: float) -> None:
         )
         figure = next(iter(last["dev"] or {}), DEV_FIGURE)
         best = best_epoch(model.history, figure)
+        facts |= {"epochs": last["epoch"], "loss": last["loss"]}
         if best is not None:
+            facts |= {"kept_epoch": best["epoch"], "dev": best["dev"]}
             say(f"kept epoch {best['epoch']}, on dev: {_figures(best['dev'])}")
+    return facts
 
 
-def _summarise_seeds(training: dict[str, Any]) -> None:
+def _say_seeds(training: dict[str, Any]) -> None:
     """The dev figures of each member and of the average, if there is a dev set."""
     if "dev_of_average" not in training:
         return

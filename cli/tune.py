@@ -48,7 +48,6 @@ def command(
     catalogue: str | None,
     dry_run: bool,
     as_json: bool,
-    threads: int | None,
 ) -> None:
     """Fit the ranker of a model or of an index.
 
@@ -73,7 +72,7 @@ def command(
 
     if is_index(source):
         _refuse({"--replay": replay, "--catalogue": catalogue}, "an index; it has its titles")
-        ranker = _of_index(source, dev, log, dry_run, threads)
+        ranker = _of_index(source, dev, log, dry_run)
     elif not is_model(source):
         raise SentembError(
             f"{source}: this folder holds neither an index nor a model; make one with "
@@ -82,7 +81,7 @@ def command(
     elif log is None:
         raise click.UsageError("a model needs --log, the click log that it was trained on")
     else:
-        ranker = _of_model(source, dev, log, replay, catalogue, threads)
+        ranker = _of_model(source, dev, log, replay, catalogue)
         if not dry_run:
             ranker.save(source)
     if as_json:
@@ -105,7 +104,6 @@ def _of_model(
     log: str,
     replay: str | None,
     catalogue: str | None,
-    threads: int | None,
 ) -> "HybridRanker":
     from sentemb.search.ranking.fitting import fit_ranker
 
@@ -116,15 +114,12 @@ def _of_model(
             dev,
             replay=None if replay is None else log_and_share(replay),
             catalogue=catalogue,
-            threads=threads,
             **asked,
         )
     )
 
 
-def _of_index(
-    index: str, dev: str, log: str | None, dry_run: bool, threads: int | None
-) -> "HybridRanker":
+def _of_index(index: str, dev: str, log: str | None, dry_run: bool) -> "HybridRanker":
     from sentemb.data.best_graded import read_clicks
     from sentemb.data.click_log import read_click_log
     from sentemb.search.index import Index
@@ -132,7 +127,7 @@ def _of_index(
 
     clicks = read_clicks(dev)
     learned = None if log is None else read_click_log(log)
-    opened = Index.open(index, threads)
+    opened = Index.open(index)
     titles = {title.strip() for title in opened.titles}
     outside = sum(title not in titles for title in clicks.titles)
     if outside:

@@ -5,8 +5,17 @@ from typing import Any
 import click
 
 from sentemb.cli import Group
-from sentemb.cli.options import Command, Text, Written, given, json_option, option, option_of
-from sentemb.cli.program import note, say
+from sentemb.cli.options import (
+    Command,
+    Text,
+    Written,
+    given,
+    json_option,
+    option,
+    option_of,
+    written_option,
+)
+from sentemb.cli.program import note, summarise
 from sentemb.models.vectors.skip_gram import SETTINGS
 from sentemb.system.terminal import ProgressLine
 
@@ -21,7 +30,7 @@ def command() -> None:
 
 @command.command(cls=Command)
 @click.argument("file", type=click.Path())
-@click.argument("out", type=Written(is_folder=True))
+@written_option(Written(is_folder=True), "Folder of the word vectors.", metavar="VECTORS")
 @option(
     "--limit",
     type=click.IntRange(min=1),
@@ -42,10 +51,9 @@ def command() -> None:
 )
 @option("--source", type=Text(), help="Origin of the vectors; stored with them.")
 @option("--licence", type=Text(), help="Licence of the vectors; stored with them.")
-@option("--force", is_flag=True, help="Replace the word vectors in the output folder.")
 def convert(
     file: str,
-    out: str,
+    output: str,
     limit: int | None,
     dtype: str,
     counts: str | None,
@@ -58,10 +66,10 @@ def convert(
     FILE is GloVe text (one word and its numbers per line), word2vec text (the same after a first
     line "words dimensions"), word2vec binary (if its name ends in .bin), or a folder of word
     vectors, whose checksum is verified. Files that end in .gz are unpacked; - is text from standard
-    input. OUT is the folder to write.
+    input.
 
     \b
-    sentemb vectors convert glove.6B.50d.txt glove-50/ --licence PDDL-1.0
+    sentemb vectors convert glove.6B.50d.txt -o glove-50/ --licence PDDL-1.0
     """
     from dataclasses import replace
 
@@ -69,7 +77,7 @@ def convert(
     from sentemb.models.vectors.reading import read_word_vectors
     from sentemb.models.vectors.writing import check_output, write_word_vectors
 
-    check_output(out, force)
+    check_output(output, force)
     known = None if counts is None else read_counts(counts)
     vectors = read_word_vectors(file, limit=limit, verify=True, note=_note)
     if known is not None:
@@ -78,9 +86,8 @@ def convert(
         _note(f"{counts}: {n_counted:,} of {len(vectors):,} words have a count")
     told = {"source": source, "licence": licence}
     vectors = replace(vectors, **given(told))
-    write_word_vectors(vectors, out, force=force, dtype=dtype)
-    say(f"{out}: {len(vectors):,} words, {vectors.dim} dimensions, {dtype}")
-    say(f"next: sentemb sif {out} titles.txt -o model")
+    write_word_vectors(vectors, output, force=force, dtype=dtype)
+    _summarise(output, vectors, dtype, "titles.txt")
 
 
 @command.command(cls=Command)
@@ -132,20 +139,12 @@ def show(vectors: str, words: tuple[str, ...], top_k: int, as_json: bool) -> Non
 
 @command.command(cls=Command)
 @click.argument("log", type=click.Path())
-@option(
-    "-o",
-    "--output",
-    metavar="VECTORS_DIR",
-    type=Written(is_folder=True),
-    required=True,
-    help="Folder to write the word vectors to.",
-)
+@written_option(Written(is_folder=True), "Folder of the word vectors.", metavar="VECTORS")
 @option_of(SETTINGS["dim"])
 @option_of(SETTINGS["window"])
 @option_of(SETTINGS["min_count"])
 @option_of(SETTINGS["epochs"])
 @option_of(SETTINGS["seed"])
-@option("--force", is_flag=True, help="Replace the word vectors in the output folder.")
 @option(
     "--skip-bad-lines",
     is_flag=True,
@@ -185,8 +184,17 @@ def train(log: str, output: str, force: bool, skip_bad_lines: bool, **settings: 
     finally:
         line.close()
     write_word_vectors(vectors, output, force=force)
-    say(f"{output}: {len(vectors):,} words, {vectors.dim} dimensions, float32")
-    say(f"next: sentemb sif {output} --log {log} -o model")
+    _summarise(output, vectors, "float32", f"--log {log}")
+
+
+def _summarise(output: str, vectors: Any, dtype: str, texts: str) -> None:
+    """Print what was written; ``texts`` are what `sentemb sif` may read next."""
+    summarise(
+        output,
+        {"words": len(vectors), "dimensions": vectors.dim, "dtype": dtype},
+        f"{output}: {len(vectors):,} words, {vectors.dim} dimensions, {dtype}",
+        f"next: sentemb sif {output} {texts} -o model",
+    )
 
 
 def _say_fields(*fields: str) -> None:

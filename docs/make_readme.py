@@ -101,7 +101,7 @@ def picture_search(demo, path):
     model = SentenceEncoder.from_pretrained(demo / "model")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "search.html"
-        export(Index.build(model, judged.titles, judged.title_ids), page, "page", title="Demo")
+        export(Index.build(model, judged.titles, judged.title_ids), page, "page", heading="Demo")
         window = {"viewport": {"width": 860, "height": 620}, "device_scale_factor": 1.5}
         with chromium() as browser, opened(browser, page.as_uri(), **window) as tab:
             tab.locator("#query").fill(QUERY)

@@ -17,7 +17,7 @@ def run(*arguments):
     """The counts that ``sentemb data`` prints."""
     done = CliRunner().invoke(main, ["data", *map(str, arguments)], catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    return dict(line.split("\t") for line in done.stdout.splitlines())
+    return dict(line.split(": ") for line in done.stdout.splitlines())
 
 
 def grades(folder):
@@ -64,7 +64,7 @@ def corpus(tmp_path):
 
 def test_beir(corpus, tmp_path):
     out = tmp_path / "out"
-    counts = run("beir", corpus, out, "--words", "3")
+    counts = run("beir", corpus, "-o", out, "--title-words", "3")
     assert counts == {"titles": "3", "pairs": "2", "dev queries": "1", "test queries": "1"}
     assert read_texts(out / "titles.tsv") == (
         ["d_1", "d2", "d3"],

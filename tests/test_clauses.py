@@ -301,11 +301,11 @@ def test_command(made_up, tmp_path):
         "".join(f"{word} {' '.join(map(str, rng.standard_normal(4).round(3)))}\n" for word in WORDS)
     )
     out = tmp_path / "out"
-    arguments = ["data", "clauses", str(path), str(out), "--dev", "10", "--test", "20"]
+    arguments = ["data", "clauses", str(path), "-o", str(out), "--dev", "10", "--test", "20"]
     similar = ["--hard", "--vectors", str(vectors)]
     result = CliRunner().invoke(main, [*arguments, *similar])
     assert result.exit_code == 0, result.output
-    assert result.stdout.splitlines()[1:] == ["pairs\t50", "dev queries\t10", "test queries\t20"]
+    assert result.stdout.splitlines()[1:] == ["pairs: 50", "dev queries: 10", "test queries: 20"]
     assert set(parts(out)) == {"", "dev", "dev_hard", "test", "test_hard"}
     assert "50 training pairs" in (out / "README.md").read_text()
 

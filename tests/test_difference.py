@@ -279,14 +279,14 @@ def folder(tmp_path_factory):
 
 def test_the_command_prints_figures_and_queries(folder):
     models, titles = [folder / "old", folder / "new"], ["--catalogue", folder / "titles.tsv"]
-    result = run(*models, *titles, "--clicks", folder / "clicks.tsv", "--limit", 3, "-k", 4)
+    result = run(*models, *titles, "--clicks", folder / "clicks.tsv", "--show", 3, "-k", 4)
     lines = result.stdout.splitlines()
     n = len(read_click_log(folder / "clicks.tsv").queries)
     assert lines[0].startswith(f"queries {n}   same top title ")
     assert lines[1].startswith("MRR@4  A 0.") and f"({n} queries with clicks)" in lines[1]
     assert sum(line == "" for line in lines) == 3
     assert "clicked titles are not in" in result.stderr
-    asked = run(*models, *titles, "--queries", folder / "queries.tsv", "--limit", 0).stdout
+    asked = run(*models, *titles, "--queries", folder / "queries.tsv", "--show", 0).stdout
     assert asked.count("\n") == 1 and "top-10 overlap" in asked
     printed = json.loads(
         run(*models, *titles, "--queries", folder / "queries.tsv", "--json").stdout
@@ -321,7 +321,7 @@ def test_equal_scores_do_not_flatter(folder, tmp_path):
 def test_the_command_writes_the_page(folder, tmp_path):
     out = tmp_path / "diff.html"
     arguments = [folder / "old", folder / "new", "--catalogue", folder / "titles.tsv"]
-    result = run(*arguments, "--queries", folder / "queries.tsv", "-o", out, "--limit", 4)
+    result = run(*arguments, "--queries", folder / "queries.tsv", "-o", out, "--show", 4)
     page = out.read_text()
     assert "<h1>old and new</h1>" in page and page.count("<section") == 4
     assert result.stdout.count("\n") == 1
@@ -345,7 +345,7 @@ def test_two_indexes_rank_their_own_titles_with_their_own_rankers(folder, tmp_pa
     for name, index in zip("ab", indexes, strict=True):
         index.save(tmp_path / name)
     arguments = [tmp_path / "a", tmp_path / "b", "--queries", folder / "queries.tsv", "-k", 3]
-    found = json.loads(run(*arguments, "--json", "--limit", 1000).stdout)
+    found = json.loads(run(*arguments, "--json", "--show", 1000).stdout)
     shown = {one["query"]: one for one in found["differ_most"]}
     assert shown.keys() == set(queries)
     for query, one in shown.items():

@@ -29,9 +29,10 @@ IDS = ["a", "b", "c", "d", "é", "f"]
 UNKNOWN = 2
 
 
-def run(*arguments, code=0):
-    """Standard output and standard error of `sentemb export`."""
-    result = CliRunner().invoke(main, ["export", *map(str, arguments)])
+def run(source, *arguments, code=0):
+    """Standard output and standard error of `sentemb export SOURCE -o OUT ...`."""
+    named = ["-o"] if arguments and arguments[0] != "-o" else []
+    result = CliRunner().invoke(main, ["export", str(source), *named, *map(str, arguments)])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert result.exit_code == code, result.output
     return result.stdout, result.stderr

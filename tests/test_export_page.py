@@ -534,7 +534,7 @@ def test_the_page_works_from_a_disk_and_asks_for_nothing(tab, tmp_path):
 @needs_browser
 def test_what_is_typed_while_the_page_loads_counts(tab, tmp_path):
     path = tmp_path / "page.html"
-    export(Index.build(model_of(("lstm", {})), TITLES), path, "page", title="Help & <more>")
+    export(Index.build(model_of(("lstm", {})), TITLES), path, "page", heading="Help & <more>")
     tab.goto(f"{path.as_uri()}#q=hotels")
     tab.locator(".hit").first.wait_for()
     assert tab.title() == "hotels – Help & <more>"
@@ -567,7 +567,7 @@ def test_the_same_index_gives_the_same_bytes(tmp_path):
 
 def test_a_name_that_is_not_utf_8_is_shown_as_far_as_it_can_be(tmp_path):
     out = tmp_path / "page.html"
-    export(Index.build(model_of(("bag", {})), TITLES), out, "page", title="caf\udce9")
+    export(Index.build(model_of(("bag", {})), TITLES), out, "page", heading="caf\udce9")
     assert "<title>caf\ufffd</title>" in out.read_text("utf-8")
 
 

@@ -344,8 +344,11 @@ def test_options_that_do_not_go_together(model_dir, files):
     judged_folder(Path("judged"))
     Path("run.txt").write_text("q1 Q0 d1 1 1 t\n")
     for arguments, message in (
-        ([model_dir, "clicks.tsv", "--cutoffs", "3"], "--cutoffs does not go with held-out clicks"),
-        ([model_dir, "judged", "--metrics", "hit@1"], "--metrics does not go with a judged set"),
+        ([model_dir, "clicks.tsv", "--gain", "linear"], "--gain does not go with held-out clicks"),
+        (
+            [model_dir, "judged", "--metrics", "hit@1"],
+            "'hit@1' does not go with a judged set",
+        ),
         ([model_dir, "clicks.tsv", "--labels", "--catalogue", "x"], "does not go with --labels"),
         ([model_dir, "clicks.tsv", "--compare-with", "bm25-clicks"], "needs --log"),
         ([model_dir, "clicks.tsv", "--labels", "--log", "x"], "--log does not go with --labels"),

@@ -113,7 +113,7 @@ def test_standard_input_and_output(tmp_path):
     assert (code, out) == (0, "tv\tTV\n")
     assert err == "standard input: 2 rows, 1 lines written; left out: 1 without a query\n"
     lines = '{"q": {"text": "tv"}, "title": "TV"}\n\n{"q": {}, "title": "TV"}\n'
-    code, out, err = run(tmp_path, "-", "-o", "-", "--query", "q.text", stdin=lines)
+    code, out, err = run(tmp_path, "-", "-o", "-", "--query-column", "q.text", stdin=lines)
     assert (code, out) == (0, "tv\tTV\n") and "1 without a query" in err
 
 
@@ -121,7 +121,7 @@ def test_an_excerpt_of_several_files_in_other_encodings(tmp_path):
     head = [("Suche", "Artikel")]
     one = write_csv(tmp_path / "a.csv", [*head, ("Käse", 'Käsebrett 12"')], "cp1252", delimiter=";")
     two = write_csv(tmp_path / "b.csv", [*head[0:1], ("süß", "Honig")], "cp1252", delimiter=",")
-    arguments = [one, two, "-o", "-", "--query", "Suche", "--title", "Artikel"]
+    arguments = [one, two, "-o", "-", "--query-column", "Suche", "--title-column", "Artikel"]
     code, out, _ = run(tmp_path, *arguments, "--encoding", "cp1252", "--lower")
     assert (code, out) == (0, 'käse\tKäsebrett 12"\nsüß\tHonig\n')
     code, _, err = run(tmp_path, *arguments)
@@ -168,7 +168,7 @@ def test_columns_by_name_or_number(tmp_path, text, columns, header, expected):
             [],
             "c.csv:1: no column 'query' among a, b; name one of these, or give a number",
         ),
-        ("query,title\n", ["--title", "3"], "c.csv:1: no column 3; there are 2"),
+        ("query,title\n", ["--title-column", "3"], "c.csv:1: no column 3; there are 2"),
         ("query,title,title\n", [], "c.csv:1: 2 columns are named 'title'; give a number"),
         ("query,title\n", ["--no-header"], "'query' is a name, and there is no header"),
         ("", [], "c.csv: the input is empty"),
@@ -176,8 +176,12 @@ def test_columns_by_name_or_number(tmp_path, text, columns, header, expected):
         ("query,title\ntv,TV,x\n", [], "c.csv:2: 3 columns, not 2 as in the first row"),
         ('query,title\n"a\nb",c\ntv,"x"y\n', [], "c.csv:4: the quotes do not match"),
         ('query,title\ntv,"TV\ntv,TV\n', [], "c.csv:2: a double quote opens a text that does"),
-        ("query,title,n\ntv,TV,many\n", ["--clicks", "n"], "c.csv:2: the clicks 'many' are not"),
-        ("query,title,n\ntv,TV,-1\n", ["--clicks", "n"], "c.csv:2: the clicks '-1' are not"),
+        (
+            "query,title,n\ntv,TV,many\n",
+            ["--clicks-column", "n"],
+            "c.csv:2: the clicks 'many' are not",
+        ),
+        ("query,title,n\ntv,TV,-1\n", ["--clicks-column", "n"], "c.csv:2: the clicks '-1' are not"),
         ("query,title\ntv,T\0V\n", [], "c.csv:2: the title has a NUL character"),
         ("query,title\ntv," + "a " * 10_001 + "\n", [], "c.csv:2: the title has 10001 words"),
         ("query,title\n,TV\n", [], "nothing to write: 1 without a query; check the columns"),
@@ -188,10 +192,18 @@ def test_columns_by_name_or_number(tmp_path, text, columns, header, expected):
             "c.csv:1: not JSON (not an object); write one",
         ),
         ("PAR1\n", [], "is Parquet; give --format parquet"),
-        ("query,title\ntv,TV\n", ["--id", "title"], "--id needs --catalogue"),
+        ("query,title\ntv,TV\n", ["--id-column", "title"], "--id-column needs --catalogue"),
         ("query,title\ntv,TV\n", ["--catalogue", "x"], "a catalogue needs the column of the ids"),
-        ("query,title\ntv,TV\n", ["--search", "query"], "--search needs --clicks"),
-        ("query,title\ntv,TV\n", ["--position", "query"], "--position needs --search"),
+        (
+            "query,title\ntv,TV\n",
+            ["--search-column", "query"],
+            "--search-column needs --clicks-column",
+        ),
+        (
+            "query,title\ntv,TV\n",
+            ["--position-column", "query"],
+            "--position-column needs --search-column",
+        ),
         (
             "query,title\ntv,TV\n",
             ["-o", "x", "--write-catalogue", "x"],
@@ -257,10 +269,10 @@ def test_the_first_pair_is_read_back(tmp_path):
 def test_a_column_of_clicks_is_not_overlooked(tmp_path):
     path = write_csv(tmp_path / "c.csv", [("query", "title", "Clicks"), ("tv", "TV", 7)])
     assert (
-        "each row was counted as one click; for the column Clicks give --clicks Clicks"
+        "each row was counted as one click; for the column Clicks give --clicks-column Clicks"
         in (run(tmp_path, path, "-o", "-")[2])
     )
-    assert "note" not in run(tmp_path, path, "-o", "-", "--clicks", "Clicks")[2]
+    assert "note" not in run(tmp_path, path, "-o", "-", "--clicks-column", "Clicks")[2]
 
 
 def test_counts_and_flags(tmp_path):
@@ -329,8 +341,8 @@ def test_titles_are_joined_by_id(tmp_path):
     path = write_csv(tmp_path / "c.csv", clicks)
     out, titles = tmp_path / "log.tsv", tmp_path / "titles.tsv"
     code, said, notes = run(
-        tmp_path, path, "-o", out, "--id", "sku", "--catalogue", catalogue, "--title", "name",
-        "--write-catalogue", titles,
+        tmp_path, path, "-o", out, "--id-column", "sku", "--catalogue", catalogue,
+        "--title-column", "name", "--write-catalogue", titles,
     )  # fmt: skip
     assert code == 0 and out.read_text() == 'tv\tTV, 15"\nsofa\tSofa\n'
     assert said.endswith(

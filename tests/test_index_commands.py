@@ -142,8 +142,8 @@ def test_a_query_of_unknown_words_finds_nothing_and_says_why(place):
 def test_titles_are_added_and_removed_in_place(index, tmp_path):
     (tmp_path / "new.tsv").write_text("p9\tred red hat\np1\tgreen shoe\n")
     (tmp_path / "gone.txt").write_text("p1\n")
-    _, err = run("index", index, "--add", tmp_path / "new.tsv", "--remove", tmp_path / "gone.txt")
-    assert f"{index}: 7 titles; float32" in err
+    out, _ = run("index", index, "--add", tmp_path / "new.tsv", "--remove", tmp_path / "gone.txt")
+    assert f"{index}: 7 titles; float32" in out
     changed = Index.open(index)
     assert list(changed.ids) == ["p0", "p2", "p3", "p4", "p5", "p9", "p1"]
     assert changed.titles[6] == "green shoe"

@@ -150,7 +150,7 @@ class TestCommand:
         assert of_model["threshold"] == {"left_to_right": found.thresholds[0]}
 
     def test_wide_letters_keep_columns(self, model_dir):
-        _, head, *lines = run(model_dir, "上海 hotels 的", "--threshold", "0").stdout.splitlines()
+        _, head, *lines = run(model_dir, "上海 hotels 的", "--min-change", "0").stdout.splitlines()
         ends = {columns(line[: line.rindex("8") + 1]) for line in lines[1:3]}
         assert ends == {head.index("right") + len("right")}
 
@@ -164,7 +164,7 @@ class TestCommand:
         assert lines[0].split()[:4] == ["hotels", "-", "-", "-"]
 
     def test_markdown(self, model_dir, tmp_path):
-        printed = run(model_dir, "hotels a|b *c*", "--markdown", "--threshold", "0").stdout
+        printed = run(model_dir, "hotels a|b *c*", "--markdown", "--min-change", "0").stdout
         assert printed.splitlines() == [
             r"hotels a\|b \*c\*",
             "",
@@ -183,7 +183,7 @@ class TestCommand:
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
-        [([""], "without words"), (["hotels", "--threshold", "-1"], "give 0 or more")],
+        [([""], "without words"), (["hotels", "--min-change", "-1"], "give 0 or more")],
     )
     def test_mistakes(self, model_dir, arguments, message):
         result = run(model_dir, *arguments, code=1)

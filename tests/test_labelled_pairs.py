@@ -180,10 +180,11 @@ def test_import_command(tmp_path):
     source = written(tmp_path / "in.tsv", "1\ta\tb\n0\tc\td\n1\te\tf\n")
     out = tmp_path / "out.tsv"
 
-    def run(*arguments, **settings):
-        return CliRunner().invoke(main, ["data", "labelled", *map(str, arguments)], **settings)
+    def run(source, out, *options, **settings):
+        arguments = ["data", "labelled", str(source), "-o", str(out), *options]
+        return CliRunner().invoke(main, arguments, **settings)
 
-    assert run(source, out).stdout == "pairs\t3\nlabel 1\t2\nlabel 0\t1\n"
+    assert run(source, out).stdout == "pairs: 3\nlabel 1: 2\nlabel 0: 1\n"
     again = run(source, out)
     assert (
         again.exit_code == 1 and "out.tsv: exists; name another file or use --force" in again.stderr
@@ -191,7 +192,10 @@ def test_import_command(tmp_path):
     assert run(source, out, "--force").exit_code == 0
     # Standard input can be read only once, whatever the format.
     streamed = run("-", "-", input=source.read_text())
-    assert streamed.stdout == source.read_text() and streamed.stderr == "3 pairs, 2 with label 1\n"
+    assert (
+        streamed.stdout == source.read_text()
+        and streamed.stderr == "pairs: 3\nlabel 1: 2\nlabel 0: 1\n"
+    )
 
 
 # -- accuracy and F1 ----------------------------------------------------------------------------
@@ -392,7 +396,7 @@ def test_evaluate_labels_refuses(model_dir, labelled, tmp_path):
             1,
             "was not trained on labels, so no score separates them; give --threshold",
         ),
-        (["--labels", "--cutoffs", "1"], 2, "--cutoffs does not go with --labels"),
+        (["--labels", "--metrics", "ndcg@1"], 2, "--metrics does not go with --labels"),
         (["--labels", "--gain", "linear"], 2, "--gain does not go with --labels"),
         (["--labels", "-q"], 2, "--per-query does not go with --labels"),
         (["--threshold", "1"], 2, "--threshold needs --labels"),

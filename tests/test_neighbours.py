@@ -205,7 +205,7 @@ def test_wrong_arguments_of_synonyms(model, arguments, message):
 
 def test_the_command_neighbours(model, folder):
     place = folder / "model"
-    words = ["--words", folder / "words.txt"]
+    words = ["--among", folder / "words.txt"]
     result = run("neighbours", place, KNOWN[3], "大阪", *words, "-k", 2)
     (near, _) = neighbours(model, [KNOWN[3], "大阪"], KNOWN, 2)
     lines = [KNOWN[3], *(f"{one.score:9.3f}  {one.word}" for one in near), "", "大阪", ""]
@@ -231,7 +231,7 @@ def test_neighbours_among_the_words_of_a_side_of_the_log(folder, side):
 
 
 def test_the_words_with_a_feature_of_their_own_are_the_default(model, tmp_path):
-    assert "no word has a feature of its own; give --words or --log" in refused(
+    assert "no word has a feature of its own; give --among or --log" in refused(
         "neighbours", save(model, tmp_path / "none"), "ab"
     )
     vocabulary = Vocabulary(model.vocabulary.trigrams, ["(abc", "abc", "12", "cab"])
@@ -270,17 +270,17 @@ def test_the_command_synonyms(model, folder, tmp_path):
 
 def test_wrong_usage_of_the_commands(folder, tmp_path):
     place, log, words = folder / "model", folder / "pairs.tsv", folder / "words.txt"
-    both = run("neighbours", place, "ab", "--log", log, "--words", words, code=2)
-    assert "give --words or --log, not both" in both.stderr
+    both = run("neighbours", place, "ab", "--log", log, "--among", words, code=2)
+    assert "give --among or --log, not both" in both.stderr
     for name in (["neighbours", place, "ab"], ["synonyms", place]):
         assert "--min-uses needs --log" in run(*name, "--min-uses", 2, code=2).stderr
         missing = refused(*name, "--log", tmp_path / "none.tsv")
         assert "none.tsv" in missing
         many = refused(*name, "--log", log, "--min-uses", 1000)
         assert "--min-uses" in many or "fewer uses" in many
-    assert "give one word" in refused("neighbours", place, "ab cd", "--words", words)
+    assert "give one word" in refused("neighbours", place, "ab cd", "--among", words)
     (tmp_path / "other.txt").write_text("上海\n")
-    foreign = refused("neighbours", place, "ab", "--words", tmp_path / "other.txt")
+    foreign = refused("neighbours", place, "ab", "--among", tmp_path / "other.txt")
     assert "other.txt: the model knows none of the words" in foreign
     made_up_pair_model(["a b"]).save_pretrained(tmp_path / "pair")
     for name in (["neighbours", tmp_path / "pair", "ab"], ["synonyms", tmp_path / "pair"]):

@@ -211,10 +211,10 @@ def test_sizes_that_cannot_be(release, tmp_path, sizes):
 
 def test_command(release, tmp_path):
     out = tmp_path / "out"
-    arguments = ["data", "onet", str(release), str(out), "--dev", "0.05", "--test", "5"]
+    arguments = ["data", "onet", str(release), "-o", str(out), "--dev", "0.05", "--test", "5"]
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0
-    assert "dev queries\t5\n" in result.stdout
+    assert "dev queries: 5\n" in result.stdout
     readme = (out / "README.md").read_text()
     assert "O*NET 99.1 Database" in readme
     assert "CC BY 4.0" in readme and "USDOL/ETA" in readme

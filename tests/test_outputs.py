@@ -130,12 +130,12 @@ def test_standard_input_is_an_input_too(here):
         "synonyms model --log log.tsv -o log.tsv",
         "synonyms model -o model/words.txt",
         "encode model log.tsv -o model/log.npy",
-        "split titles.tsv .",
-        "prepare log.tsv .",
+        "split titles.tsv -o .",
+        "prepare log.tsv -o .",
         "train log.tsv -o . --epochs 1",
         "index model titles.tsv -o .",
         "index index --add titles.tsv -o index",
-        "export index index/page.html --to page",
+        "export index -o index/page.html --to page",
     ],
 )
 def test_a_command_keeps_its_inputs(here, line):
@@ -157,8 +157,8 @@ def test_a_command_keeps_its_inputs(here, line):
         "plot-gates model rome -o old.svg",
         "plot-gates model rome -o new.svg --output-numbers old.npz",
         "plot-loss model -o old.svg",
-        "report model queries.tsv old.html",
-        "export index old.html --to page",
+        "report model queries.tsv -o old.html",
+        "export index -o old.html --to page",
     ],
 )
 def test_a_file_that_exists_needs_force(here, line):
@@ -184,13 +184,13 @@ def test_the_ids_of_embeddings_need_force_too(here):
         "index model titles.tsv -o -",
         "train log.tsv -o -",
         "average model model -o -",
-        "split log.tsv -",
-        "prepare log.tsv -",
-        "simulate -",
+        "split log.tsv -o -",
+        "prepare log.tsv -o -",
+        "simulate -o -",
         "plot-gates model rome -o new.svg --output-numbers -",
-        "export model - --to sentence-transformers",
-        "export model - --to onnx",
-        "export index - --to parquet",
+        "export model -o - --to sentence-transformers",
+        "export model -o - --to onnx",
+        "export index -o - --to parquet",
     ],
 )
 def test_standard_output_holds_neither_a_folder_nor_numbers(here, line):
@@ -202,7 +202,7 @@ def test_standard_output_holds_neither_a_folder_nor_numbers(here, line):
 @pytest.mark.parametrize(
     "line",
     [
-        "report model queries.tsv -",
+        "report model queries.tsv -o -",
         "diff model model --catalogue titles.tsv --queries queries.tsv -o -",
     ],
 )
@@ -286,7 +286,7 @@ def test_the_model_of_an_index_is_not_replaced(here):
     for line in (
         "train log.tsv -o index/model --force --epochs 1",
         "average model model -o index/model --force",
-        "export model index/model --to sentence-transformers --force",
+        "export model -o index/model --to sentence-transformers --force",
     ):
         assert "index" in fails(line)
         assert files_of(here) == before
@@ -305,14 +305,14 @@ def test_a_training_keeps_files_of_the_user(here, name):
 def test_a_split_keeps_files_of_the_user(here, name):
     Path("out").mkdir()
     (here / "out" / name).write_text("mine")
-    assert "was not written by this command" in fails("split log.tsv out --force")
+    assert "was not written by this command" in fails("split log.tsv -o out --force")
     assert files_of("out") == {name: b"mine"}
 
 
 def test_a_split_replaces_the_files_of_an_earlier_one(here):
-    assert run("split log.tsv out --dev 20% --test 20%").exit_code == 0
+    assert run("split log.tsv -o out --dev 20% --test 20%").exit_code == 0
     add_notes(here / "out")
-    done = run("split log.tsv out --dev 20% --test 0 --force")
+    done = run("split log.tsv -o out --dev 20% --test 0 --force")
     assert done.exit_code == 0, done.output
     assert not Path("out/test.tsv").exists() and Path("out/dev.tsv").exists()
     check_notes(here / "out")
@@ -326,7 +326,7 @@ def test_names_in_a_list_do_not_lead_out_of_the_folder(here):
     Path("out/sub").symlink_to(here / "model")
     Path("model/x").write_text("mine")
     before = files_of(here / "model"), Path("titles.tsv").read_bytes()
-    assert run("split log.tsv out --dev 20% --test 20% --force").exit_code == 0
+    assert run("split log.tsv -o out --dev 20% --test 20% --force").exit_code == 0
     assert (files_of(here / "model"), Path("titles.tsv").read_bytes()) == before
     assert Path("log.tsv").exists()
 
@@ -334,7 +334,7 @@ def test_names_in_a_list_do_not_lead_out_of_the_folder(here):
 def test_an_export_replaces_only_an_export(here):
     Path("out").mkdir()
     Path("out/mapping.json").write_text("mine")
-    line = "export index out --to elasticsearch --force"
+    line = "export index -o out --to elasticsearch --force"
     assert "holds other files than an export, such as mapping.json" in fails(line)
     Path("out/mapping.json").unlink()
     assert run(line).exit_code == 0
@@ -346,7 +346,7 @@ def test_an_export_replaces_only_an_export(here):
 def test_a_foreign_description_is_no_prepared_log(here):
     Path("out").mkdir()
     Path("out/prepared.json").write_text('{"meal": "soup"}')
-    fails("prepare log.tsv out --force")
+    fails("prepare log.tsv -o out --force")
     assert files_of("out") == {"prepared.json": b'{"meal": "soup"}'}
 
 
@@ -357,7 +357,7 @@ def test_a_foreign_description_is_no_prepared_log(here):
 def test_a_folder_with_a_name_that_is_not_utf_8(here, to):
     out = os.fsdecode(b"caf\xe9")
     os.mkdir(out)
-    done = run("export index", f"{out}/out", "--to", to)
+    done = run("export index -o", f"{out}/out", "--to", to)
     assert done.exit_code == 0, done.exception
 
 

@@ -49,10 +49,10 @@ def test_cost_on_a_logarithmic_scale_and_dev_below():
     assert curves_of(cost) == [([1, 2, 3], [3.0, 2.0, 1.5]), ([1, 2], [4.0, 3.0])]
     assert curves_of(dev) == [([1, 2, 3], [0.5, 0.6, 0.7]), ([], [])]
     assert dev.get_ylabel() == "NDCG@1 on dev"
-    (dev,) = loss_figure([lstm], ["lstm"], "ndcg@10").axes[1:]
+    (dev,) = loss_figure([lstm], ["lstm"], ["ndcg@10"]).axes[1:]
     assert curves_of(dev) == [([1, 2, 3], [0.9, 0.9, 0.9])]
     assert len(loss_figure([rnn], ["rnn"]).axes) == 1
-    assert len(loss_figure([lstm], ["lstm"], "ndcg@3").axes) == 1
+    assert len(loss_figure([lstm], ["lstm"], ["ndcg@3"]).axes) == 1
 
 
 def test_styles_differ_without_colour():
@@ -170,7 +170,7 @@ def test_command_writes_a_figure():
         "loss.png: training cost of 2 runs, ndcg@1 of 1\n"
     )
     assert Path("loss.png").read_bytes().startswith(b"\x89PNG")
-    run("lstm", "rnn", "--label", "one", "--label", "two", "--metric", "ndcg@10", "-o", "x.svg")
+    run("lstm", "rnn", "--label", "one", "--label", "two", "--metrics", "ndcg@10", "-o", "x.svg")
     assert Path("x.svg").read_bytes().startswith(b"<?xml")
 
 
@@ -181,7 +181,7 @@ def test_trainings_on_labels_show_their_accuracy():
     write_run("clicks", [1.0, 0.9], [0.5, 0.6])
     labels, clicks = read_history("labels"), read_history("clicks")
     assert figure_of([labels]) == "accuracy" and figure_of([labels, clicks]) == "ndcg@1"
-    (dev,) = loss_figure([labels], ["labels"], "accuracy").axes[1:]
+    (dev,) = loss_figure([labels], ["labels"], ["accuracy"]).axes[1:]
     assert dev.get_ylabel() == "accuracy on dev"
     assert curves_of(dev) == [([1, 2], [0.6, 0.8])]
     assert run("labels") == "loss.png: training cost of 1 run, accuracy of 1\n"
@@ -219,7 +219,7 @@ def test_mistakes():
     Path("latin").write_bytes(b'{"epoch": \xfc}')
     assert "Missing argument 'RUN...'" in run(code=2)
     assert "2 runs, but 1 labels" in run("lstm", "lstm", "--label", "a", code=2)
-    run("lstm", "--metric", "ndcg@5", code=2)
+    run("lstm", "--metrics", "ndcg@5", code=2)
     assert "empty: no history.jsonl is here" in run("empty", code=1)
     assert "nowhere: cannot be read" in run("nowhere", code=1)
     assert "latin:1:11: not valid UTF-8" in run("latin", code=1)
@@ -232,8 +232,8 @@ def test_the_metrics_are_those_that_training_writes():
     from sentemb.models.files.history import ACCURACY
     from sentemb.training.dev import CLICKS_METRICS, DEV_CUTOFFS
 
-    (metric,) = (option for option in command.params if option.name == "metric")
-    assert list(metric.type.choices) == [
+    (metrics,) = (option for option in command.params if option.name == "metrics")
+    assert list(metrics.type.choices) == [
         *(f"ndcg@{k}" for k in DEV_CUTOFFS),
         *CLICKS_METRICS,
         ACCURACY,

@@ -638,7 +638,7 @@ def run(*arguments):
 
 def test_the_commands(prepared, tmp_path):
     out, model = tmp_path / "out", tmp_path / "model"
-    done = run("prepare", prepared.path, out)
+    done = run("prepare", prepared.path, "-o", out)
     assert not done.exit_code, done.output
     assert f"{out}: 300 pairs, 234 queries, 532 titles" in done.output
     assert tree(out) == tree(prepared.out)
@@ -648,9 +648,9 @@ def test_the_commands(prepared, tmp_path):
     assert not done.exit_code, done.output
     assert "no ranker: fitting one keeps the texts of the log in memory" in done.output
     assert not (model / "ranker").exists()
-    again = run("prepare", prepared.path, out)
+    again = run("prepare", prepared.path, "-o", out)
     assert again.exit_code == 1 and "use --force" in again.output
-    assert not run("prepare", prepared.path, out, "--force").exit_code
+    assert not run("prepare", prepared.path, "-o", out, "--force").exit_code
 
 
 def test_progress_is_shown_with_the_time_that_is_left(monkeypatch):

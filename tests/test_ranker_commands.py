@@ -355,7 +355,7 @@ def test_every_command_gives_a_pair_the_same_score(hybrid, data, tmp_path, optio
     ids = {title: t for t, title in titles.items()}
     for model, more in ((hybrid, ("--catalogue", tmp_path / "t.tsv")), (tmp_path / "index", ())):
         page = tmp_path / "page.html"
-        run("report", model, clicks, page, "--worst", 5, "--force", *more, *options)
+        run("report", model, clicks, "-o", page, "--show", 5, "--force", *more, *options)
         shown = data_of(page.read_text())["triage"]
         assert len(shown["worst"]) == 5
         for (query, *_), one in zip(shown["rows"], shown["worst"], strict=True):

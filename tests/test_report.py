@@ -74,6 +74,8 @@ def unpacked(packed, dim):
 
 
 def run(*arguments, code=0, input=None):
+    """`sentemb report MODEL DEV -o OUT ...`, or with an option alone."""
+    arguments = [*arguments[:2], "-o", *arguments[2:]] if len(arguments) > 2 else arguments
     result = CliRunner().invoke(main, ["report", *map(str, arguments)], input=input)
     assert result.exit_code == code, result.output
     return result
@@ -266,8 +268,8 @@ class TestCommand:
         log = tmp_path / "pairs.tsv"
         log.write_text(f"{QUERY}\t{TITLE}\t12\nbath tub\ttub repair\t1\nfix a tub\n")
         result = run(model_dir, log, tmp_path / "out.html", "--limit", 2)
-        assert "2 pairs" in result.stderr
-        assert result.stdout == ""
+        assert "2 pairs" in result.stdout
+        assert result.stderr == ""
         data = data_of((tmp_path / "out.html").read_text())
         texts = [(pair["query"]["text"], pair["title"]["text"]) for pair in data["pairs"]]
         assert texts == [(QUERY, TITLE), ("bath tub", "tub repair")]
@@ -482,7 +484,7 @@ class TestTriage:
     def test_the_command_on_clicks_and_an_index(self, model, model_dir, log, tmp_path):
         write_click_log(log, tmp_path / "dev.tsv")
         out = tmp_path / "out.html"
-        said = run(model_dir, tmp_path / "dev.tsv", out, "--worst", 2, "--top", 1).stderr
+        said = run(model_dir, tmp_path / "dev.tsv", out, "--show", 2, "--top-k", 1).output
         assert "without --catalogue only the 3 titles" in said
         assert "out.html: 3 queries, the worst 2 in detail" in said
         shown = data_of(out.read_text())["triage"]
@@ -514,11 +516,11 @@ class TestTriage:
                 model_dir, tmp_path / "dev.tsv", out, "--force", "--limit", 2, *titles, code=2
             ).stderr
         )
-        run(model_dir, tmp_path / "dev.tsv", out, "--worst", -1, code=2)
-        run(model_dir, tmp_path / "dev.tsv", out, "--worst", 10**9, code=2)
+        run(model_dir, tmp_path / "dev.tsv", out, "--show", -1, code=2)
+        run(model_dir, tmp_path / "dev.tsv", out, "--show", 10**9, code=2)
 
     def test_no_query_in_detail(self, model_dir, judged, tmp_path):
-        run(model_dir, judged, tmp_path / "out.html", "--worst", 0)
+        run(model_dir, judged, tmp_path / "out.html", "--show", 0)
         data = data_of((tmp_path / "out.html").read_text())
         assert data["pairs"] == [] and len(data["triage"]["rows"]) == 2
 

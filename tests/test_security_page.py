@@ -153,7 +153,7 @@ def test_no_command_opens_a_socket(tmp_path):
         ["encode", model, log, "-o", vectors],
         ["rank", model, judged / "queries.tsv", judged / "docs.tsv", "-o", ranking],
         ["evaluate", model, judged],
-        ["report", model, judged, page],
+        ["report", model, judged, "-o", page],
     ]
     done = run_python(_OFFLINE, json.dumps([list(map(str, one)) for one in commands]))
     assert done.returncode == 0, done.stderr

@@ -333,7 +333,17 @@ def test_a_folder_in_use_is_kept_unless_forced(tmp_path):
 
 def test_command_line(tmp_path):
     out = str(tmp_path / "out")
-    arguments = ["simulate", out, "--pairs", "60", "--dev-queries", "4", "--test-queries", "5"]
+    arguments = [
+        "simulate",
+        "-o",
+        out,
+        "--pairs",
+        "60",
+        "--dev-queries",
+        "4",
+        "--test-queries",
+        "5",
+    ]
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0, result.output
     assert f"{out}: 60 pairs" in result.stdout

@@ -483,7 +483,7 @@ def test_shares():
 
 def test_the_command_says_what_it_wrote(log, tmp_path):
     out = tmp_path / "out"
-    arguments = ["split", str(log), str(out), "--dev", "25%", "--test", "0.25"]
+    arguments = ["split", str(log), "-o", str(out), "--dev", "25%", "--test", "0.25"]
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0
     train, dev, test = split_log(log, **HALF)

@@ -172,9 +172,7 @@ class TestCommand:
         assert {"cell", "words"} == set(report["cells"][0])
 
     def test_truth_names_topics_and_a_heat_map_is_drawn(self, model_dir, files):
-        result = run(
-            model_dir, "-", "--truth", "truth.jsonl", "--heat-map", "map.png", input=QUERIES
-        )
+        result = run(model_dir, "-", "--truth", "truth.jsonl", "-o", "map.png", input=QUERIES)
         assert result.stdout.splitlines()[0].split()[:3] == ["cell", "words", "topic"]
         assert all(line.split()[2] in ("travel", "home") for line in result.stdout.splitlines()[1:])
         assert Path("map.png").read_bytes().startswith(b"\x89PNG")
@@ -184,9 +182,9 @@ class TestCommand:
         ("arguments", "message"),
         [
             (["queries.tsv", "--cell", "8"], "has no cell 8; give one from 0 to 7"),
-            (["queries.tsv", "--threshold", "99"], "lower the threshold"),
+            (["queries.tsv", "--min-change", "99"], "lower --min-change"),
             (["queries.tsv", "--truth", "short.jsonl"], "knows nothing of the query q2"),
-            (["queries.tsv", "--truth", "truth.jsonl", "--heat-map", "m.bmp"], "use .png"),
+            (["queries.tsv", "--truth", "truth.jsonl", "-o", "m.bmp"], "use .png"),
             (["texts"], "texts:1: no tab"),
             (["none.tsv"], "cannot be read"),
         ],
@@ -201,7 +199,7 @@ class TestCommand:
         assert result.stderr.count("\n") == 1
 
     def test_a_heat_map_needs_topics(self, model_dir, files):
-        assert "--truth" in run(model_dir, "queries.tsv", "--heat-map", "m.png", code=2).stderr
+        assert "--truth" in run(model_dir, "queries.tsv", "-o", "m.png", code=2).stderr
 
 
 def _lines():

@@ -853,7 +853,7 @@ def test_convert_and_show(tmp_path):
     counts = write(tmp_path / "counts.txt", b"the 5\nnew york 3\n")
     out = tmp_path / "out"
     options = ["--counts", counts, "--source", "here", "--licence", "PDDL", "--limit", 6]
-    code, said, notes = run("convert", path, out, *options)
+    code, said, notes = run("convert", path, "-o", out, *options)
     assert code == 0
     assert said.splitlines() == [
         f"{out}: 6 words, 3 dimensions, float32",
@@ -865,7 +865,7 @@ def test_convert_and_show(tmp_path):
     assert (found.source, found.licence) == ("here", "PDDL")
 
     half = tmp_path / "half"  # source, licence and counts are kept
-    assert run("convert", out, half, "--dtype", "float16")[0] == 0
+    assert run("convert", out, "-o", half, "--dtype", "float16")[0] == 0
     again = read_word_vectors(half)
     same(again, WORDS, VECTORS.astype(np.float16), [5, 0, 0, 0, 0, 3])
     assert (again.source, again.licence) == ("here", "PDDL")
@@ -910,19 +910,19 @@ def test_train_writes_a_folder(tmp_path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["convert", "missing", "out"],
-        ["convert", "model", "out"],
-        ["convert", ".", "out"],
-        ["convert", "/dev/null", "out"],
-        ["convert", "/dev/zero", "out"],
-        ["convert", "log.tsv", "out"],
-        ["convert", "v.txt", ""],
-        ["convert", "v.txt", "log.tsv"],
-        ["convert", "v.txt", "model", "--force"],
-        ["convert", "v.txt", "out", "--counts", "log.tsv"],
-        ["convert", "v.txt", "out", "--counts", "."],
-        ["convert", "v.txt", "out", "--dtype", "float64"],
-        ["convert", "v.txt", "out", "--limit", "0"],
+        ["convert", "missing", "-o", "out"],
+        ["convert", "model", "-o", "out"],
+        ["convert", ".", "-o", "out"],
+        ["convert", "/dev/null", "-o", "out"],
+        ["convert", "/dev/zero", "-o", "out"],
+        ["convert", "log.tsv", "-o", "out"],
+        ["convert", "v.txt", "-o", ""],
+        ["convert", "v.txt", "-o", "log.tsv"],
+        ["convert", "v.txt", "-o", "model", "--force"],
+        ["convert", "v.txt", "-o", "out", "--counts", "log.tsv"],
+        ["convert", "v.txt", "-o", "out", "--counts", "."],
+        ["convert", "v.txt", "-o", "out", "--dtype", "float64"],
+        ["convert", "v.txt", "-o", "out", "--limit", "0"],
         ["show", "missing"],
         ["show", "model"],
         ["show", "v.txt", "nothing"],

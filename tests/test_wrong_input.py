@@ -91,7 +91,7 @@ def test_numbers_of_simulate(tmp_path, option, value, monkeypatch):
     # Whatever passes the checks begins to work.
     monkeypatch.setattr(simulator, "_Engine", _begin)
     out = tmp_path / "out"
-    code, line, _ = run("simulate", out, f"{option}={value}")
+    code, line, _ = run("simulate", "-o", out, f"{option}={value}")
     assert code in (1, 2) and line.startswith("Error: "), (code, line)
     began = {"1_0", "９"} | ({HUGE} if option == "--seed" else set())
     assert ("begun" in line) <= (value in began), line
@@ -127,7 +127,9 @@ def _begin_check(*arguments):
 @pytest.mark.parametrize("option", ["--dev", "--test", "--seed"])
 def test_numbers_of_data_onet(tmp_path, release, option, value):
     out = tmp_path / "out"
-    code, line, _ = run("data", "onet", release, out, "--dev=5", "--test=5", f"{option}={value}")
+    code, line, _ = run(
+        "data", "onet", release, "-o", out, "--dev=5", "--test=5", f"{option}={value}"
+    )
     good = {"--seed": {"1_0", "９", "0", "99999999"}}.get(option, {"1_0", "９", "5e-324"})
     if value in good:
         assert code == 0, line
@@ -149,7 +151,7 @@ def test_numbers_of_compare(simulated, tmp_path, option, value):
 
 @pytest.mark.parametrize("value", [*NUMBERS, "0", "1,,3", "1;3", "3,0", "1,-3", HUGE + "0" * 5000])
 def test_cutoffs_of_evaluate(judged, run_file, value):
-    code, line, _ = run("evaluate", run_file, judged, f"--cutoffs={value}")
+    code, line, _ = run("evaluate", run_file, judged, f"--metrics=ndcg@{value}")
     if value not in {"1_0", "９"}:
         assert code in (1, 2) and line.startswith("Error: ") and len(line) < 600, line
 
@@ -441,7 +443,7 @@ def test_names_that_are_not_utf8(tmp_path, simulated):
     """The shell hands over any bytes; what is printed of them is not a traceback."""
     name = tmp_path.joinpath(os.fsdecode(b"caf\xe9"))
     commands = [
-        ["simulate", name / "sim", "--pairs=60", "--dev-queries=4", "--test-queries=5"],
+        ["simulate", "-o", name / "sim", "--pairs=60", "--dev-queries=4", "--test-queries=5"],
         ["compare", simulated, "-o", name / "out", "--models", "random"],
         ["evaluate", name / "x.run", simulated / "test"],
     ]
@@ -476,8 +478,8 @@ def _making(command, release):
     """A function of an output that gives the arguments of a command."""
     sizes = ("--pairs=60", "--dev-queries=4", "--test-queries=5")
     if command == "simulate":
-        return lambda out: ("simulate", out, *sizes)
-    return lambda out: ("data", "onet", release, out, "--dev=5", "--test=5")
+        return lambda out: ("simulate", "-o", out, *sizes)
+    return lambda out: ("data", "onet", release, "-o", out, "--dev=5", "--test=5")
 
 
 @pytest.mark.parametrize("command", ["simulate", "onet"])
@@ -524,18 +526,28 @@ def test_what_may_not_be_looked_at_is_named(judged, run_file, release, simulated
         (judged, "evaluate", run_file, judged),
         (judged / "docs.tsv", "evaluate", run_file, judged),
         (run_file, "evaluate", run_file, judged),
-        (release, "data", "onet", release, judged.parent / "out"),
+        (release, "data", "onet", release, "-o", judged.parent / "out"),
         (
             release / "Read Me.txt",
             "data",
             "onet",
             release,
+            "-o",
             judged.parent / "o",
             "--dev=5",
             "--test=5",
         ),
-        (judged.parent / "p", "data", "onet", release, judged.parent / "p", "--dev=5", "--test=5"),
-        (judged.parent / "p", "simulate", judged.parent / "p"),
+        (
+            judged.parent / "p",
+            "data",
+            "onet",
+            release,
+            "-o",
+            judged.parent / "p",
+            "--dev=5",
+            "--test=5",
+        ),
+        (judged.parent / "p", "simulate", "-o", judged.parent / "p"),
         (judged, "compare", judged, "-o", judged.parent / "out"),
     ):
         with monkeypatch.context() as patch:

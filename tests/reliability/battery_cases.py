@@ -37,8 +37,8 @@ VECTOR_ROWS = ("compare", "data", "--models", "sif", "-o", "new")
 
 # Each command, with what it needs to do something.
 WHOLE = {
-    "simulate": ("simulate", "new", *SMALL_LOG),
-    "data onet": ("data", "onet", "onet", "new", *ONET),
+    "simulate": ("simulate", "-o", "new", *SMALL_LOG),
+    "data onet": ("data", "onet", "onet", "-o", "new", *ONET),
     "train": (*TRAIN, "-o", "new"),
     "gradcheck": ("gradcheck", "--model", "bag"),
     "encode": ("encode", "lstm", "texts.txt", "-o", "new.npy"),
@@ -50,8 +50,8 @@ WHOLE = {
     "topics": ("topics", "lstm", "queries.tsv"),
     "plot-gates": ("plot-gates", "lstm", "hotels in rome", "-o", "new.svg"),
     "plot-loss": ("plot-loss", "lstm", "-o", "new.svg"),
-    "report": ("report", "lstm", "queries.tsv", "new.html"),
-    "vectors convert": ("vectors", "convert", "glove.txt", "new"),
+    "report": ("report", "lstm", "queries.tsv", "-o", "new.html"),
+    "vectors convert": ("vectors", "convert", "glove.txt", "-o", "new"),
     "vectors show": ("vectors", "show", "vectors", "rome"),
     "vectors train": ("vectors", "train", "log.tsv", "-o", "new", "--dim", "3", "--epochs", "1"),
     "sif": ("sif", "vectors", "texts.txt", "-o", "new"),
@@ -106,8 +106,8 @@ def warm_up(main):
         (*TRAIN, "-o", "ungated", "--no-output-gate", "--start-from", "weighted"),
         ("sts", "weighted", "sts", "--fit-u", "each-file"),
         (*COMPARE, "-o", "new5", "--models", "sif,bm25+sif", "--vectors", "vectors"),
-        ("topics", "lstm", "docs.tsv", "--json", "--heat-map", "map.svg", "--truth", "truth.jsonl"),
-        ("topics", "lstm", "queries.tsv", "--heat-map", "h.png", "--truth", "truth.jsonl"),
+        ("topics", "lstm", "docs.tsv", "--json", "-o", "map.svg", "--truth", "truth.jsonl"),
+        ("topics", "lstm", "queries.tsv", "-o", "h.png", "--truth", "truth.jsonl"),
         ("plot-gates", "lstm", "hotels", "--view", "cells", "--compare-with", "rnn", "-o", "c.png"),
         ("plot-gates", "bilstm", "hotels in", "-o", "g.pdf", "--output-numbers", "g.npz"),
         ("plot-loss", "lstm", "-o", "l.png"),
@@ -213,7 +213,7 @@ def usage():
     yield Case("usage: --margin without the hinge", (*TRAIN, "-o", "new", "--margin", "1"), 1)
     yield Case("usage: two tables", (*WHOLE["keywords"], "--json", "--markdown"), 2)
     yield Case("usage: compare without a place", COMPARE, 2, ("-o",))
-    yield Case("usage: heat map without truth", (*WHOLE["topics"], "--heat-map", "h.svg"), 2)
+    yield Case("usage: heat map without truth", (*WHOLE["topics"], "-o", "h.svg"), 2)
     yield Case("usage: rank, standard input twice", ("rank", "lstm", "-", "-"), 2)
     yield Case("usage: plot-loss, labels", ("plot-loss", "lstm", "--label", "a", "--label", "b"), 2)
     choices = {
@@ -226,10 +226,10 @@ def usage():
         "sif": ("--weights", "--unknown-p", "--centre", "--keep", "--removal", "--sides"),
         "sts": ("--fit-u", "--removal", "--sides"),
         "encode": ("--side",),
-        "evaluate": ("--gain", "--cutoffs"),
+        "evaluate": ("--gain",),
         "keywords": ("--side",),
-        "plot-gates": ("--view", "--scale"),
-        "plot-loss": ("--metric",),
+        "plot-gates": ("--view", "--colours"),
+        "plot-loss": ("--metrics",),
     }
     for name, options in choices.items():
         for option in options:
@@ -306,8 +306,8 @@ NUMBERS = {
     "rank": {"--top-k": (("-1",), (HUGE,))},
     "report": {
         "--limit": (("-1", "0"), (HUGE,)),
-        "--worst": (("-1", "1001", HUGE), ("0", "1000")),
-        "--top": (("-1", "0", "101", HUGE), ("100",)),
+        "--show": (("-1", "1001", HUGE), ("0", "1000")),
+        "--top-k": (("-1", "0", "101", HUGE), ("100",)),
     },
     "topics": {"--cell": (("-1", "8", HUGE), ()), "--top-k": (("-1", "0"), (HUGE,))},
     "compare": {"--seeds": (("-1", "0", HUGE), ()), "--threads": (("-1", "0", HUGE), ())},
@@ -327,8 +327,8 @@ FRACTIONS = {
         "--checkpoint-seconds": (("-1", "nan"), ("inf", "1e400")),
     },
     "sif": {"--a": (("-1", "0", *INFINITE), ("1e-300", "1e29"))},
-    "keywords": {"--threshold": (("nan",), ("-1", "inf", "-inf"))},
-    "topics": {"--threshold": (("nan",), ("-1", "inf", "-inf"))},
+    "keywords": {"--min-change": (("nan",), ("-1", "inf", "-inf"))},
+    "topics": {"--min-change": (("nan",), ("-1", "inf", "-inf"))},
     "compare": {"--budget": (("-1", "nan"), ("inf", "0"))},
 }
 
@@ -342,8 +342,8 @@ def numbers():
     for value in ("0", "-1", "1,,2", "1,a", HUGE, "", "1e3", "nan", "1," * 500 + "1"):
         ok = ANY if value == HUGE or len(value) > 99 else REFUSED
         yield Case(
-            f"numbers: evaluate --cutoffs {value[:40]!r}",
-            (*WHOLE["evaluate"], "--cutoffs", value),
+            f"numbers: evaluate --metrics {value[:40]!r}",
+            (*WHOLE["evaluate"], "--metrics", f"ndcg@{value}"),
             ok,
         )
     for value in ("0", "-1", "1,,2", "1,a", HUGE, "", str(10**9), ",".join(["9"] * 9)):
@@ -529,19 +529,22 @@ INPUTS = {
         ("plot-gates", "lstm", "hotels", "--compare-with", "X", "-o", "new.svg"),
     ),
     "plot-loss RUN": ("either", ("plot-loss", "X", "-o", "new.svg")),
-    "report MODEL": ("folder", ("report", "X", "queries.tsv", "new.html")),
-    "report QUERIES": ("text or folder", ("report", "lstm", "X", "new.html")),
-    "report --catalogue": ("file", ("report", "lstm", "judged", "new.html", "--catalogue", "X")),
-    "report --log": ("file", ("report", "lstm", "judged", "new.html", "--log", "X")),
+    "report MODEL": ("folder", ("report", "X", "queries.tsv", "-o", "new.html")),
+    "report QUERIES": ("text or folder", ("report", "lstm", "X", "-o", "new.html")),
+    "report --catalogue": (
+        "file",
+        ("report", "lstm", "judged", "-o", "new.html", "--catalogue", "X"),
+    ),
+    "report --log": ("file", ("report", "lstm", "judged", "-o", "new.html", "--log", "X")),
     "train PAIRS": ("file", ("train", "X", *QUICK, "-o", "new")),
     "train --dev": ("folder", (*TRAIN, "-o", "new", "--dev", "X")),
     "compare DATA": ("folder", ("compare", "X", "--models", "random", "-o", "new")),
     "compare --compare-with": ("folder", (*COMPARE, "-o", "new", "--compare-with", "X")),
-    "data onet SRC": ("folder", ("data", "onet", "X", "new", *ONET)),
+    "data onet SRC": ("folder", ("data", "onet", "X", "-o", "new", *ONET)),
     "train --start-from": ("folder", (*TRAIN, "-o", "new", "--start-from", "X")),
     "compare --vectors": ("either", (*VECTOR_ROWS, "--vectors", "X")),
     "compare --p": ("file", (*VECTOR_ROWS, "--vectors", "vectors", "--p", "X")),
-    "vectors convert FILE": ("either", ("vectors", "convert", "X", "new")),
+    "vectors convert FILE": ("either", ("vectors", "convert", "X", "-o", "new")),
     "vectors convert --counts": ("file", (*WHOLE["vectors convert"], "--counts", "X")),
     "vectors show VECTORS": ("either", ("vectors", "show", "X")),
     "vectors train LOG": ("file", ("vectors", "train", "X", "-o", "new")),
@@ -614,7 +617,7 @@ def inputs():
     )
     yield Case(
         "inputs: word vectors through a FIFO",
-        ("vectors", "convert", "fifo", "new"),
+        ("vectors", "convert", "fifo", "-o", "new"),
         0,
         setup=lambda box: os.mkfifo(box / "fifo"),
         feeds={"fifo": b"rome 1 2\nhotels 3 4\n"},
@@ -727,8 +730,8 @@ READS_STANDARD_INPUT = {
     "topics": (("topics", "lstm", "-"), b"q\thotels in rome\n"),
     "train": (("train", "-", *QUICK, "-o", "new"), b"a\tb\nc\td\ne\tf\n"),
     "plot-loss": (("plot-loss", "-", "-o", "new.svg"), json.dumps(HISTORY[0]).encode()),
-    "report": (("report", "lstm", "-", "new.html"), b"hotels in rome\n"),
-    "vectors convert": (("vectors", "convert", "-", "new"), b"rome 1 2\nhotels 3 4\n"),
+    "report": (("report", "lstm", "-", "-o", "new.html"), b"hotels in rome\n"),
+    "vectors convert": (("vectors", "convert", "-", "-o", "new"), b"rome 1 2\nhotels 3 4\n"),
     "vectors convert --counts": (
         (*WHOLE["vectors convert"], "--counts", "-"), b"rome 7\n",
     ),
@@ -778,23 +781,23 @@ OUTPUT_FILES = {
         ),
     ),
     "plot-loss -o": (".svg", ("plot-loss", "lstm", "-o", "X", "--force")),
-    "topics --heat-map": (
+    "topics -o": (
         ".svg",
-        ("topics", "lstm", "queries.tsv", "--truth", "truth.jsonl", "--heat-map", "X", "--force"),
+        ("topics", "lstm", "queries.tsv", "--truth", "truth.jsonl", "-o", "X", "--force"),
     ),
-    "report OUT": (".html", ("report", "lstm", "queries.tsv", "X", "--force")),
-    "export --to page": (".html", ("export", "sums", "X", "--to", "page", "--force")),
+    "report OUT": (".html", ("report", "lstm", "queries.tsv", "-o", "X", "--force")),
+    "export --to page": (".html", ("export", "sums", "-o", "X", "--to", "page", "--force")),
 }
 OUTPUT_FOLDERS = {
     "train -o": (*TRAIN, "-o", "X"),
-    "simulate OUT": ("simulate", "X", *SMALL_LOG),
-    "data onet OUT": ("data", "onet", "onet", "X", *ONET),
+    "simulate OUT": ("simulate", "-o", "X", *SMALL_LOG),
+    "data onet OUT": ("data", "onet", "onet", "-o", "X", *ONET),
     "compare -o": (*COMPARE, "-o", "X"),
-    "vectors convert OUT": ("vectors", "convert", "glove.txt", "X"),
+    "vectors convert OUT": ("vectors", "convert", "glove.txt", "-o", "X"),
     "vectors train -o": (*WHOLE["vectors train"][:3], "-o", "X", *WHOLE["vectors train"][5:]),
     "sif -o": ("sif", "vectors", "texts.txt", "-o", "X"),
-    "export --to opensearch": ("export", "index8", "X", "--to", "opensearch"),
-    "export --to elasticsearch": ("export", "sums", "X", "--to", "elasticsearch"),
+    "export --to opensearch": ("export", "index8", "-o", "X", "--to", "opensearch"),
+    "export --to elasticsearch": ("export", "sums", "-o", "X", "--to", "elasticsearch"),
 }
 
 
@@ -1228,7 +1231,7 @@ def damaged_models():
     for command in ("evaluate", "report", "topics", "train", "compare"):
         argv = {
             "evaluate": ("evaluate", "rnn", "judged"),
-            "report": ("report", "rnn", "queries.tsv", "new.html"),
+            "report": ("report", "rnn", "queries.tsv", "-o", "new.html"),
             "topics": ("topics", "rnn", "queries.tsv"),
             "train": (*TRAIN, "-o", "rnn", "--resume"),
             "compare": (*COMPARE, "-o", "new", "--compare-with", "rnn"),
@@ -1259,7 +1262,7 @@ def damaged_vectors():
             # Lines that are there, or numbers that are shorter, are vectors.
             still_good = what == "cut short" and name in ("glove.txt", "word2vec.txt")
             yield Case(
-                f"vectors: {name} {what}", ("vectors", "convert", name, "new"),
+                f"vectors: {name} {what}", ("vectors", "convert", name, "-o", "new"),
                 0 if still_good else 1, (name,), setup=_damaged(".", name, damage), makes=MAKES,
             )  # fmt: skip
     for what, damage in DAMAGES.items():
@@ -1271,7 +1274,7 @@ def damaged_vectors():
     for more, code in (((), 1), (("--force",), 0)):
         yield Case(
             f"vectors: a letter beside them {' '.join(more)}".rstrip(),
-            ("vectors", "convert", "glove.txt", "vectors", *more),
+            ("vectors", "convert", "glove.txt", "-o", "vectors", *more),
             code,
             ("vectors", "--force"),
             setup=lambda box: (box / "vectors/letter.txt").write_text("my own"),
@@ -1296,7 +1299,7 @@ def damaged_vectors():
     )
     yield Case(
         "vectors: onto themselves",
-        ("vectors", "convert", "vectors", "vectors", "--force"),
+        ("vectors", "convert", "vectors", "-o", "vectors", "--force"),
         1,
         ("vectors", "is read by the command"),
     )
@@ -1404,7 +1407,7 @@ def histories():
         raw = b'{"epoch": 1, "caf\xe9": 2}' if text is None else text.encode()
         for command, argv in (
             ("plot-loss", ("plot-loss", "epochs.jsonl", "-o", "new.svg")),
-            ("report", ("report", "rnn", "queries.tsv", "new.html")),
+            ("report", ("report", "rnn", "queries.tsv", "-o", "new.html")),
         ):
             place = "epochs.jsonl" if command == "plot-loss" else "rnn/history.jsonl"
             # What a model's weights file holds is read instead of this copy.
@@ -1578,7 +1581,7 @@ def what_is_printed():
         "topics": WHOLE["topics"],
         "topics -q": (*WHOLE["topics"], "-q"),
         "train": WHOLE["train"],
-        "vectors convert": ("vectors", "convert", "odd.txt", "new"),
+        "vectors convert": ("vectors", "convert", "odd.txt", "-o", "new"),
         "vectors show": ("vectors", "show", "odd.txt"),
         "vectors show WORD": ("vectors", "show", "odd.txt", "hotels"),
         "sif": ("sif", "odd.txt", "queries.tsv", "-o", "new"),
@@ -1599,7 +1602,7 @@ def what_is_printed():
     for label, argv in {
         "keywords": ("keywords", "X", "hotels xyzzy"),
         "compare": (*COMPARE, "-o", "new", "--compare-with", "X"),
-        "report": ("report", "X", "queries.tsv", "new.html"),
+        "report": ("report", "X", "queries.tsv", "-o", "new.html"),
         "plot-loss": ("plot-loss", "X", "-o", "new.svg"),
     }.items():
         yield Case(

@@ -62,12 +62,12 @@ WHOLE = {
         *("compare", "data", "--models", "random", "--seeds", "1", "-o", "new"),
         *("--compare-with", "arc2"),
     ),
-    "report": ("report", "arc2", "queries.tsv", "new.html"),
+    "report": ("report", "arc2", "queries.tsv", "-o", "new.html"),
     "plot-match": ("plot-match", "arc2", "hotels in rome", "Rome hotels", "-o", "new.svg"),
     "plot-loss": ("plot-loss", "arc2", "-o", "new.svg"),
     "gradcheck": ("gradcheck", "--model", "arc2"),
-    "data clauses": ("data", "clauses", "prose.txt", "new", "--dev", "5", "--test", "5"),
-    "data labelled": ("data", "labelled", "scored.tsv", "new.tsv", "--positive-from", "3"),
+    "data clauses": ("data", "clauses", "prose.txt", "-o", "new", "--dev", "5", "--test", "5"),
+    "data labelled": ("data", "labelled", "scored.tsv", "-o", "new.tsv", "--positive-from", "3"),
 }
 
 
@@ -201,7 +201,7 @@ def usage():
         (("rank", "arc2", "queries.tsv", "docs.tsv", "--depth", "5"), "--candidates"),
         (("rank", "arc2", "-", "docs.tsv", "--candidates", "-"), "standard input"),
         (("evaluate", "arc2", "labelled.tsv", "--labels", "--per-query"), "--per-query"),
-        (("evaluate", "arc2", "labelled.tsv", "--labels", "--cutoffs", "1"), "--cutoffs"),
+        (("evaluate", "arc2", "labelled.tsv", "--labels", "--metrics", "mrr@1"), "--metrics"),
         (("evaluate", "arc2", "judged", "--threshold", "0"), "--labels"),
         (("plot-match", "arc2", "hotels"), "TITLE"),
         (("data", "clauses", "prose.txt"), "TEXT"),
@@ -559,11 +559,12 @@ def data():
                 "--threshold",
                 "given.tsv",
             ),
-            "import": ("data", "labelled", "given.tsv", "new.tsv"),
+            "import": ("data", "labelled", "given.tsv", "-o", "new.tsv"),
             "import of scores": (
                 "data",
                 "labelled",
                 "given.tsv",
+                "-o",
                 "new.tsv",
                 "--positive-from",
                 "1",
@@ -733,7 +734,7 @@ def data():
 
         yield Case(
             f"pairs data: clauses, {what}",
-            ("data", "clauses", "given.txt", "new"),
+            ("data", "clauses", "given.txt", "-o", "new"),
             1,
             (),
             setup=setup,
@@ -779,20 +780,20 @@ def data():
     for place in ("nowhere", "nothing", "binary", "bad.gz", "cut.gz", "utf16.txt", ""):
         yield Case(
             f"pairs data: clauses from {place!r}",
-            ("data", "clauses", place, "new"),
+            ("data", "clauses", place, "-o", "new"),
             REFUSED,
             (place,),
         )
         yield Case(
             f"pairs data: labelled from {place!r}",
-            ("data", "labelled", place, "new.tsv"),
+            ("data", "labelled", place, "-o", "new.tsv"),
             REFUSED,
             (place,),
         )
     for value in ("nan", "inf", "x", "", "-1", "0", "99"):
         yield Case(
             f"pairs data: labelled --positive-from {value!r}",
-            ("data", "labelled", "scored.tsv", "new.tsv", "--positive-from", value),
+            ("data", "labelled", "scored.tsv", "-o", "new.tsv", "--positive-from", value),
             ANY,
             makes=MAKES,
         )
@@ -807,18 +808,18 @@ def data():
         if out in ("nothing", "loop"):
             yield Case(
                 f"pairs data: labelled to {out}, force",
-                ("data", "labelled", "scored.tsv", out, "--positive-from", "3", "--force"),
+                ("data", "labelled", "scored.tsv", "-o", out, "--positive-from", "3", "--force"),
                 1,
                 (out,),
             )
         yield Case(
             f"pairs data: labelled to {out}",
-            ("data", "labelled", "scored.tsv", out, "--positive-from", "3"),
+            ("data", "labelled", "scored.tsv", "-o", out, "--positive-from", "3"),
             code,
         )
     yield Case(
         "pairs data: labelled onto itself",
-        ("data", "labelled", "scored.tsv", "scored.tsv", "--positive-from", "3", "--force"),
+        ("data", "labelled", "scored.tsv", "-o", "scored.tsv", "--positive-from", "3", "--force"),
         ANY,
         makes=("scored.tsv",),
     )
@@ -1193,7 +1194,15 @@ def commands():
     ):
         argv = {
             "plot-match --json": (*WHOLE["plot-match"][:-2], "--json"),
-            "data labelled -": ("data", "labelled", "scored.tsv", "-", "--positive-from", "3"),
+            "data labelled -": (
+                "data",
+                "labelled",
+                "scored.tsv",
+                "-o",
+                "-",
+                "--positive-from",
+                "3",
+            ),
         }.get(command) or WHOLE[command]
         for what in ("full", "closed", "broken"):
             yield Case(

@@ -21,19 +21,28 @@ QUICK = ("--cells", "3", "--epochs", "1", "--batch-size", "4", "--n-negatives", 
 
 # Each command, with what it needs to do something.
 WHOLE = {
-    "import": ("import", "clicks.csv", "-o", "new.tsv", "--clicks", "n"),
+    "import": ("import", "clicks.csv", "-o", "new.tsv", "--clicks-column", "n"),
     "import ids": (
-        *("import", "ids.jsonl", "-o", "new.tsv", "--id", "sku", "--catalogue", "skus.csv"),
-        *("--title", "name", "--min-clicks", "2", "--write-catalogue", "new.titles"),
+        *("import", "ids.jsonl", "-o", "new.tsv", "--id-column", "sku", "--catalogue", "skus.csv"),
+        *("--title-column", "name", "--min-clicks", "2", "--write-catalogue", "new.titles"),
     ),
     "import shown": (
-        *("import", "shown.csv", "-o", "new.jsonl", "--clicks", "clicked", "--search", "sid"),
-        *("--position", "place"),
+        *(
+            "import",
+            "shown.csv",
+            "-o",
+            "new.jsonl",
+            "--clicks-column",
+            "clicked",
+            "--search-column",
+            "sid",
+        ),
+        *("--position-column", "place"),
     ),
-    "split": ("split", "log.tsv", "new", "--dev", "20%", "--test", "20%"),
-    "split by time": ("split", "log.jsonl", "new", "--by", "time", "--dev", "20%"),
-    "prepare": ("prepare", "log.tsv", "new"),
-    "data beir": ("data", "beir", "beir", "new"),
+    "split": ("split", "log.tsv", "-o", "new", "--dev", "20%", "--test", "20%"),
+    "split by time": ("split", "log.jsonl", "-o", "new", "--by", "time", "--dev", "20%"),
+    "prepare": ("prepare", "log.tsv", "-o", "new"),
+    "data beir": ("data", "beir", "beir", "-o", "new"),
     "train --dev share": ("train", "log.tsv", *QUICK, "-o", "new", "--dev", "20%"),
     "train --dev clicks": (
         *("train", "log.tsv", *QUICK, "-o", "new", "--dev", "held.tsv"),
@@ -70,25 +79,25 @@ WHOLE = {
     "rank with a ranker": ("rank", "ranked", "queries.tsv", "docs.tsv"),
     "encode --ids": ("encode", "bag", "docs.tsv", "--ids", "-o", "new.npy"),
     "export elasticsearch": (
-        *("export", "sums", "new", "--to", "elasticsearch", "--clicked-queries", "no"),
+        *("export", "sums", "-o", "new", "--to", "elasticsearch", "--clicked-queries", "no"),
         *("--part-bytes", "2000"),
     ),
-    "export -": ("export", "index8", "-", "--to", "page"),
-    "export parquet": ("export", "index", "new.parquet", "--to", "parquet"),
-    "export page": ("export", "sums", "new.html", "--to", "page"),
-    "export sentence-transformers": ("export", "bag", "new", "--to", "sentence-transformers"),
+    "export -": ("export", "index8", "-o", "-", "--to", "page"),
+    "export parquet": ("export", "index", "-o", "new.parquet", "--to", "parquet"),
+    "export page": ("export", "sums", "-o", "new.html", "--to", "page"),
+    "export sentence-transformers": ("export", "bag", "-o", "new", "--to", "sentence-transformers"),
 }
 # It does not end by itself.
 SERVE = ("serve", "index", "--port", "0")
 
 INPUTS = {
-    "import FILE": ("file", ("import", "X", "-o", "new.tsv", "--clicks", "n")),
+    "import FILE": ("file", ("import", "X", "-o", "new.tsv", "--clicks-column", "n")),
     "import --catalogue": (
         "file",
-        ("import", "ids.jsonl", "-o", "new.tsv", "--id", "sku", "--catalogue", "X"),
+        ("import", "ids.jsonl", "-o", "new.tsv", "--id-column", "sku", "--catalogue", "X"),
     ),
-    "split LOG": ("file", ("split", "X", "new")),
-    "prepare LOG": ("file", ("prepare", "X", "new")),
+    "split LOG": ("file", ("split", "X", "-o", "new")),
+    "prepare LOG": ("file", ("prepare", "X", "-o", "new")),
     "split --catalogue": ("file", (*WHOLE["split"], "--catalogue", "X")),
     "train --dev": ("either", ("train", "log.tsv", *QUICK, "-o", "new", "--dev", "X")),
     "train --replay": (
@@ -135,24 +144,24 @@ INPUTS = {
         "file",
         ("diff", "bag", "lstm", "--catalogue", "docs.tsv", "--queries", "X"),
     ),
-    "neighbours --words": ("file", ("neighbours", "bag", "hotels", "--words", "X")),
+    "neighbours --among": ("file", ("neighbours", "bag", "hotels", "--among", "X")),
     "neighbours --log": ("file", ("neighbours", "bag", "hotels", "--log", "X")),
     "synonyms --log": ("file", ("synonyms", "bag", "--log", "X")),
     "average MODEL": ("folder", ("average", "bag", "X", "-o", "new")),
-    "export INDEX": ("folder", ("export", "X", "new.html", "--to", "page")),
-    "export MODEL": ("folder", ("export", "X", "new", "--to", "sentence-transformers")),
+    "export INDEX": ("folder", ("export", "X", "-o", "new.html", "--to", "page")),
+    "export MODEL": ("folder", ("export", "X", "-o", "new", "--to", "sentence-transformers")),
     "serve INDEX": ("folder", ("serve", "X", "--port", "0")),
     "serve --log": ("file", (*SERVE, "--log", "X")),
-    "data beir SRC": ("folder", ("data", "beir", "X", "new")),
+    "data beir SRC": ("folder", ("data", "beir", "X", "-o", "new")),
 }
 # Texts in which an id of a line, or a word of a file, is as good as another.
-READ_AS_LINES = ("search --only", "index --remove", "neighbours --words", "import FILE",
+READ_AS_LINES = ("search --only", "index --remove", "neighbours --among", "import FILE",
                  "import --catalogue")  # fmt: skip
 
 STANDARD_INPUT = {
     "import": (("import", "-", "-o", "new.tsv"), b"query,title\nhotels,Rome\n"),
-    "split": (("split", "-", "new", "--dev", "40%", "--test", "0"), None),
-    "prepare": (("prepare", "-", "new"), None),
+    "split": (("split", "-", "-o", "new", "--dev", "40%", "--test", "0"), None),
+    "prepare": (("prepare", "-", "-o", "new"), None),
     "index TITLES": (("index", "bag", "-", "-o", "new"), b"1\thotels\n"),
     "index --add": (("index", "index", "--add", "-", "-o", "new"), b"x1\thotels\n"),
     "index --remove": (("index", "index", "--remove", "-", "-o", "new"), b"d1\n"),
@@ -180,9 +189,9 @@ NUMBERS = {
         "--dev": (("0", "0%", "100%", "200%", "nan"), ("0.3",)),
     },
     "import ids": {"--min-clicks": (("-1", "0", HUGE), ("9",))},
-    "data beir": {"--words": (("-1", "0"), (HUGE,))},
+    "data beir": {"--title-words": (("-1", "0"), (HUGE,))},
     "explain": {"--top-k": (("-1", "0", HUGE), ("1000",))},
-    "diff": {"--top-k": (("-1", "0", HUGE), ("1000",)), "--limit": (("-1",), ("0", HUGE))},
+    "diff": {"--top-k": (("-1", "0", HUGE), ("1000",)), "--show": (("-1",), ("0", HUGE))},
     "neighbours": {"--top-k": (("-1", "0", HUGE), ("10000",))},
     "synonyms": {
         "--top-k": (("-1", "0", HUGE), ("20",)),
@@ -211,22 +220,25 @@ PRINTS = (
     ),
 )
 OUTPUT_FILES = {
-    "import -o": (".tsv", ("import", "clicks.csv", "-o", "X", "--clicks", "n")),
+    "import -o": (".tsv", ("import", "clicks.csv", "-o", "X", "--clicks-column", "n")),
     "import --write-catalogue": (".tsv", (*WHOLE["import"], "--write-catalogue", "X")),
     "search -o": (".txt", ("search", "index", "hotels", "-o", "X")),
     "synonyms -o": (".txt", (*WHOLE["synonyms"][:-1], "X")),
     "diff -o": (".html", (*WHOLE["diff -o"][:-1], "X")),
-    "export --to parquet": (".parquet", ("export", "index", "X", "--to", "parquet", "--force")),
+    "export --to parquet": (
+        ".parquet",
+        ("export", "index", "-o", "X", "--to", "parquet", "--force"),
+    ),
 }
 OUTPUT_FOLDERS = {
-    "prepare OUT": ("prepare", "log.tsv", "X"),
-    "split OUT": ("split", "log.tsv", "X", "--dev", "20%", "--test", "20%"),
+    "prepare OUT": ("prepare", "log.tsv", "-o", "X"),
+    "split OUT": ("split", "log.tsv", "-o", "X", "--dev", "20%", "--test", "20%"),
     "index -o": ("index", "bag", "docs.tsv", "-o", "X"),
     "index --add -o": ("index", "index", "--add", "more.tsv", "-o", "X"),
     "average -o": ("average", "bag", "lstm", "-o", "X"),
-    "data beir OUT": ("data", "beir", "beir", "X"),
+    "data beir OUT": ("data", "beir", "beir", "-o", "X"),
     **{
-        f"export --to {to}": ("export", source, "X", "--to", to)
+        f"export --to {to}": ("export", source, "-o", "X", "--to", to)
         for source, to in (
             ("index", "onnx"),
             ("bag", "sentence-transformers"),
@@ -296,10 +308,10 @@ def usage():
         (("search", "index", "hotels", "--queries", "queries.tsv"), "QUERY"),
         (("search", "index", "hotels", "--json", "--tsv"), "--json"),
         (("search", "index", "--queries", "-", "--only", "-"), "standard input"),
-        (("export", "index", "new"), "--to"),
-        (("export", "index", "new", "--to", "excel"), "no such target"),
-        (("export", "index", "new", "--to", "opensearch", "--dtype", "int8"), "--dtype"),
-        (("export", "index", "new", "--to", "page", "--name", "x"), "--name"),
+        (("export", "index", "-o", "new"), "--to"),
+        (("export", "index", "-o", "new", "--to", "excel"), "no such target"),
+        (("export", "index", "-o", "new", "--to", "opensearch", "--dtype", "int8"), "--dtype"),
+        (("export", "index", "-o", "new", "--to", "page", "--name", "x"), "--name"),
         (("serve",), "INDEX"),
         (("serve", "index", "docs.tsv"), "docs.tsv"),
     ):
@@ -312,13 +324,16 @@ def usage():
         (("evaluate", "bag", "held.tsv", "--metrics", "ndcg@99999999999999999999"), "ndcg"),
         (("evaluate", "bag", "held.tsv", "--metrics", "mrr@10,,"), "metric"),
         (("average", "bag", "arc2", "-o", "new"), "pair"),
-        (("export", "bag", "new", "--to", "page"), "index"),
-        (("export", "arc2", "new", "--to", "onnx"), "pair"),
-        (("export", "sums", "new", "--to", "elasticsearch", "--name", "../x"), "name"),
-        (("export", "sums", "new", "--to", "opensearch", "--clicked-queries", "x"), "'yes', 'no'"),
-        (("export", "sums", "-", "--to", "parquet"), "standard output"),
-        (("export", "sums", "sums", "--to", "opensearch", "--force"), "sums"),
-        (("export", "sums", "new", "--to", "parquet", "--dtype", "x"), "dtype"),
+        (("export", "bag", "-o", "new", "--to", "page"), "index"),
+        (("export", "arc2", "-o", "new", "--to", "onnx"), "pair"),
+        (("export", "sums", "-o", "new", "--to", "elasticsearch", "--name", "../x"), "name"),
+        (
+            ("export", "sums", "-o", "new", "--to", "opensearch", "--clicked-queries", "x"),
+            "'yes', 'no'",
+        ),
+        (("export", "sums", "-o", "-", "--to", "parquet"), "standard output"),
+        (("export", "sums", "-o", "sums", "--to", "opensearch", "--force"), "sums"),
+        (("export", "sums", "-o", "new", "--to", "parquet", "--dtype", "x"), "dtype"),
         ((*SERVE, "--host", "a b"), "host"),
         ((*SERVE, "--allow-origin", "*"), "origin"),
         ((*SERVE, "--allow-host", "a:80"), "host"),
@@ -593,10 +608,10 @@ def texts():
         "huge counts": f"hotels\tRome\t{2**63 - 1}\nhotels\tRome\t{2**63 - 1}\nmaps\tOslo\t1\n",
     }.items():
         for name, argv in {
-            "split": ("split", "bad.tsv", "new", "--dev", "40%"),
-            "prepare": ("prepare", "bad.tsv", "new"),
-            "split by time": ("split", "bad.tsv", "new", "--by", "time", "--dev", "40%"),
-            "split by title": ("split", "bad.tsv", "new", "--by", "title", "--dev", "40%"),
+            "split": ("split", "bad.tsv", "-o", "new", "--dev", "40%"),
+            "prepare": ("prepare", "bad.tsv", "-o", "new"),
+            "split by time": ("split", "bad.tsv", "-o", "new", "--by", "time", "--dev", "40%"),
+            "split by title": ("split", "bad.tsv", "-o", "new", "--by", "title", "--dev", "40%"),
             "train --dev": ("train", "bad.tsv", *QUICK, "-o", "new", "--dev", "40%"),
             "train --dev FILE": ("train", "log.tsv", *QUICK, "-o", "new", "--dev", "bad.tsv"),
             "train --replay": (*WHOLE["train --replay"][:6], "bad.tsv", *WHOLE["train --replay"][8:]),  # noqa: E501
@@ -689,7 +704,7 @@ TABLES = {
 def places():
     for what, data in TABLES.items():
         for ending in ("csv", "jsonl", "parquet", "csv.gz"):
-            for more in ((), ("--skip-bad-lines",), ("--clicks", "n", "--min-clicks", "2")):
+            for more in ((), ("--skip-bad-lines",), ("--clicks-column", "n", "--min-clicks", "2")):
                 yield Case(
                     f"shop tables: {ending} {' '.join(more)}, {what}",
                     ("import", f"t.{ending}", "-o", "new.tsv", *more), ANY,
@@ -707,15 +722,15 @@ def places():
         "a delimiter of a line": (*WHOLE["import"], "--delimiter", "\n"),
         "a delimiter of a quote": (*WHOLE["import"], "--delimiter", '"'),
         "a delimiter of no letter": (*WHOLE["import"], "--delimiter", ""),
-        "column 0": (*WHOLE["import"], "--query", "0"),
-        "column 10**30": (*WHOLE["import"], "--query", HUGE),
-        "no such column": (*WHOLE["import"], "--query", "x"),
-        "no column": (*WHOLE["import"], "--query", ""),
-        "one column twice": (*WHOLE["import"], "--query", "title"),
+        "column 0": (*WHOLE["import"], "--query-column", "0"),
+        "column 10**30": (*WHOLE["import"], "--query-column", HUGE),
+        "no such column": (*WHOLE["import"], "--query-column", "x"),
+        "no column": (*WHOLE["import"], "--query-column", ""),
+        "one column twice": (*WHOLE["import"], "--query-column", "title"),
         "many files": ("import", *["clicks.csv"] * 99, "-o", "new.tsv"),
         "standard input twice": ("import", "-", "-", "-o", "new.tsv"),
-        "split over its own log": ("split", "data/pairs.tsv", "data", "--force"),
-        "split of a split": ("split", "log.tsv", "judged", "--force", "--dev", "30%"),
+        "split over its own log": ("split", "data/pairs.tsv", "-o", "data", "--force"),
+        "split of a split": ("split", "log.tsv", "-o", "judged", "--force", "--dev", "30%"),
         "an index into its model": ("index", "bag", "docs.tsv", "-o", "bag/x"),
         "an index into itself": ("index", "index", "--add", "more.tsv", "-o", "index/x"),
         "an average of itself": ("average", "bag", "bag", "-o", "bag", "--force"),

@@ -66,9 +66,9 @@ class TextReading:
             [[shade(x) for x in row / (row.max() or 1.0)] for row in sizes.values()],
         )
 
-    def active_cells(self, count: int = MOST_ACTIVE) -> np.ndarray:
-        """The ``count`` cells (int array) with the largest absolute final output."""
-        return most_active(self.final, count)
+    def active_cells(self) -> np.ndarray:
+        """The `MOST_ACTIVE` cells (int array) with the largest absolute final output."""
+        return most_active(self.final, MOST_ACTIVE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -282,7 +282,7 @@ def _description(folder: Path) -> dict[str, Any]:
     if status(path) is None:
         raise SentembError(
             f"{folder}: holds no prepared log: {DESCRIPTION} is missing; make one with "
-            "`sentemb prepare LOG OUT`"
+            "`sentemb prepare LOG -o OUT`"
         )
     description = read_description(path, FORMAT, damaged)
     wrong = next((name for name in _IS_RIGHT if not _IS_RIGHT[name](description.get(name))), None)

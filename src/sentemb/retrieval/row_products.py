@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -107,10 +105,3 @@ def exact_products(
     arguments = queries.exact, query_index, row_index, table, scales
     workers.over(scores.size, products_of_pairs, scores, *arguments)
     return scores
-
-
-def is_of_unit_length(rows: np.ndarray | Int8Rows) -> bool:
-    """Whether no row is longer than `LONGEST`."""
-    table = rows.vectors() if isinstance(rows, Int8Rows) else rows.astype(np.float32)
-    squares = np.einsum("rd,rd->r", table, table)
-    return bool((squares <= LONGEST**2).all()) and math.isfinite(float(squares.sum()))

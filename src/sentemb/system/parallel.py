@@ -6,12 +6,13 @@ so another busy process on the machine costs its share of the processors and no 
 """
 
 import _thread
+import contextlib
 import itertools
 import os
 import queue
 import threading
 import weakref
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from sentemb.system.bounds import MAX_THREADS, whole
@@ -22,8 +23,24 @@ CHUNKS = 8
 Task: TypeAlias = tuple[Any, ...]
 
 
+_limit: int | None = None
+
+
+@contextlib.contextmanager
+def limited_threads(threads: int) -> Iterator[None]:
+    """In the body, `available_threads` are this many, whatever the number of processors."""
+    global _limit
+    before, _limit = _limit, threads
+    try:
+        yield
+    finally:
+        _limit = before
+
+
 def available_threads() -> int:
-    """The number of processors that this process may use."""
+    """The number of threads to use by default: that of the processors that this process may use."""
+    if _limit is not None:
+        return _limit
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -16,6 +17,25 @@ from sentemb.errors import printable
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
+_silenced = False
+
+
+@contextlib.contextmanager
+def silenced() -> Iterator[None]:
+    """Print no notes and draw no progress in the body."""
+    global _silenced
+    before, _silenced = _silenced, True
+    try:
+        yield
+    finally:
+        _silenced = before
+
+
+def is_silenced() -> bool:
+    """Whether notes are not printed."""
+    return _silenced
+
+
 def note(message: str) -> None:
     """Print ``message`` on standard error; if nobody can read it there, the work continues."""
     draw(f"{printable(message)}\n")
@@ -23,8 +43,9 @@ def note(message: str) -> None:
 
 def draw(text: str) -> None:
     """Print ``text`` on standard error as it is, control characters included."""
-    with contextlib.suppress(OSError):
-        click.echo(text, err=True, nl=False)
+    if not _silenced:
+        with contextlib.suppress(OSError):
+            click.echo(text, err=True, nl=False)
 
 
 def escaped(text: str) -> str:

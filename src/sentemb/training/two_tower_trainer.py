@@ -128,13 +128,13 @@ def _check_prepared(plan: DevPlan, additions: Additions) -> None:
     """Refuse what would read all pairs of a prepared log into memory."""
     if plan.share:
         raise SentembError(
-            "dev cannot be a share of a prepared log; run `sentemb split LOG DIR`, then `sentemb "
-            "prepare DIR/pairs.tsv OUT`, and give DIR/dev.tsv as dev"
+            "dev cannot be a share of a prepared log; run `sentemb split LOG -o DIR`, then "
+            "`sentemb prepare DIR/pairs.tsv -o OUT`, and give DIR/dev.tsv as dev"
         )
     if additions.old is not None:
         raise SentembError(
             "replay cannot add to a prepared log; join both logs and prepare them: `cat OLD NEW | "
-            "sentemb prepare - OUT`"
+            "sentemb prepare - -o OUT`"
         )
 
 

@@ -47,10 +47,10 @@ def save_figure(figure: Any, path: AnyPath) -> None:
         )
 
 
-def figure_png(figure: Any, dpi: int = _SCREEN_DPI) -> bytes:
+def figure_png(figure: Any) -> bytes:
     """A figure as the bytes of a PNG file, for a notebook or a page."""
     picture = io.BytesIO()
-    _write(figure, picture, "png", dpi)
+    _write(figure, picture, "png", _SCREEN_DPI)
     return picture.getvalue()
 
 

@@ -28,9 +28,9 @@ _RANKED = "new hard negatives"
 
 
 def loss_figure(
-    histories: Sequence[History], labels: Sequence[str], metric: str = "ndcg@1"
+    histories: Sequence[History], labels: Sequence[str], metrics: Sequence[str] = ("ndcg@1",)
 ) -> Figure:
-    """Training cost on a logarithmic scale, and below it a dev metric if any run has it.
+    """Training cost on a logarithmic scale, and below it each dev metric that any run has.
 
     Filled marks are epochs before which new hard negatives were ranked: there the cost can rise.
 
@@ -40,15 +40,19 @@ def loss_figure(
         One per curve.
     labels : list of str
         What the legend, on the right of the panels, calls them.
-    metric : str
+    metrics : sequence of str
         Such as "ndcg@10", "mrr@10" or "accuracy".
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    measured = [history.measured(metric) for history in histories]
-    panels = 2 if any(epochs for epochs, _ in measured) else 1
+    measured = {
+        metric: [history.measured(metric) for history in histories]
+        for metric in metrics
+        if any(history.measured(metric)[0] for history in histories)
+    }
+    panels = 1 + len(measured)
     labels = [fitting(label, _LONGEST_LABEL) for label in labels]
     named = [*labels, *([_RANKED] if any(history.ranked for history in histories) else [])]
     width = _PANEL_WIDTH + _FRAME_WIDTH + max(map(letters, named)) * _LETTER_WIDTH
@@ -60,9 +64,9 @@ def loss_figure(
     marks = _mark_rankings(axes[0], histories, lines)
     _scale_costs(axes[0], [loss for history in histories for loss in history.losses if loss > 0])
     axes[0].set_ylabel("training cost", fontsize=LABEL_SIZE)
-    if panels == 2:
-        _draw(axes[1], measured)
-        axes[1].set_ylabel(f"{shown_figure(metric)} on dev", fontsize=LABEL_SIZE)
+    for ax, (metric, curves) in zip(axes[1:], measured.items(), strict=True):
+        _draw(ax, curves)
+        ax.set_ylabel(f"{shown_figure(metric)} on dev", fontsize=LABEL_SIZE)
     _scale_epochs(axes[-1], max(history.epochs[-1] for history in histories))
     for ax in axes:
         ax.tick_params(labelsize=LABEL_SIZE)

@@ -160,16 +160,18 @@ def plot_keywords(
 
 
 def plot_loss(
-    runs: Mapping[str, Any] | AnyPath | SentenceEncoder | PairScorer, metric: str | None = None
+    runs: Mapping[str, Any] | AnyPath | SentenceEncoder | PairScorer,
+    metrics: Sequence[str] | None = None,
 ) -> Drawing:
-    """Draw the training cost, epoch by epoch, and a figure on the dev set if there is one.
+    """Draw the training cost, epoch by epoch, and metrics of the dev set if there is one.
 
     Parameters
     ----------
     runs : model, path, or dict of them
         Trained models or their folders; the keys of a dict are the names of the curves.
-    metric : str, optional
-        The figure on the dev set, such as ``"ndcg@10"``.
+    metrics : sequence of str, optional
+        Metrics of the dev set, such as ``["ndcg@10"]``, each drawn below the cost. By default the
+        one that decides which epoch is kept.
 
     Returns
     -------
@@ -188,7 +190,7 @@ def plot_loss(
     if not named:
         raise SentembError("no runs were given; give a trained model or its folder")
     histories = [_history(name, run) for name, run in named.items()]
-    return Drawing(loss_figure(histories, list(named), metric or figure_of(histories)))
+    return Drawing(loss_figure(histories, list(named), metrics or [figure_of(histories)]))
 
 
 def plot_match(model: PairScorer, query: str, title: str) -> Drawing:

@@ -2,7 +2,6 @@
 
 from matplotlib.figure import Figure
 
-from sentemb.analysis.figures.drawing import figure_png
 from sentemb.analysis.figures.gate_figure import gates_figure
 from sentemb.analysis.gates import GATES, Reading, TextReading
 from sentemb.models.sentence_encoder import GateTrace
@@ -34,8 +33,3 @@ def trace_figure(trace: GateTrace, name: str = "text", directions: int = 1) -> F
     )
     cells = trace.y.shape[1]
     return gates_figure([Reading("model", [text], cells, directions, None)], scale="own")
-
-
-def trace_png(trace: GateTrace, name: str = "text", directions: int = 1) -> bytes:
-    """`trace_figure` as the bytes of a PNG file."""
-    return figure_png(trace_figure(trace, name, directions))

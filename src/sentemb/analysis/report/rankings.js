@@ -131,7 +131,7 @@ function showRows() {
     "Worst first; of equally bad ones those with the highest score of the first title. The number " +
     `is the rank of the best title: ${triage.kind === "clicked" ? "a clicked one" : "the one with the highest grade"}. ` +
     (triage.worst.length < rows.length
-      ? `The rankings of the worst ${count(triage.worst.length)} are on this page (--worst). `
+      ? `The rankings of the worst ${count(triage.worst.length)} are on this page (--show). `
       : "") +
     (rows.length < triage.evaluated
       ? `The worst ${count(rows.length)} of ${count(triage.evaluated)} queries are listed.`
@@ -287,7 +287,7 @@ function showRanking(row, detail) {
   $("ranking").replaceChildren(made);
   $("ranking-note").textContent = detail
     ? `${count(detail.ranked)} titles are ranked for this query.`
-    : "Only the worst queries have their whole ranking on this page; a higher --worst shows more.";
+    : "Only the worst queries have their whole ranking on this page; a higher --show shows more.";
   const told = new Map();
   for (const one of [found[0], best]) {
     const said = one && triage.evidence[one.place];

@@ -58,7 +58,7 @@ OPTIONS = {
         int,
         "NUMBER",
     ),
-    "title": TargetOption(
+    "heading": TargetOption(
         "What the page is called. [default: the name of the file]", metavar="TEXT"
     ),
 }
@@ -148,7 +148,7 @@ TARGETS = {
         "page.exported_page",
         INDEX,
         "one HTML file that searches without a server",
-        {"dtype": ("int8", "float32"), "title": (), "min_queries": ()},
+        {"dtype": ("int8", "float32"), "heading": (), "min_queries": ()},
     ),
     "onnx": Target(
         "export.onnx.model",
@@ -190,7 +190,7 @@ def export(
         Called with how many titles are written and how many there are.
     **options
         What the target allows: ``name``, ``clicked_queries`` and ``part_bytes`` of
-        ``elasticsearch`` and ``opensearch``, ``dtype`` of ``parquet`` and ``page``, ``title`` and
+        ``elasticsearch`` and ``opensearch``, ``dtype`` of ``parquet`` and ``page``, ``heading`` and
         ``min_queries`` of ``page``.
 
     Returns

@@ -37,7 +37,7 @@ def write(
     out: AnyPath,
     *,
     dtype: str = "int8",
-    title: str | None = None,
+    heading: str | None = None,
     min_queries: int = MIN_QUERIES,
     force: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
@@ -56,7 +56,7 @@ def write(
     dtype : {"int8", "float32"}
         How input weights and vectors are stored. int8 takes a quarter; cosines are rounded then, by
         0.02 at most in benchmarks/page_speed.py. The memory of the log is int8 in any case.
-    title : str, optional
+    heading : str, optional
         What the page is called; by default the name of the file without its ending.
     min_queries : int
         The page holds no word that fewer different clicked queries of the index have, unless a
@@ -76,7 +76,7 @@ def write(
             f"a page holds at most {MAX_TITLES:,} titles, and the index has {len(source):,}; "
             "use `sentemb serve`"
         )
-    name = title or (Path(out).stem if str(out) != "-" else "Search")
+    name = heading or (Path(out).stem if str(out) != "-" else "Search")
     arrays = Arrays()
     public = PublicWords(source, min_queries)
     header, notes = add_index(arrays, source, dtype, public)

@@ -208,17 +208,19 @@ def _check(
     columns: Columns, catalogue: AnyPath | None, write_catalogue: AnyPath | None, min_clicks: int
 ) -> None:
     if catalogue is not None and columns.id is None:
-        raise SentembError("a catalogue needs the column of the ids in the log; give --id")
+        raise SentembError("a catalogue needs the column of the ids in the log; give --id-column")
     if catalogue is None and columns.catalogue_id is not None:
-        raise SentembError("--catalogue-id needs a catalogue; give --catalogue")
+        raise SentembError("--catalogue-id-column needs a catalogue; give --catalogue")
     if catalogue is None and columns.id is not None and write_catalogue is None:
-        raise SentembError("--id needs --catalogue to join titles, or --write-catalogue")
+        raise SentembError("--id-column needs --catalogue to join titles, or --write-catalogue")
     if columns.search is not None and columns.clicks is None:
-        raise SentembError("--search needs --clicks, the column that says what was clicked")
+        raise SentembError(
+            "--search-column needs --clicks-column, the column that says what was clicked"
+        )
     if columns.position is not None and columns.search is None:
-        raise SentembError("--position needs --search, the column of the search's id")
+        raise SentembError("--position-column needs --search-column, the id of the search")
     if columns.search is not None and min_clicks > 1:
-        raise SentembError("--min-clicks sums pairs and cannot be combined with --search")
+        raise SentembError("--min-clicks sums pairs and cannot be combined with --search-column")
 
 
 class _Import:
@@ -394,7 +396,7 @@ class _Import:
         if self._clicks_column and self._columns.search is None:
             self.done.notes.append(
                 f"each row was counted as one click; for the column {self._clicks_column} give "
-                f"--clicks {self._clicks_column}"
+                f"--clicks-column {self._clicks_column}"
             )
         if self._unknown_id:
             self.done.notes.append(f"the first id without a title: {brief(self._unknown_id)}")

@@ -62,8 +62,8 @@ class Weighted(Generic[_T]):
     cumulative: tuple[float, ...]
 
     @classmethod
-    def zipf(cls, items: Sequence[_T], exponent: float = MEANING_EXPONENT) -> "Weighted[_T]":
-        return cls.weighted(items, [(rank + 1) ** -exponent for rank in range(len(items))])
+    def zipf(cls, items: Sequence[_T]) -> "Weighted[_T]":
+        return cls.weighted(items, [(rank + 1) ** -MEANING_EXPONENT for rank in range(len(items))])
 
     @classmethod
     def weighted(cls, items: Sequence[_T], weights: Iterable[float]) -> "Weighted[_T]":
@@ -205,10 +205,10 @@ def _detailed_family(
     for side in ("query", "title"):
         parsed = [_template(text) for text in shape[side]]
         plain = _popular_templates(
-            template for template in parsed if not _has_slot(template, "detail")
+            template for template in parsed if not _has_detail(template)
         )
         detailed = _popular_templates(
-            template for template in parsed if _has_slot(template, "detail")
+            template for template in parsed if _has_detail(template)
         )
         templates[side] = (plain, *[detailed] * len(details))
     return Family(
@@ -306,5 +306,5 @@ def _popular_templates(templates: Iterable[Template]) -> Weighted[Template]:
     return Weighted.weighted(pool, [len(template) ** -1.5 for template in pool])
 
 
-def _has_slot(template: Template, name: str) -> bool:
-    return any(part.slot == name for part in template)
+def _has_detail(template: Template) -> bool:
+    return any(part.slot == "detail" for part in template)

@@ -169,9 +169,9 @@ def _check(name: str, is_right: bool, why: str = "it does not fit the other file
         raise Unfit(name, why)
 
 
-def _check_offsets(name: str, offsets: np.ndarray, n: int, size: int) -> None:
+def _check_offsets(offsets: np.ndarray, n: int, size: int) -> None:
     is_right = offsets.shape == (n + 1,) and not offsets[0] and offsets[-1] == size
-    _check(name, is_right and bool((offsets[1:] >= offsets[:-1]).all()))
+    _check("offsets", is_right and bool((offsets[1:] >= offsets[:-1]).all()))
 
 
 class Part(Protocol):
@@ -363,7 +363,7 @@ class Memory:
         rows = _int8_rows(arrays, texts.size, dim)
         _check("texts", texts.ndim == 1 and texts.dtype == np.int32)
         _check("offsets", offsets.dtype == np.int64)
-        _check_offsets("offsets", offsets, n_titles, texts.size)
+        _check_offsets(offsets, n_titles, texts.size)
         return cls(MemoryRows(offsets, rows, texts))
 
 
@@ -436,7 +436,7 @@ class Bm25:
         _check("titles", titles.ndim == 1 and titles.dtype == np.int32)
         _check("weights", weights.shape == titles.shape and weights.dtype == np.float32)
         _check("offsets", offsets.dtype == np.int64)
-        _check_offsets("offsets", offsets, len(words), titles.size)
+        _check_offsets(offsets, len(words), titles.size)
         _check("words", len(set(words)) == len(words), "a word is in it twice")
         if titles.size:
             is_there = 0 <= int(titles.min()) <= int(titles.max()) < n_titles

@@ -1,0 +1,277 @@
+"""What a model or an index is: how it was made, how large it is, how it ranks, what it reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sentemb.errors import SentembError
+from sentemb.models.files.folder import CONFIG, is_model
+from sentemb.models.files.history import best_epoch, shown_figure
+from sentemb.models.loading import load
+from sentemb.models.pair_scorer import PairScorer
+from sentemb.models.parameters import stored_parameters, trained_parameters
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.search.index import Index
+from sentemb.search.index_files import DESCRIPTION, is_index
+from sentemb.search.ranking.opening import load_ranker
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.ranker_files import has_ranker
+from sentemb.search.ranking.recipe import (
+    BM25,
+    CLICKED_BM25,
+    COSINE,
+    MEMORY,
+    PARTS,
+    UNCLICKED,
+)
+from sentemb.system.paths import AnyPath
+from sentemb.system.tables import aligned
+
+_TOWERS, _PAIR, _INDEX = "model with two towers", "pair model", "index"
+# What each part of a ranking measures, for readers who know nothing of models.
+MEANINGS = {
+    COSINE: "how near the model puts query and title, from -1 to 1",
+    MEMORY: "how often the title was clicked for this query and queries like it, from 0 to 1",
+    BM25: "words of the query that are in the title, rare ones more",
+    CLICKED_BM25: "words of the query that are in queries clicked on the title",
+    UNCLICKED: "1 for a title that has no clicks yet",
+}
+# Settings that say how a model was trained in few words.
+_SHOWN = ("objective", "optimiser", "learning_rate", "epochs", "batch_size", "seed")
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What `overview` found in a folder.
+
+    Attributes
+    ----------
+    folder : str
+        Its name.
+    kind : str
+        "model with two towers", "pair model" or "index".
+    model : str
+        The name of the model.
+    settings : dict
+        Its shape.
+    written : str
+        When the folder was written, in the time zone of this machine.
+    training : dict
+        The settings and the log of the training, as the model has them; empty without training.
+    dev : dict
+        Metrics of the best epoch; empty without a dev set.
+    trained_parameters, stored_parameters : int
+        See `sentemb.models.parameters`.
+    trigrams, words, vectors : int
+        Features of the vocabulary: letter trigrams, words of their own, words with a word vector.
+    disk_bytes, memory_bytes : int
+        Size of the files; size of the arrays of the model and, of an index, of those it maps.
+    weights : dict or None
+        Weights of the parts of the ranking; None for a pair model.
+    ranking : str or None
+        The same with the parameters of BM25, in one line.
+    ranker_dev : dict
+        What the fit of the ranker reached on dev: metrics of the sum and of each part.
+    clicks : dict
+        Numbers of clicked queries, titles and pairs that the ranking knows.
+    titles : int or None
+        Titles of an index, with the type of their vectors in ``dtype``.
+    dtype : str or None
+    calibrated : bool or None
+        Whether an index knows how sure it is of its first title.
+    next : str
+        The command that is useful next.
+    """
+
+    folder: str
+    kind: str
+    model: str
+    settings: dict[str, Any]
+    written: str
+    training: dict[str, Any]
+    dev: dict[str, float]
+    trained_parameters: int
+    stored_parameters: int
+    trigrams: int
+    words: int
+    vectors: int
+    disk_bytes: int
+    memory_bytes: int
+    next: str
+    weights: dict[str, float] | None = None
+    ranking: str | None = None
+    ranker_dev: dict[str, dict[str, float]] = field(default_factory=dict)
+    clicks: dict[str, int] = field(default_factory=dict)
+    titles: int | None = None
+    dtype: str | None = None
+    calibrated: bool | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """A JSON-serialisable dict."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"{self.folder}: {self.kind}, written {self.written}"
+        yield ""
+        yield from aligned([[name, text] for name, text in self._facts()], left=2)
+        if self.weights is not None:
+            yield ""
+            yield "The score of a title is the sum of these parts, each times its weight:"
+            rows = [
+                [f"{weight:+8.3g}", PARTS[part], MEANINGS[part]]
+                for part, weight in self.weights.items()
+            ]
+            yield from aligned(rows, left=3)
+        if self.ranker_dev:
+            yield ""
+            yield from aligned(_figure_rows(self.ranker_dev))
+        yield ""
+        yield f"next: {self.next}"
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        if self.titles is not None:
+            yield "titles", f"{self.titles:,}, vectors in {self.dtype}"
+            calibrated = "calibrated" if self.calibrated else "not calibrated: sentemb calibrate"
+            yield "confidence", calibrated
+        shape = ", ".join(_spelt(name, value) for name, value in self.settings.items())
+        yield "model", f"{self.model}: {shape}" if shape else self.model
+        yield "trained", self._training()
+        if self.dev:
+            named = (f"{shown_figure(name)} {value:.3f}" for name, value in self.dev.items())
+            yield "best on dev", ", ".join(named)
+        yield (
+            "parameters",
+            f"{self.trained_parameters:,} trained, {self.stored_parameters:,} stored",
+        )
+        vectors = f", {self.vectors:,} words with a word vector" if self.vectors else ""
+        yield (
+            "vocabulary",
+            f"{self.trigrams:,} letter trigrams, {self.words:,} words{vectors}",
+        )
+        yield "size", f"{_size(self.disk_bytes)} on disk, {_size(self.memory_bytes)} in memory"
+        if self.clicks:
+            counts = ", ".join(f"{count:,} {name}" for name, count in self.clicks.items())
+            yield "clicks", f"{counts} of the log, as plain text"
+
+    def _training(self) -> str:
+        if not self.training:
+            return "no"
+        parts = [f"on {self.training['pairs']:,} pairs"] if "pairs" in self.training else []
+        shown = {name: self.training.get(name) for name in _SHOWN}
+        parts += [_spelt(name, value) for name, value in shown.items() if value is not None]
+        return ", ".join(parts)
+
+
+def overview(folder: AnyPath) -> Overview:
+    """Say what the model or the index in a folder is.
+
+    Parameters
+    ----------
+    folder : path
+        A folder that `train`, `Index.save` or a command wrote.
+
+    Returns
+    -------
+    Overview
+
+    Raises
+    ------
+    SentembError
+        If the folder holds neither, or is damaged.
+    """
+    if is_index(folder):
+        index = Index.open(folder)
+        parts = index.snapshot.catalogue.parts.values()
+        return _overview(
+            folder,
+            DESCRIPTION,
+            index.model,
+            index.ranker,
+            kind=_INDEX,
+            titles_bytes=sum(array.nbytes for part in parts for array in part.arrays().values()),
+            titles=len(index),
+            dtype=index.dtype,
+            calibrated=index.confidence is not None,
+            next=f'sentemb search {folder} "a query"',
+        )
+    if not is_model(folder):
+        raise SentembError(
+            f"{folder}: this folder holds neither a model nor an index; make one with "
+            "`sentemb train` or `sentemb index`"
+        )
+    model = load(folder)
+    if isinstance(model, PairScorer):
+        suggested = f'sentemb score {folder} "a query" "a title"'
+        return _overview(folder, CONFIG, model, None, kind=_PAIR, next=suggested)
+    ranker = load_ranker(folder) if has_ranker(folder) else None
+    suggested = f"sentemb index {folder} TITLES -o INDEX"
+    if ranker is None:
+        suggested = f"sentemb tune {folder} DEV --log LOG"
+    return _overview(folder, CONFIG, model, ranker, kind=_TOWERS, next=suggested)
+
+
+def _overview(
+    folder: AnyPath,
+    description: str,
+    model: SentenceEncoder | PairScorer,
+    ranker: HybridRanker | None,
+    titles_bytes: int = 0,
+    **facts: Any,
+) -> Overview:
+    """What is common to models and indexes; ``description`` is the file that is written last."""
+    shape = model.model if isinstance(model, PairScorer) else model.encoder
+    best, vocabulary = best_epoch(model.history), model.vocabulary
+    towers = [model.weights] if isinstance(model, PairScorer) else model.towers.each.values()
+    weights = {id(array): array.nbytes for tower in towers for array in tower.values()}
+    if ranker is not None:
+        recipe, clicks = ranker.recipe, ranker.clicks
+        facts |= {
+            "weights": {part: recipe.weight(part) for part in recipe.parts},
+            "ranking": str(recipe),
+            "ranker_dev": ranker.dev.get("figures", {}),
+        }
+        if recipe.needs_clicks and clicks.queries:
+            facts["clicks"] = {"queries": len(clicks.queries), "titles": len(clicks.titles)}
+    path = Path(folder)
+    when = datetime.fromtimestamp((path / description).stat().st_mtime)
+    return Overview(
+        folder=str(folder),
+        model=shape.name,
+        settings=shape.settings(),
+        written=f"{when:%Y-%m-%d %H:%M}",
+        training=dict(model.training),
+        dev=dict(best["dev"]) if best is not None else {},
+        trained_parameters=trained_parameters(model),
+        stored_parameters=stored_parameters(model),
+        trigrams=len(vocabulary.trigrams),
+        words=len(vocabulary.words),
+        vectors=0 if vocabulary.vectors is None else len(vocabulary.vectors),
+        disk_bytes=sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+        memory_bytes=sum(weights.values()) + titles_bytes,
+        **facts,
+    )
+
+
+def _figure_rows(figures: Mapping[str, Mapping[str, float]]) -> Iterator[list[str]]:
+    """A table of metrics: the sum of the ranker, then each part alone."""
+    metrics = list(figures["sum"])
+    yield ["on dev", *map(shown_figure, metrics)]
+    for part, values in figures.items():
+        name = "the sum" if part == "sum" else f"{PARTS[part]} alone"
+        yield [name, *(f"{values[metric]:.3f}" for metric in metrics)]
+
+
+def _spelt(name: str, value: object) -> str:
+    words = ("yes" if value else "no") if isinstance(value, bool) else value
+    return f"{name.replace('_', ' ')} {words}"
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:,.1f} MB"

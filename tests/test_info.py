@@ -1,0 +1,92 @@
+"""`sentemb info`: what a model or an index is."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from helpers import made_up_model, made_up_pair_model
+
+from sentemb.analysis.overview import MEANINGS, overview
+from sentemb.cli import main
+from sentemb.models.parameters import stored_parameters, trained_parameters
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.search.index import Index
+from sentemb.search.ranking.recipe import PARTS
+
+LOG = "".join(f"red thing {k % 5}\tred title {k % 15}\n" for k in range(60))
+
+
+def info(*arguments, code=0):
+    result = CliRunner().invoke(main, ["info", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A trained model with a ranker and its index, a pair model, a model that was never trained."""
+    folder = tmp_path_factory.mktemp("info")
+    (folder / "log.tsv").write_text(LOG)
+    (folder / "dev.tsv").write_text("red thing 9\tred title 1\nred thing 8\tred title 2\n")
+    arguments = ["train", "log.tsv", "--dev", "dev.tsv", "--model", "bag", "--cells", "4"]
+    arguments += ["--epochs", "1", "-o", "model", "--json"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    summary = json.loads(done.stdout)
+    assert summary["pairs"] == 15 and summary["ranker"]["recipe"]["weights"]
+    made_up_pair_model(["red hat"]).save_pretrained(folder / "pair")
+    bag = made_up_model(("bag", {}), ["red hat", "blue hat"], cells=3, dtype=np.float32)
+    bag.save_pretrained(folder / "bare")
+    Index.build(bag, ["red hat", "blue hat"], dtype="int8").save(folder / "index")
+    return folder
+
+
+def test_a_model_with_a_ranker(place):
+    found = json.loads(info(place / "model", "--json").stdout)
+    model = SentenceEncoder.from_pretrained(place / "model")
+    assert found["kind"] == "model with two towers" and found["model"] == "bag"
+    assert found["settings"]["cells"] == 4 and found["training"]["pairs"] == 15
+    assert found["trained_parameters"] == trained_parameters(model)
+    assert found["stored_parameters"] == stored_parameters(model)
+    assert found["trigrams"] == len(model.vocabulary.trigrams)
+    files = [path for path in (place / "model").rglob("*") if path.is_file()]
+    assert found["disk_bytes"] == sum(path.stat().st_size for path in files)
+    arrays = [array for tower in model.towers.each.values() for array in tower.values()]
+    assert found["memory_bytes"] == sum(array.nbytes for array in arrays)
+    assert found["dev"]["mrr@10"] >= 0 and "mrr@10" in found["ranker_dev"]["sum"]
+    text = info(place / "model").stdout
+    for part in found["weights"]:
+        assert re.search(rf"\d  {PARTS[part]}  +{re.escape(MEANINGS[part])}", text)
+    assert "on 15 pairs" in text and text.splitlines()[-1] == f"next: {found['next']}"
+
+
+def test_what_lacks_a_part_has_no_line_of_it(place):
+    bare = info(place / "bare").stdout
+    assert "trained     no" in bare and "best on dev" not in bare and "sum of" not in bare
+    assert f"next: sentemb tune {place / 'bare'} DEV --log LOG" in bare
+    pair = info(place / "pair").stdout
+    assert "pair model" in pair and "wordembed" in pair and "sentemb score" in pair
+
+
+def test_an_index(place):
+    found = overview(place / "index")
+    assert (found.kind, found.titles, found.dtype) == ("index", 2, "int8")
+    assert found.weights == {"cosine": 1.0} and not found.clicks and not found.calibrated
+    assert found.memory_bytes > overview(place / "bare").memory_bytes
+    assert "titles      2, vectors in int8" in str(found)
+    assert str(found).endswith(f'next: sentemb search {place / "index"} "a query"')
+
+
+def test_every_part_has_a_meaning():
+    assert MEANINGS.keys() == PARTS.keys()
+
+
+def test_mistakes(place):
+    assert "neither a model nor an index" in info(place, code=1).stderr
+    (place / "damaged").mkdir()
+    (place / "damaged/config.json").write_text("{")
+    assert "damaged" in info(place / "damaged", code=1).stderr

@@ -1,0 +1,33 @@
+"""The sizes that docs/design.md lists can be counted, and stay within what the design allows."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.fixture(scope="module")
+def sizes():
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(str(DOCS))
+        found = importlib.util.spec_from_file_location("make_sizes", DOCS / "make_sizes.py")
+        module = importlib.util.module_from_spec(found)
+        found.loader.exec_module(module)
+        yield module
+    sys.modules.pop("make_python", None)
+
+
+def test_the_page_has_a_row_for_each_size(sizes):
+    page = (DOCS / "design.md").read_text(encoding="utf-8")
+    table = page.split(sizes.BEGIN)[1].split(sizes.END)[0]
+    names = [row.split("|")[1].strip() for row in table.strip().splitlines()]
+    assert names == [row.split("|")[1].strip() for row in sizes.table().splitlines()]
+
+
+def test_functions_stay_short(sizes):
+    lengths = sizes.function_lengths()
+    assert sorted(lengths)[len(lengths) // 2] <= 8
+    assert sum(length > sizes.LONG for length in lengths) / len(lengths) < 0.035
