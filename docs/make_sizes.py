@@ -8,7 +8,6 @@ import statistics
 from pathlib import Path
 
 import click
-
 from make_python import FIRST, PARTS
 
 from sentemb.cli import main
@@ -26,7 +25,9 @@ def python_files(*folders):
 
 def lines(*folders):
     """Lines of Python in some folders."""
-    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in python_files(*folders))
+    return sum(
+        len(path.read_text(encoding="utf-8").splitlines()) for path in python_files(*folders)
+    )
 
 
 def function_lengths():

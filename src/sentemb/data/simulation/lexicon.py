@@ -204,12 +204,8 @@ def _detailed_family(
     templates = {}
     for side in ("query", "title"):
         parsed = [_template(text) for text in shape[side]]
-        plain = _popular_templates(
-            template for template in parsed if not _has_detail(template)
-        )
-        detailed = _popular_templates(
-            template for template in parsed if _has_detail(template)
-        )
+        plain = _popular_templates(template for template in parsed if not _has_detail(template))
+        detailed = _popular_templates(template for template in parsed if _has_detail(template))
         templates[side] = (plain, *[detailed] * len(details))
     return Family(
         topic=name,
