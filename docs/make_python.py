@@ -120,8 +120,8 @@ PARTS = {
     "The server": [
         "sentemb.bridges.server.app:create_app",
         "sentemb.bridges.server.app:replace_index",
-        "sentemb.bridges.server.limits:Limits",
-        "sentemb.bridges.server.runner:Server",
+        "sentemb.bridges.server.request_limits:Limits",
+        "sentemb.bridges.server.server:Server",
     ],
     "Training settings": ["sentemb.training.settings:Settings"],
     "The generative model behind SIF": [

@@ -22,8 +22,8 @@ from test_serve_network import running
 from sentemb import Index
 from sentemb.bridges.server import limits as limits_module
 from sentemb.bridges.server.app import create_app
-from sentemb.bridges.server.limits import Limits
-from sentemb.bridges.server.runner import _FILES, _LEAST, Server
+from sentemb.bridges.server.request_limits import Limits
+from sentemb.bridges.server.server import _FILES, _LEAST, Server
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, read_click_log, write_click_log
 

@@ -16,7 +16,7 @@ from sentemb.bridges.server import limits as limits_module
 from sentemb.bridges.server.answers import Answers
 from sentemb.bridges.server.app import create_app, replace_index
 from sentemb.bridges.server.hosts import checked_hosts, checked_origins, host_name, is_loopback
-from sentemb.bridges.server.limits import Limits, Rates
+from sentemb.bridges.server.request_limits import Limits, Rates
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.models.files.model_files import fingerprint
 from sentemb.retrieval.clicked_queries import ClickedQueries
