@@ -1,9 +1,9 @@
 """Queries with typos, quotes, polite words or other accents: what systems lose on them.
 
 Measures NDCG@1 of the default model, of BM25 with clicks and of their ranker on the dev and the
-test sets as they are and with each query changed. Then trains with ``--splitting bare``, and with
-made-up typos in the queries, which ``sentemb train`` does not offer because of what is measured
-here, and measures NDCG on dev. Writes docs/results/robustness.md
+test sets as they are and with each query changed. Then trains with ``--splitting white-space``, and
+with made-up typos in the queries, which ``sentemb train`` does not offer because of what is
+measured here, and measures NDCG on dev. Writes docs/results/robustness.md
 and docs/results/typos.md. The measurements are kept in
 build/robustness and the models of the first part in build/systems: a second run continues where the
 first stopped.
@@ -38,19 +38,19 @@ TYPOS = "typos"
 QUICK = {"epochs": 6, "hard_negatives": 0}
 VARIANTS = {
     "defaults": {},
-    "`--splitting bare`": {"splitting": "bare"},
+    "`--splitting white-space`": {"splitting": "white-space"},
     "typos in 5 % of the words": {TYPOS: 0.05},
     "typos in 10 % of the words": {TYPOS: 0.1},
     "typos in 20 % of the words": {TYPOS: 0.2},
 }
 # Seeds of each variant; one for what is slow to train and settled by the other set.
 SEEDS = {
-    (name, label): 2 if name == "tldr" or label in ("defaults", "`--splitting bare`") else 1
+    (name, label): 2 if name == "tldr" or label in ("defaults", "`--splitting white-space`") else 1
     for name in SETS
     for label in VARIANTS
 }
 # What is measured with the default epochs and hard negatives too, with one seed.
-CHOSEN = ("defaults", "`--splitting bare`")
+CHOSEN = ("defaults", "`--splitting white-space`")
 
 # -- typos ---------------------------------------------------------------------------------------
 

@@ -18,18 +18,18 @@ def reference():
     """The whole page."""
     sections = [
         f"## `{context.command_path}`\n\n```\n{context.get_help()}\n```\n"
-        for context in _contexts(main, "sentemb", None)
+        for context in contexts(main, "sentemb", None)
     ]
     return "\n".join([HEAD, *sections])
 
 
-def _contexts(command, name, parent):
+def contexts(command, name, parent):
     settings = {"max_content_width": 96, **command.context_settings}
     context = click.Context(command, parent, name, **settings)
     yield context
     if isinstance(command, click.Group):
         for child in command.list_commands(context):
-            yield from _contexts(command.get_command(context, child), child, context)
+            yield from contexts(command.get_command(context, child), child, context)
 
 
 if __name__ == "__main__":

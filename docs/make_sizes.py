@@ -8,6 +8,7 @@ import statistics
 from pathlib import Path
 
 import click
+from make_cli import contexts
 from make_python import FIRST, PARTS
 
 from sentemb.cli import main
@@ -41,17 +42,15 @@ def function_lengths():
     ]
 
 
-def options(command=main, name="", parent=None):
+def options():
     """Options of each command by its name, as its `--help` shows them."""
-    context = click.Context(command, parent, name)
-    if not isinstance(command, click.Group):
-        shown = command.get_params(context)
-        return {name: sum(isinstance(one, click.Option) for one in shown)}
-    found = {}
-    for child in command.list_commands(context):
-        whole_name = f"{name} {child}".strip()
-        found |= options(command.get_command(context, child), whole_name, context)
-    return found
+    return {
+        context.command_path.removeprefix("sentemb "): sum(
+            isinstance(one, click.Option) for one in context.command.get_params(context)
+        )
+        for context in contexts(main, "sentemb", None)
+        if not isinstance(context.command, click.Group)
+    }
 
 
 def table():

@@ -55,30 +55,42 @@ def quoted_log():
 
 
 def test_a_model_reads_texts_as_it_was_trained_to(tmp_path):
-    model = train(quoted_log(), **TINY, splitting=BARE, output=tmp_path / "m")
+    model = train(quoted_log(), **TINY, output=tmp_path / "m")
     assert model.vocabulary.splitting == BARE and model.vocabulary.words == ["ab", "cd"]
     assert not any(set(trigram) & set('"?,.():') for trigram in model.vocabulary.trigrams)
     loaded = SentenceEncoder.from_pretrained(tmp_path / "m", threads=1)
     for one in (model, loaded):
         vectors = one.encode_query(["ab cd", '"ab" cd?', "AB, (cd)"])
         assert np.array_equal(vectors[0], vectors[1]) and np.array_equal(vectors[0], vectors[2])
-    other = train(quoted_log(), **TINY)
-    assert other.vocabulary.splitting == WHITE_SPACE
     config = json.loads((tmp_path / "m/config.json").read_text())
-    assert config["splitting"] == BARE and config["training"]["splitting"] == BARE
+    assert config["splitting"] == BARE and config["training"]["splitting"] is None
+
+
+@pytest.mark.parametrize("how", [{"splitting": WHITE_SPACE}, {"preset": "paper", "cells": 3}])
+def test_punctuation_stays_where_that_is_asked_for(how):
+    model = train(quoted_log(), **{**TINY, **how})
+    assert model.vocabulary.splitting == WHITE_SPACE
+    assert any("?" in trigram for trigram in model.vocabulary.trigrams)
+
+
+@pytest.mark.parametrize("model", ["arc2", "wordembed"])
+def test_pair_models_read_words_without_punctuation(model):
+    scorer = train(quoted_log(), model=model, epochs=1, threads=1)
+    assert scorer.matcher.vocabulary.splitting == BARE
+    assert scorer.score("ab cd", ["cd"]) == scorer.score('"ab" cd?', ["(cd)."])
 
 
 def test_the_default_changes_nothing():
-    models = [train(quoted_log(), **TINY, splitting=one) for one in (None, WHITE_SPACE)]
+    models = [train(quoted_log(), **TINY, splitting=one) for one in (None, BARE)]
     for one in models:
         assert one.training["log"] == models[0].training["log"]
         assert np.array_equal(one.encode(["ab cd"]), models[0].encode(["ab cd"]))
-    assert [one.training["splitting"] for one in models] == [None, WHITE_SPACE]
+    assert [one.training["splitting"] for one in models] == [None, BARE]
 
 
 def test_a_model_that_continues_splits_as_before(tmp_path):
     write_click_log(quoted_log(), tmp_path / "log.tsv")
-    train(quoted_log(), **TINY, splitting=BARE, output=tmp_path / "m")
+    train(quoted_log(), **TINY, output=tmp_path / "m")
     settings = {key: value for key, value in TINY.items() if key != "cells"}
     further = train(quoted_log(), **settings, start_from=tmp_path / "m")
     assert further.vocabulary.splitting == BARE
@@ -90,5 +102,5 @@ def test_a_model_that_continues_splits_as_before(tmp_path):
     ])  # fmt: skip
     assert result.exit_code == 1
     assert "m has splitting bare, not white-space; leave splitting out" in result.stderr
-    with pytest.raises(SentembError, match="splitting is 'letters'; give one of white-space, bare"):
+    with pytest.raises(SentembError, match="splitting is 'letters'; give one of bare, white-space"):
         train(quoted_log(), **TINY, splitting="letters")

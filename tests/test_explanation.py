@@ -22,7 +22,7 @@ from sentemb.search.ranking.recipe import Recipe
 from sentemb.system.parallel import Workers
 
 JOBS = {"cook": "kitchen", "nurse": "hospital", "lawyer": "court", "driver": "lorry"}
-MARKUP = "<b>&"
+MARKUP = "&<b>&"
 
 
 def job_log():

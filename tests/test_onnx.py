@@ -37,7 +37,7 @@ from sentemb.models.towers.bag import Bag
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.retrieval.similarity import unit_rows
-from sentemb.text.words import BARE, PLAIN, SPLITTINGS
+from sentemb.text.words import BARE, PLAIN, SPLITTINGS, WHITE_SPACE
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared/data"
@@ -126,7 +126,7 @@ def made_up_vectors():
 def trained(**settings):
     """A small model with trigrams and words."""
     tiny = {"epochs": 1, "batch_size": 16, "threads": 1, "hard_negatives": 0, "cells": 4}
-    return train(made_up_log(), **tiny, word_features=2, **settings)
+    return train(made_up_log(), **tiny, word_features=2, **{"splitting": WHITE_SPACE, **settings})
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ TINY = {"cells": 6, "epochs": 4, "batch_size": 16}
 ARRAYS = ("query_index", "title_index", "clicks", "skipped_offsets", "skipped_index")
 
 
-def assert_same(prepared, log, splitting="white-space"):
+def assert_same(prepared, log, splitting="bare"):
     """All that a training takes of the two logs is equal."""
     assert list(prepared.queries) == log.queries and list(prepared.titles) == log.titles
     assert prepared.bad_lines == log.bad_lines and prepared.splitting == splitting
@@ -281,11 +281,11 @@ def test_a_model_has_the_same_bits_from_memory_and_from_disk(prepared, tmp_path,
 def test_other_splittings(tmp_path, prepared):
     path = tmp_path / "log.tsv"
     path.write_text('Flat, shoes\t"Shoes", flat!\nred hat\tA hat (red)\n' * 3)
-    prepare_log(path, tmp_path / "out", splitting="bare")
-    own = {"splitting": "bare", "threads": 1, "word_features": 1}
+    prepare_log(path, tmp_path / "out", splitting="white-space")
+    own = {"splitting": "white-space", "threads": 1, "word_features": 1}
     mapped = weights_of(tmp_path / "out", tmp_path / "a", **own)
     assert mapped == weights_of(path, tmp_path / "b", **own)
-    with pytest.raises(SentembError, match="prepare the log again with --splitting white-space"):
+    with pytest.raises(SentembError, match="prepare the log again with --splitting bare"):
         train(tmp_path / "out", **TINY)
     with pytest.raises(SentembError, match="splitting must be one of"):
         prepare_log(path, tmp_path / "new", splitting="none")

@@ -17,7 +17,8 @@ def sizes():
         module = importlib.util.module_from_spec(found)
         found.loader.exec_module(module)
         yield module
-    sys.modules.pop("make_python", None)
+    for name in ("make_cli", "make_python"):
+        sys.modules.pop(name, None)
 
 
 def test_the_page_has_a_row_for_each_size(sizes):

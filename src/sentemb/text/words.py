@@ -55,7 +55,8 @@ def bare_words(text: str) -> list[str]:
     """
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
-    return [without_edges(word) for word in text.lower().split()]
+    words = text.lower().split()
+    return [word if word.isalnum() else without_edges(word) for word in words]
 
 
 def without_edges(word: str) -> str:

@@ -24,7 +24,7 @@ from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.contracts import Arrays
 from sentemb.system.paths import AnyPath
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.text.words import PLAIN, SPLITTINGS, WHITE_SPACE
+from sentemb.text.words import BARE, PLAIN, SPLITTINGS
 
 # Frequent words that are measured.
 _WORDS = 1_000
@@ -157,8 +157,9 @@ def start_of_vectors(
     vectors : path or WordVectors
         See `read_word_vectors`.
     texts : iterable of str
-        Texts of the training. They decide how texts are split into words: at white space, or into
-        runs of letters, digits and ``_``, whichever leaves fewer words without a vector.
+        Texts of the training. They decide how texts are split into words: at white space, without
+        punctuation around words, or into runs of letters, digits and ``_``, whichever leaves fewer
+        words without a vector.
     note : function of a str
         Called with what is worth knowing.
 
@@ -172,7 +173,7 @@ def start_of_vectors(
     known = vectors.places
     missing: dict[str, tuple[float, int]] = {}
     texts = list(texts)
-    for splitting in (WHITE_SPACE, PLAIN):
+    for splitting in (BARE, PLAIN):
         words = [word for text in texts for word in SPLITTINGS[splitting](text)]
         without = sum(word not in known for word in words)
         missing[splitting] = without / max(1, len(words)), len(words)

@@ -19,7 +19,7 @@ from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.vectors.features import VectorSource
 from sentemb.system.parallel import Workers
-from sentemb.text.words import WHITE_SPACE
+from sentemb.text.words import BARE
 from sentemb.training.batches.additions import Additions
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.before_and_after import FirstTitles
@@ -71,7 +71,7 @@ def train_two_towers(
             held_out = plan.given(log.queries, log.titles, run.note, more_titles)
         known = None if start is None else start.towers.vocabulary
         grow = start is not None and start.grows(chosen.model)
-        splitting = chosen.splitting or WHITE_SPACE
+        splitting = chosen.splitting or BARE
         of_words = None if vectors is None else partial(vectors.features, note=run.note)
         corpus = Corpus(
             log,

@@ -13,7 +13,7 @@ from sentemb.errors import SentembError
 from sentemb.kernels.negatives import titles_to_leave_out
 from sentemb.system.mapped_arrays import bytes_of
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.text.words import WHITE_SPACE
+from sentemb.text.words import BARE
 from sentemb.training.batches.renumbering import Renumbering
 from sentemb.training.batches.shuffling import Shuffle
 from sentemb.training.batches.text_pairs import TextPairs, VectorsOf
@@ -58,7 +58,7 @@ class Corpus(TextPairs):
         most_words: int | None = None,
         max_word_features: int | None = None,
         whole_words: bool = False,
-        splitting: str = WHITE_SPACE,
+        splitting: str = BARE,
         grow: bool = False,
         vectors: VectorsOf | None = None,
     ) -> None:

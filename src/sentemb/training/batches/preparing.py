@@ -47,7 +47,7 @@ from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import replacing_folder
 from sentemb.text.batch import tokenize
-from sentemb.text.words import SPLITTINGS, WHITE_SPACE
+from sentemb.text.words import BARE, SPLITTINGS
 from sentemb.training.batches.key_numbers import KeyNumbers
 
 # What is in memory before it is numbered: pairs and skipped titles, and their letters.
@@ -86,7 +86,7 @@ def prepare_log(
     pairs: AnyPath,
     output: AnyPath,
     *,
-    splitting: str = WHITE_SPACE,
+    splitting: str = BARE,
     skip_bad_lines: bool = False,
     force: bool = False,
     on_note: Callable[[str], None] | None = None,

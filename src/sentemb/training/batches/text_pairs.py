@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sentemb.text.batch import Places, TextBatch, Tokens, batch_of, tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.word_features import WordFeatures
-from sentemb.text.words import SPLITTINGS, WHITE_SPACE
+from sentemb.text.words import BARE, SPLITTINGS
 from sentemb.training.batches.text_list import TextList
 
 # From how often texts have each word to the features of word vectors.
@@ -71,7 +71,7 @@ class TextPairs:
         word_features: int,
         max_word_features: int | None = None,
         vocabulary: Vocabulary | None = None,
-        splitting: str = WHITE_SPACE,
+        splitting: str = BARE,
         grow: bool = False,
         most_words: int | None = None,
         whole_words: bool = False,
@@ -103,7 +103,7 @@ class TextPairs:
                 splitting=splitting,
             )
             if whole_words:
-                collected = Vocabulary([], collected.words)
+                collected = Vocabulary([], collected.words, splitting)
             vocabulary = collected if vocabulary is None else vocabulary.grown(collected)
         if vectors is not None:
             vocabulary = vocabulary.with_vectors(vectors(_uses(lists.values())))
