@@ -85,7 +85,7 @@ class Windows(Protocol):
 
     @property
     def starts(self) -> NDArray[np.int64]:
-        """The place of the first pair of every window, and the number of pairs."""
+        """The position of the first pair of every window, and the number of pairs."""
         ...
 
     def window(self, number: int) -> NDArray[np.int64]:

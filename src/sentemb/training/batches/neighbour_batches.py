@@ -83,7 +83,7 @@ class Order:
         return cls(corpus.order(seed, epoch), grouped)
 
     def part(self, first: int, end: int) -> Part:
-        """The pairs from place ``first`` to ``end``; cheapest if the parts are asked in order."""
+        """The pairs from position ``first`` to ``end``; cheapest if the parts are in order."""
         starts = self._windows.starts
         lowest, highest = np.searchsorted(starts, [first, end - 1], "right").tolist()
         numbers = range(lowest - 1, highest)

@@ -1,4 +1,4 @@
-"""The queries and titles of a mini-batch as places among those that are in it."""
+"""The queries and titles of a mini-batch, numbered among those that are in it."""
 
 import numpy as np
 from numpy.typing import NDArray
