@@ -22,7 +22,7 @@ def settings_of(case):
 
     The momentum is constant, as in `torch.optim.SGD`, and so is the learning rate.
     """
-    constant = {"momentum": 0.9, "edge_momentum": 0.9, "decay": "none"}
+    constant = {"momentum": 0.9, "decay": "none"}
     return Settings.of(case["preset"], **constant | case["settings"])
 
 

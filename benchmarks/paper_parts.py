@@ -17,7 +17,7 @@ from sentemb.analysis.figures.cell_figure import cells_figure
 from sentemb.analysis.figures.drawing import figure_png
 from sentemb.analysis.figures.gate_figure import gates_figure
 from sentemb.analysis.figures.loss_figure import loss_figure
-from sentemb.analysis.gates import Reading, TextReading, read_texts
+from sentemb.analysis.gates import Reading, TextReading, read_gates
 from sentemb.analysis.keywords import DIRECTIONS, NOT_COMPARED, Keywords, extract_keywords
 from sentemb.analysis.topics import query_cells
 from sentemb.comparison.baselines.bm25 import BM25
@@ -47,7 +47,7 @@ _SHUFFLES = 2000
 
 def figure_4(lab: Laboratory) -> dict:
     """Cell state and output grow richer with every word of the query."""
-    reading = read_texts(lab.model("lstm"), QUERY)
+    reading = read_gates(lab.model("lstm"), QUERY)
     _save(gates_figure([reading], scale="own"), "figure-04")
     text = reading.texts[0]
     sizes = np.abs(text.gates["c"]).mean(axis=0), np.abs(text.gates["y"]).mean(axis=0)
@@ -62,7 +62,7 @@ def figure_4(lab: Laboratory) -> dict:
 
 def figure_5(lab: Laboratory) -> dict:
     """The input gate attenuates words 3, 7 and 9 of the title."""
-    reading = read_texts(lab.model("lstm"), QUERY, TITLE)
+    reading = read_gates(lab.model("lstm"), QUERY, TITLE)
     alone = Reading(reading.model, reading.texts[1:], reading.cells, reading.halves, None)
     _save(gates_figure([alone], scale="own"), "figure-05")
     return _attenuated_title(lab, reading.texts[1])
@@ -70,7 +70,7 @@ def figure_5(lab: Laboratory) -> dict:
 
 def figure_8(lab: Laboratory) -> dict:
     """The input gate of the same title alone, on a scale of its own."""
-    reading = read_texts(lab.model("lstm"), QUERY, TITLE)
+    reading = read_gates(lab.model("lstm"), QUERY, TITLE)
     alone = Reading(reading.model, reading.texts[1:], reading.cells, reading.halves, None)
     _save(gates_figure([alone], scale="own", gates=["i"]), "figure-08")
     return _attenuated_title(lab, reading.texts[1])
@@ -99,14 +99,14 @@ def _attenuated_title(lab: Laboratory, text: TextReading) -> dict:
 
 def figure_9(lab: Laboratory) -> dict:
     """The gates of the second query."""
-    reading = read_texts(lab.model("lstm"), BATH_QUERY)
+    reading = read_gates(lab.model("lstm"), BATH_QUERY)
     _save(gates_figure([reading], scale="own"), "figure-09")
     return _attenuated_function_words(reading.texts[0])
 
 
 def figure_10(lab: Laboratory) -> dict:
     """The gates of the second title."""
-    reading = read_texts(lab.model("lstm"), BATH_QUERY, BATH_TITLE)
+    reading = read_gates(lab.model("lstm"), BATH_QUERY, BATH_TITLE)
     alone = Reading(reading.model, reading.texts[1:], reading.cells, reading.halves, None)
     _save(gates_figure([alone], scale="own"), "figure-10")
     return _attenuated_function_words(reading.texts[1])
@@ -140,21 +140,21 @@ def _gate_rows(text: TextReading) -> dict:
 
 def figure_6(lab: Laboratory) -> dict:
     """The ten most active cells on the first pair."""
-    reading = read_texts(lab.model("lstm"), QUERY, TITLE)
+    reading = read_gates(lab.model("lstm"), QUERY, TITLE)
     _save(cells_figure([reading], scale="shared"), "figure-06")
     return _steps(reading.texts)
 
 
 def figure_11(lab: Laboratory) -> dict:
     """The ten most active cells on the second query."""
-    reading = read_texts(lab.model("lstm"), BATH_QUERY)
+    reading = read_gates(lab.model("lstm"), BATH_QUERY)
     _save(cells_figure([reading]), "figure-11")
     return _steps(reading.texts)
 
 
 def figure_12(lab: Laboratory) -> dict:
     """The ten most active cells on the second title."""
-    reading = read_texts(lab.model("lstm"), BATH_QUERY, BATH_TITLE)
+    reading = read_gates(lab.model("lstm"), BATH_QUERY, BATH_TITLE)
     alone = Reading(reading.model, reading.texts[1:], reading.cells, reading.halves, None)
     _save(cells_figure([alone]), "figure-12")
     return _steps(reading.texts[1:])

@@ -1,8 +1,6 @@
 """``sentemb diff``: what two models find for the same queries."""
 
 import json
-from collections.abc import Sequence
-from typing import Any
 
 import click
 
@@ -85,7 +83,7 @@ def command(
     """
     from sentemb.analysis.labels import short_names
     from sentemb.analysis.report.difference_page import difference_page
-    from sentemb.comparison.difference import difference
+    from sentemb.comparison.difference import difference, sides_of
     from sentemb.data.click_log import read_click_log
     from sentemb.data.lines import write_lines
     from sentemb.system.files import place_name, write_text
@@ -94,7 +92,9 @@ def command(
         raise click.UsageError("give --queries, --clicks or both")
     if [catalogue, queries, clicks].count("-") > 1:
         raise click.UsageError("standard input can be only one of the files")
-    sides, titles = _opened((first, second), catalogue, cosine)
+    _check_usage((first, second), catalogue)
+    listed = None if catalogue is None else read_texts(catalogue)[1]
+    sides, titles = sides_of(first, second, listed, cosine)
     held_out = None if clicks is None else read_click_log(clicks)
     if queries is not None:
         texts = read_texts(queries)[1]
@@ -125,35 +125,14 @@ def command(
     write_lines("-", lines)
 
 
-def _opened(
-    folders: Sequence[str], catalogue: str | None, cosine: bool
-) -> tuple[list[Any], list[str]]:
-    """What ranks on each side, and the titles that both number alike."""
-    from sentemb.comparison.difference import Numbered
-    from sentemb.errors import SentembError
-    from sentemb.evaluation.catalogue import in_tie_order
-    from sentemb.models.pair_scorer import PairScorer
-    from sentemb.search.index import Index
+def _check_usage(folders: tuple[str, str], catalogue: str | None) -> None:
+    """Refuse a model with an index, an index with titles, and a model without."""
     from sentemb.search.index_files import is_index
-    from sentemb.search.ranking.opening import load_best
 
-    are_indexes = [is_index(folder) for folder in folders]
-    if all(are_indexes):
-        if catalogue is not None:
-            raise click.UsageError("indexes have titles of their own; leave --catalogue out")
-        indexes = [Index.open(folder) for folder in folders]
-        indexes = [index.model_alone() if cosine else index for index in indexes]
-        titles = in_tie_order({text.strip() for index in indexes for text in index.titles})
-        return [Numbered(index, titles) for index in indexes], titles
-    if any(are_indexes):
+    are_indexes = {is_index(folder) for folder in folders}
+    if len(are_indexes) > 1:
         raise click.UsageError("give two models or two indexes")
-    if catalogue is None:
+    if are_indexes == {True} and catalogue is not None:
+        raise click.UsageError("indexes have titles of their own; leave --catalogue out")
+    if are_indexes == {False} and catalogue is None:
         raise click.UsageError("models need --catalogue TITLES")
-    titles = in_tie_order({text.strip() for text in read_texts(catalogue)[1]})
-    sides: list[Any] = []
-    for folder in folders:
-        ranker = load_best(folder, cosine=cosine)
-        if isinstance(ranker, PairScorer):
-            raise SentembError(f"{folder}: a pair model ranks no catalogue; give two towers")
-        sides.append(ranker.over(titles))
-    return sides, titles

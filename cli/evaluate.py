@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +17,6 @@ from sentemb.cli.options import (
     threads_option,
 )
 from sentemb.cli.options import command as new_command
-from sentemb.system.bounds import brief
 from sentemb.system.tables import visible
 
 _JUDGED_METRICS = ("ndcg@1", "ndcg@3", "ndcg@10")
@@ -121,6 +119,8 @@ def command(
     from sentemb.data.held_out_clicks import read_held_out
     from sentemb.data.judged_set import JudgedSet
     from sentemb.data.lines import write_lines
+    from sentemb.errors import SentembError
+    from sentemb.search.measuring import cutoffs_of
 
     of_clicks = {"--catalogue": catalogue, "--compare-with": compare_with or None}
     if labels:
@@ -141,7 +141,11 @@ def command(
         known = held_out_clicks.note_known_queries(held_out, judgments, log, learned)
         if isinstance(judgments, JudgedSet):
             _refuse(of_clicks, "a judged set; give a file of held-out clicks")
-            chosen = _cutoffs(metrics or _JUDGED_METRICS), gain or "exponential"
+            try:
+                cutoffs = cutoffs_of(metrics or _JUDGED_METRICS)
+            except SentembError as error:
+                raise click.UsageError(f"--metrics {error}") from None
+            chosen = cutoffs, gain or "exponential"
             lines = _judged(model_or_run, judgments, *chosen, cosine, per_query, as_json, known)
         else:
             _refuse({"--gain": gain}, "held-out clicks")
@@ -176,16 +180,6 @@ def _check_model(model: str, clicks: str) -> None:
 
 
 # -- judged sets ------------------------------------------------------------------------------
-
-
-def _cutoffs(metrics: Sequence[str]) -> tuple[int, ...]:
-    """The ranks k of metrics that must all be ndcg@k."""
-    for metric in metrics:
-        if not re.fullmatch(r"ndcg@\d{1,9}", metric):
-            raise click.UsageError(
-                f"--metrics {brief(metric)} does not go with a judged set; give ndcg@k"
-            )
-    return tuple(int(metric.removeprefix("ndcg@")) for metric in metrics)
 
 
 def _judged(

@@ -155,10 +155,10 @@ def _reports(model: str, settings: dict[str, Any]) -> Iterator[Any]:
 
 def _explain(entry: str, as_json: bool, **settings: Any) -> None:
     """Print one entry of the check and exit."""
-    from sentemb.gradients.entry_trace import explain
+    from sentemb.gradients.entry_trace import explain_gradient
     from sentemb.system.tables import aligned
 
-    found = explain(entry, **settings)
+    found = explain_gradient(entry, **settings)
     if as_json:
         click.echo(json.dumps(found.as_dict(), indent=1))
         sys.exit(0 if found.passed else 1)

@@ -72,7 +72,7 @@ def command(
     """
     from sentemb.analysis.figures.drawing import figure_format, save_figure
     from sentemb.analysis.gate_numbers import check_numbers_path, save_numbers
-    from sentemb.analysis.gates import read_texts
+    from sentemb.analysis.gates import read_gates
     from sentemb.analysis.labels import short_names
     from sentemb.models.sentence_encoder import SentenceEncoder
 
@@ -87,7 +87,7 @@ def command(
     for path, name in zip(paths, short_names(paths), strict=True):
         encoder = SentenceEncoder.from_pretrained(path)
         with warnings_to_stderr():
-            readings.append(read_texts(encoder, query, title, name))
+            readings.append(read_gates(encoder, query, title, name))
         note_unknown_words(encoder, [query, *([] if title is None else [title])], path)
     if view == "gates":
         figure, numbers, drawn = _draw_gates(readings, scale, gates)

@@ -284,15 +284,6 @@ def _show_config(ctx: click.Context) -> None:
     group=RUN,
 )
 @option(
-    "--checkpoint-seconds",
-    type=float,
-    default=60.0,
-    show_default=True,
-    help="Seconds between checkpoints, and at least 20 times as many as the last one took; 0 "
-    "writes one after every mini-batch.",
-    group=RUN,
-)
-@option(
     "--config",
     type=click.Path(),
     metavar="FILE",
@@ -310,7 +301,6 @@ def command(
     ctx: click.Context,
     pairs: str,
     output: str,
-    checkpoint_seconds: float,
     no_ranker: bool,
     config: str | None,
     show_config: bool,
@@ -358,7 +348,6 @@ def command(
         model = train(
             ranker.sources["pairs"],
             output=output,
-            checkpoint_seconds=checkpoint_seconds,
             on_progress=lambda progress: _show(progress, line),
             on_note=line.note,
             **given(options),

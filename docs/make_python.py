@@ -12,7 +12,7 @@ import sentemb
 
 HEAD = """# The Python reference
 
-Made by `make docs` from the docstrings. `import sentemb` gives the names of the first part. Shapes
+Made by `make docs` from the docstrings. `import sentemb` gives all names but the last four. Shapes
 are in parentheses: `(k, dim)` is an array of k rows. Mistakes in arguments and files raise
 [`SentembError`](#sentemberror), whose message is one line with the place and a remedy.
 In signatures, `AnyPath` is a str or a path object, and `Arrays` a dict of NumPy arrays by name.
@@ -21,124 +21,13 @@ In signatures, `AnyPath` is a str or a path object, and `Arrays` a dict of NumPy
 from sentemb import SentenceEncoder, train
 ```
 """
-# The names of the package come first, then what they take and return, by module.
-LAST = "SentembError"
-FIRST = [*(name for name in sentemb.__all__ if name not in ("__version__", LAST)), LAST]
+# The names of the package by its own sections, then those that need an extra.
 PARTS = {
-    "The package": [f"sentemb:{name}" for name in FIRST],
-    "What they return": [
-        "sentemb.search.index:Hit",
-        "sentemb.search.ranking.recipe:Recipe",
-        "sentemb.search.ranking.ranker:Share",
-        "sentemb.bridges.export.targets:Exported",
-        "sentemb.models.sentence_encoder:GateTrace",
-        "sentemb.gradients.flow:ErrorFlow",
-        "sentemb.training.progress:Progress",
-        "sentemb.training.batches.preparing:Preparing",
-        "sentemb.gradients.gradcheck:GradientReport",
-        "sentemb.gradients.gradcheck:BlockCheck",
-        "sentemb.models.vectors.components:Components",
-        "sentemb.evaluation.sts:Correlations",
-        "sentemb.evaluation.sts:Correlation",
-    ],
-    "Click logs, judged, similarity and labelled sets": [
-        "sentemb.data.click_log:read_click_log",
-        "sentemb.data.click_log:write_click_log",
-        "sentemb.data.click_log:ClickLogBuilder",
-        "sentemb.data.importers.click_table:import_clicks",
-        "sentemb.data.importers.click_table:Columns",
-        "sentemb.data.importers.columns:Reading",
-        "sentemb.data.importers.click_table:Imported",
-        "sentemb.data.judged_set:read_judged_set",
-        "sentemb.data.judged_set:write_judged_set",
-        "sentemb.data.judged_set:JudgedSet",
-        "sentemb.data.similarity_set:read_similarity_set",
-        "sentemb.data.similarity_set:SimilaritySet",
-        "sentemb.data.labelled_pairs:read_labelled_pairs",
-        "sentemb.data.labelled_pairs:write_labelled_pairs",
-        "sentemb.data.labelled_pairs:LabelledPairs",
-        "sentemb.data.simulation.simulator:simulate",
-    ],
-    "Word vectors": [
-        "sentemb.models.vectors.reading:read_word_vectors",
-        "sentemb.models.vectors.writing:write_word_vectors",
-        "sentemb.models.vectors.word_vectors:WordVectors",
-        "sentemb.models.vectors.counts:read_counts",
-        "sentemb.models.vectors.skip_gram:train_word_vectors",
-    ],
-    "Evaluation": [
-        "sentemb.evaluation.evaluate:evaluate_model",
-        "sentemb.evaluation.evaluate:judged_run",
-        "sentemb.evaluation.held_out:evaluate_clicks",
-        "sentemb.evaluation.held_out:Evaluation",
-        "sentemb.evaluation.held_out:HeldOutClicks",
-        "sentemb.evaluation.held_out:AllPairs",
-        "sentemb.evaluation.reranking:rank_pairs",
-        "sentemb.evaluation.reranking:Candidates",
-        "sentemb.evaluation.reranking:ScoringProgress",
-        "sentemb.evaluation.fusion:fuse",
-        "sentemb.evaluation.metrics:ndcg",
-        "sentemb.evaluation.metrics:NDCG",
-        "sentemb.evaluation.correlation:pearson",
-        "sentemb.evaluation.correlation:spearman",
-        "sentemb.evaluation.binary:labelled_scores",
-        "sentemb.evaluation.binary:best_threshold",
-        "sentemb.evaluation.binary:count_predictions",
-        "sentemb.evaluation.binary:BinaryCounts",
-        "sentemb.evaluation.binary:right_or_wrong",
-        "sentemb.evaluation.significance:compare_all",
-        "sentemb.evaluation.significance:Difference",
-        "sentemb.evaluation.rank_overlap:overlap",
-        "sentemb.evaluation.rank_overlap:agreements",
-    ],
-    "Analysis": [
-        "sentemb.analysis.attribution:word_effects",
-        "sentemb.analysis.attribution:WordEffects",
-        "sentemb.analysis.triage:triage",
-        "sentemb.analysis.triage:Triage",
-        "sentemb.analysis.triage:TriagedQuery",
-        "sentemb.analysis.triage:RankedTitle",
-        "sentemb.analysis.query_kinds:Slice",
-        "sentemb.analysis.triage:Evidence",
-        "sentemb.analysis.report.report_page:triage_report",
-        "sentemb.analysis.report.report_page:page",
-        "sentemb.analysis.explanation:explain",
-        "sentemb.analysis.explanation:Explainer",
-        "sentemb.analysis.explanation:Explanation",
-        "sentemb.analysis.explanation:ExplainedText",
-        "sentemb.analysis.explanation:SimilarQuery",
-        "sentemb.analysis.nearest_words:neighbours",
-        "sentemb.analysis.nearest_words:frequent_words",
-        "sentemb.analysis.synonyms:synonyms",
-        "sentemb.analysis.synonyms:Synonyms",
-        "sentemb.analysis.synonyms:solr_lines",
-        "sentemb.comparison.difference:difference",
-        "sentemb.comparison.difference:RankingDifference",
-        "sentemb.comparison.difference:ClickedDifference",
-        "sentemb.analysis.report.difference_page:difference_page",
-    ],
+    **{part: [f"sentemb:{name}" for name in names] for part, names in sentemb._SECTIONS.items()},
+    "The error": ["sentemb:SentembError"],
     "The server": [
         "sentemb.bridges.server.app:create_app",
-        "sentemb.bridges.server.app:replace_index",
-        "sentemb.bridges.server.request_limits:Limits",
         "sentemb.bridges.server.server:Server",
-    ],
-    "Training settings": ["sentemb.training.settings:Settings"],
-    "The generative model behind SIF": [
-        "sentemb.models.vectors.likelihood:Likelihood",
-        "sentemb.models.vectors.likelihood:Sentences",
-        "sentemb.models.vectors.generative:discourse_vectors",
-        "sentemb.models.vectors.generative:draw_sentences",
-        "sentemb.models.vectors.generative:likeliest",
-        "sentemb.models.vectors.generative:Likeliest",
-        "sentemb.models.vectors.generative:concentration",
-        "sentemb.models.vectors.generative:Concentration",
-    ],
-    "Classifiers on embeddings": [
-        "sentemb.training.classifier:train_classifier",
-        "sentemb.training.classifier:Classifier",
-        "sentemb.data.labelled:read_labelled",
-        "sentemb.data.labelled:ValuedTexts",
     ],
     "In scikit-learn": [
         "sentemb.bridges.scikit_learn:SentenceVectorizer",
@@ -240,6 +129,8 @@ def _signature(name, function):
     """A code block with the call as the source declares it, one argument per line if it is long."""
     if inspect.isclass(function):
         function = function.__init__
+    if function is object.__init__:
+        return ["```python", f"{name}()", "```", ""]
     source = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
     definition = ast.parse(source).body[0]
     said = list(_arguments(definition.args, inspect.unwrap(function).__globals__))

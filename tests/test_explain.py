@@ -11,7 +11,7 @@ from sentemb import SentembError
 from sentemb.cli import main
 from sentemb.gradients import differences
 from sentemb.gradients.differences import STEPS
-from sentemb.gradients.entry_trace import explain
+from sentemb.gradients.entry_trace import explain_gradient
 from sentemb.models.towers.registry import ENCODERS
 
 SMALL = {"cells": 3, "lengths": (1, 2, 4), "negatives": 2}
@@ -21,7 +21,7 @@ def test_it_shows_what_gradcheck_took():
     report = sentemb.gradcheck(**SMALL, entries=4)
     for block in report.blocks:
         index = ",".join(map(str, block.index))
-        found = explain(f"{block.block}[{index}]", **SMALL)
+        found = explain_gradient(f"{block.block}[{index}]", **SMALL)
         assert found.entry == f"{block.block}[{index}]" and found.passed
         assert (found.analytic, found.numeric) == (block.analytic, block.numeric)
         assert [step.step for step in found.steps] == list(STEPS)
@@ -34,7 +34,7 @@ def test_it_shows_what_gradcheck_took():
 
 def test_the_orders_of_both_formulas_show():
     """From step to step the errors fall with h² and h⁴ until rounding takes over."""
-    coarse, fine = explain("document.b4[0]", **SMALL).steps[:2]
+    coarse, fine = explain_gradient("document.b4[0]", **SMALL).steps[:2]
     ratio = coarse.step / fine.step
     for before, after, order in (
         (coarse.second_error, fine.second_error, 2),
@@ -62,17 +62,17 @@ def test_the_differences_of_a_known_function():
 
 
 def test_a_fault_and_a_form_are_explained_too():
-    exact = explain("query.b3[0]", **SMALL)
-    broken = explain("query.b3[0]", **SMALL, fault="b_g")
+    exact = explain_gradient("query.b3[0]", **SMALL)
+    broken = explain_gradient("query.b3[0]", **SMALL, fault="b_g")
     assert broken.numeric == exact.numeric and not broken.passed and broken.fault == "b_g"
-    printed = explain("query.b3[0]", **SMALL, form="printed")
+    printed = explain_gradient("query.b3[0]", **SMALL, form="printed")
     assert printed.numeric == exact.numeric and printed.analytic != exact.analytic
 
 
 def test_a_kink_is_said(monkeypatch):
     # Steps so large that max pooling picks another word.
     monkeypatch.setattr(differences, "STEPS", (300.0, 200.0, 100.0, 50.0, 30.0))
-    found = explain("query.Wc2[0,0]", "clsm", **SMALL)
+    found = explain_gradient("query.Wc2[0,0]", "clsm", **SMALL)
     assert found.numeric is found.relative is None
     assert "kink" in found.reason and all(step.fourth is None for step in found.steps)
 
@@ -95,7 +95,7 @@ def test_a_kink_is_said(monkeypatch):
 )
 def test_what_cannot_be_explained_is_refused(entry, settings, message):
     with pytest.raises(SentembError, match=message):
-        explain(entry, **{**SMALL, **settings})
+        explain_gradient(entry, **{**SMALL, **settings})
 
 
 @pytest.mark.parametrize("model", ENCODERS)
@@ -104,7 +104,7 @@ def test_a_refusal_lists_all_blocks(model):
     settings = {key: value for key, value in own.items() if key in ENCODERS[model].names}
     blocks = [block.block for block in sentemb.gradcheck(model, **SMALL, **settings).blocks]
     with pytest.raises(SentembError) as refusal:
-        explain("a block with a very, very long name", model, **SMALL, **settings)
+        explain_gradient("a block with a very, very long name", model, **SMALL, **settings)
     listed = {
         f"{place}.{name}"
         for group in str(refusal.value).split(". Blocks of ")[1].split("; of ")
@@ -115,7 +115,10 @@ def test_a_refusal_lists_all_blocks(model):
 
 
 def test_shared_towers_have_one_side():
-    assert explain("shared.Wrec3[1, 2]", **SMALL, shared_towers=True).entry == "shared.Wrec3[1,2]"
+    assert (
+        explain_gradient("shared.Wrec3[1, 2]", **SMALL, shared_towers=True).entry
+        == "shared.Wrec3[1,2]"
+    )
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -141,7 +144,7 @@ def test_the_command_prints_an_aligned_table():
 def test_the_command_prints_json():
     found = json.loads(run("--explain", "query.Wrec3[1,2]", "--json").stdout)
     assert found == json.loads(
-        json.dumps(explain("query.Wrec3[1,2]", **SMALL | {"negatives": 3}).as_dict())
+        json.dumps(explain_gradient("query.Wrec3[1,2]", **SMALL | {"negatives": 3}).as_dict())
     )
 
 

@@ -20,7 +20,7 @@ from sentemb.analysis.figures.drawing import figure_png, save_figure
 from sentemb.analysis.figures.gate_figure import gates_figure
 from sentemb.analysis.figures.heat_map import POSITIVE, SIGNED
 from sentemb.analysis.figures.trace_figure import trace_figure
-from sentemb.analysis.gates import read_texts
+from sentemb.analysis.gates import read_gates
 from sentemb.analysis.keywords import KEYWORD_SHARE, extract_keywords
 from sentemb.analysis.labels import short_names
 from sentemb.cli import main
@@ -44,8 +44,8 @@ STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 def both(make_model):
     """The readings of an LSTM and of an RNN with other cells."""
     return [
-        read_texts(make_model("lstm"), QUERY, TITLE, "lstm"),
-        read_texts(make_model("rnn", cells=12), QUERY, TITLE, "rnn"),
+        read_gates(make_model("lstm"), QUERY, TITLE, "lstm"),
+        read_gates(make_model("rnn", cells=12), QUERY, TITLE, "rnn"),
     ]
 
 
@@ -65,7 +65,7 @@ def lightness(colours):
 @pytest.mark.parametrize(("name", "settings", "gates"), VARIANTS.values(), ids=VARIANTS)
 def test_readings_are_the_traces(make_model, name, settings, gates):
     model = make_model(name, **settings)
-    reading = read_texts(model, QUERY, TITLE)
+    reading = read_gates(model, QUERY, TITLE)
     assert reading.gates == gates
     assert reading.cosine == model.score(QUERY, TITLE)
     for text, words, side in zip(reading.texts, (QUERY, TITLE), ("query", "document"), strict=True):
@@ -79,7 +79,7 @@ def test_readings_are_the_traces(make_model, name, settings, gates):
 
 @pytest.mark.parametrize(("name", "settings", "gates"), VARIANTS.values(), ids=VARIANTS)
 def test_figure_has_a_row_per_gate_and_one_scale(make_model, name, settings, gates):
-    reading = read_texts(make_model(name, **settings), QUERY, TITLE)
+    reading = read_gates(make_model(name, **settings), QUERY, TITLE)
     figure = gates_figure([reading])
     images = images_of(figure)
     drawn = [text.gates[gate] for gate in gates for text in reading.texts]
@@ -97,7 +97,7 @@ def test_figure_has_a_row_per_gate_and_one_scale(make_model, name, settings, gat
 
 
 def test_own_scales_have_a_bar_each_and_no_blue_for_gates(make_model):
-    reading = read_texts(make_model("lstm", forget_gate=True), QUERY, TITLE)
+    reading = read_gates(make_model("lstm", forget_gate=True), QUERY, TITLE)
     figure = gates_figure([reading], "own")
     images = images_of(figure)
     assert len(figure.axes) == 2 * len(images)
@@ -112,7 +112,7 @@ def test_own_scales_have_a_bar_each_and_no_blue_for_gates(make_model):
 
 
 def test_cell_states_beyond_one_do_not_widen_the_shared_scale(model):
-    reading = read_texts(model, QUERY)
+    reading = read_gates(model, QUERY)
     reading.texts[0].gates["c"][0, 0] = -7
     assert images_of(gates_figure([reading]))[0].get_clim() == (-1, 1)
     own = images_of(gates_figure([reading], "own"))[reading.gates.index("c")]
@@ -140,7 +140,7 @@ def test_gates_that_are_not_there_are_refused(both):
 
 
 def test_a_figure_as_png_is_120_dots_per_inch(model):
-    figure = gates_figure([read_texts(model, QUERY)], gates=["i"])
+    figure = gates_figure([read_gates(model, QUERY)], gates=["i"])
     picture = figure_png(figure)
     assert picture.startswith(STARTS["png"])
     size = [int.from_bytes(picture[k : k + 4], "big") for k in (16, 20)]
@@ -158,7 +158,7 @@ def test_a_trace_alone_is_a_figure(make_model):
 
 
 def test_a_reading_shows_itself_in_a_notebook(make_model):
-    reading = read_texts(make_model("lstm"), "hotels <b>", TITLE)
+    reading = read_gates(make_model("lstm"), "hotels <b>", TITLE)
     shown = reading._repr_html_()
     assert "&lt;b&gt;" in shown and "<b>" not in shown
     assert shown.count("<table>") == 2
@@ -168,7 +168,7 @@ def test_a_reading_shows_itself_in_a_notebook(make_model):
 
 
 def test_bilstm_names_both_halves_of_its_cells(make_model):
-    figure = gates_figure([read_texts(make_model("bilstm"), QUERY)])
+    figure = gates_figure([read_gates(make_model("bilstm"), QUERY)])
     image = images_of(figure)[0]
     assert image.axes.lines[0].get_ydata()[0] == 7.5  # between cells 7 and 8 of 16
     names = [text.get_text() for text in image.axes.child_axes[0].get_yticklabels()]
@@ -198,7 +198,7 @@ def test_two_models_side_by_side_say_what_one_lacks(both):
 @pytest.mark.parametrize("name", ["lstm", "bilstm"])
 def test_active_cells_are_the_largest_of_the_final_vector(make_model, name):
     model = make_model(name, cells=24)
-    reading = read_texts(model, QUERY, TITLE)
+    reading = read_gates(model, QUERY, TITLE)
     images = images_of(cells_figure([reading]))
     for image, text in zip(images, reading.texts, strict=True):
         active = text.active_cells()
@@ -242,7 +242,7 @@ def test_zero_is_white_and_signs_differ_in_hue():
 @pytest.mark.parametrize("word", ["a", "hotels", "internationalisation", "酒店预订"])
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_words_do_not_overlap(model, word, count):
-    figure = gates_figure([read_texts(model, " ".join([word] * count))])
+    figure = gates_figure([read_gates(model, " ".join([word] * count))])
     figure.draw_without_rendering()
     labels = images_of(figure)[-1].axes.get_xticklabels()
     boxes = [label.get_window_extent() for label in labels]
@@ -260,7 +260,7 @@ def test_words_do_not_overlap(model, word, count):
 def test_axes_do_not_overlap(make_model, draw, scale, words, cells):
     long_name = "a long name of a folder that goes on"
     readings = [
-        read_texts(make_model(name, cells=cells), "hotels", "shanghai " * words, long_name)
+        read_gates(make_model(name, cells=cells), "hotels", "shanghai " * words, long_name)
         for name in ("bilstm", "rnn")
     ]
     figure = draw(readings, scale)
@@ -276,7 +276,7 @@ def test_axes_do_not_overlap(make_model, draw, scale, words, cells):
 
 
 def test_long_words_are_shortened_and_control_characters_left_out(model):
-    figure = gates_figure([read_texts(model, "internationalisation a\0b\ud800")])
+    figure = gates_figure([read_gates(model, "internationalisation a\0b\ud800")])
     assert labels_of(images_of(figure)[-1].axes) == ["international…", "ab"]
 
 
@@ -284,7 +284,7 @@ def test_letters_come_from_whatever_font_has_them(model, tmp_path, monkeypatch):
     # matplotlib brings a font with circled letters; one of them nobody shall have.
     whole = fonts._letters_of
     monkeypatch.setattr(fonts, "_letters_of", lambda path: set(whole(path)) - {ord("ⓑ")})
-    figure = gates_figure([read_texts(model, "Ⓐ Ⓑ 5")])
+    figure = gates_figure([read_gates(model, "Ⓐ Ⓑ 5")])
     with pytest.warns(UserWarning, match="no font here has ⓑ; these letters are drawn as boxes"):
         save_figure(figure, tmp_path / "gates.svg")
     assert "ⓐ" in {text.get_text() for text in figure.findobj(Text)}
@@ -297,7 +297,7 @@ def test_letters_come_from_whatever_font_has_them(model, tmp_path, monkeypatch):
 def test_formats_with_every_script_and_no_mathematics(model, tmp_path, ending):
     path = tmp_path / f"gates.{ending.upper()}"
     path.write_text("an older figure")
-    odd = read_texts(model, "$5 $x$ a_b^2 \\frac{ 上海 мир 🏨 مرحبا नमस्ते", name="$x_")
+    odd = read_gates(model, "$5 $x$ a_b^2 \\frac{ 上海 мир 🏨 مرحبا नमस्ते", name="$x_")
     save_figure(gates_figure([odd, odd]), path)
     content = path.read_bytes()
     assert content.startswith(STARTS[ending])
@@ -307,7 +307,7 @@ def test_formats_with_every_script_and_no_mathematics(model, tmp_path, ending):
 
 
 def test_dollar_signs_are_drawn(model):
-    figure = gates_figure([read_texts(model, "$x$")])
+    figure = gates_figure([read_gates(model, "$x$")])
     assert not images_of(figure)[-1].axes.get_xticklabels()[0].get_parse_math()
 
 
@@ -320,10 +320,10 @@ def test_other_endings_are_refused(tmp_path, name):
 
 def test_refuses_texts_without_words_and_endless_ones(model):
     with pytest.raises(SentembError, match="without words"):
-        read_texts(model, QUERY, " \t")
+        read_gates(model, QUERY, " \t")
     for draw in (gates_figure, cells_figure):
         with pytest.raises(SentembError, match="201 words"):
-            draw([read_texts(model, "word " * 201)])
+            draw([read_gates(model, "word " * 201)])
 
 
 def test_short_names_tell_paths_apart():
@@ -410,7 +410,7 @@ class TestCommand:
 def test_a_drawing_is_shown_at_120_dots_per_inch_and_saved(model, tmp_path):
     drawing = sentemb.plot_gates(model, QUERY, TITLE, gates=["i"], scale="own")
     assert drawing._repr_png_() == figure_png(
-        gates_figure([read_texts(model, QUERY, TITLE)], "own", ["i"])
+        gates_figure([read_gates(model, QUERY, TITLE)], "own", ["i"])
     )
     width, _ = matplotlib.image.imread(io.BytesIO(drawing._repr_png_())).shape[1::-1]
     assert width == int(drawing.figure.get_figwidth() * 120)

@@ -15,7 +15,7 @@ from sentemb import SentembError, gradcheck, loss_and_gradient, train
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.gradients import differences
-from sentemb.gradients.entry_trace import explain
+from sentemb.gradients.entry_trace import explain_gradient
 from sentemb.gradients.pairs import PairProblem
 from sentemb.kernels.hinge import all_cosines, nearest_queries, nearest_titles, set_clicks_apart
 from sentemb.models.words.workspace import Workspace
@@ -166,7 +166,7 @@ def test_kinks_are_left_out_and_counted(monkeypatch):
     smooth = gradcheck("bag", tolerance=1e-3)
     assert sum(block.kinks for block in smooth.blocks) == 0
     monkeypatch.setattr(differences, "STEPS", (300.0, 200.0, 100.0, 50.0, 30.0))
-    found = explain("query.W[0,0]", "bag", objective="hinge")
+    found = explain_gradient("query.W[0,0]", "bag", objective="hinge")
     assert found.numeric is None and "hinge" in found.reason
 
 

@@ -25,10 +25,10 @@ def test_schedule_of_the_paper():
 
 @pytest.mark.parametrize("updates", [1, 2, 3, 30, 99])
 def test_schedule_of_short_trainings_covers_every_update(updates):
-    schedule = MomentumSchedule.paper(updates, edge=0.5, middle=0.75)
+    schedule = MomentumSchedule.paper(updates, middle=0.75)
     for update, mu in enumerate(momenta_of(schedule, updates)):
         at_edge = update < 0.02 * updates or update >= 0.98 * updates
-        assert mu == (0.5 if at_edge else 0.75)
+        assert mu == (0.9 if at_edge else 0.75)
 
 
 @pytest.mark.parametrize("middle", [0.995, 0.5, 0.0])

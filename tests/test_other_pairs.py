@@ -209,9 +209,9 @@ def test_gradcheck_of_the_reconstruction_passes_and_notices_a_missing_term(monke
 
 
 def test_the_auto_encoder_learns_first_and_the_mlp_on_fixed_vectors():
-    model = make_pair_model("urae", autoencoder_epochs=3)
+    model = make_pair_model("urae")
     first, second = model.phases()
-    assert (first.epoch, second.epoch) == (0, 3)
+    assert (first.epoch, second.epoch) == (0, 2)
     assert first.reconstructs and not second.reconstructs
     assert set(first.arrays) == {"encode", "encode_bias", "decode", "decode_bias"}
     assert {"table", *first.arrays, *second.arrays} == set(model.shapes(7))
@@ -311,7 +311,6 @@ def test_preparing_gives_words_their_topics_and_keeps_their_weights():
     ("name", "settings", "message"),
     [
         ("urae", {"cells": 0}, "cells is 0; give an integer from 1"),
-        ("urae", {"autoencoder_epochs": -1}, "autoencoder_epochs is -1"),
         ("deepmatch", {"nodes": 0}, "nodes is 0"),
         ("deepmatch", {"embedding": 20}, "embedding"),
     ],
@@ -325,7 +324,7 @@ def test_wrong_settings_are_refused(name, settings, message):
 
 LOG = made_up_log()
 SETTINGS = {
-    "urae": {"embedding": 4, "cells": 5, "autoencoder_epochs": 2},
+    "urae": {"embedding": 4, "cells": 5},
     "deepmatch": {"nodes": 20, "word_features": 1},
 }
 

@@ -1,6 +1,7 @@
 """What a built package contains, and what its public face names."""
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -48,6 +49,15 @@ def test_wheel_holds_every_module_and_every_file_that_they_read(built):
     expected = _files(ROOT / "src/sentemb", "sentemb") | _files(ROOT / "cli", "sentemb/cli")
     assert {"sentemb/py.typed", "sentemb/bridges/export/onnx/readme.md"} <= expected
     assert built == expected
+
+
+def test_public_names_are_few():
+    """With those that docs/python.md has from modules that need an extra."""
+    page = (ROOT / "docs/python.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^### (\w+)$", page, re.M))
+    assert set(sentemb.__all__) - {"__version__"} <= documented
+    assert len(documented) <= 80
+    assert {"evaluate", "explain", "simulate", "diff"} <= set(sentemb.__all__)
 
 
 def test_every_public_name_can_be_had():

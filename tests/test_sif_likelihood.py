@@ -12,7 +12,7 @@ from sentemb import SentembError
 from sentemb.cli import main
 from sentemb.gradients import checks
 from sentemb.gradients.checks import CHECKS, CheckEntry, register_check
-from sentemb.gradients.entry_trace import explain
+from sentemb.gradients.entry_trace import explain_gradient
 from sentemb.models.towers.registry import CELLS
 from sentemb.models.vectors.likelihood import Likelihood, Partition, Sentences
 
@@ -130,10 +130,10 @@ def test_a_wrong_gradient_is_found(monkeypatch):
 
 def test_one_entry_is_explained():
     (_, origin) = sentemb.gradcheck("sif-likelihood").blocks
-    found = explain(f"origin.c[{origin.index[0]},{origin.index[1]}]", "sif-likelihood")
+    found = explain_gradient(f"origin.c[{origin.index[0]},{origin.index[1]}]", "sif-likelihood")
     assert found.passed and found.numeric == origin.numeric
     with pytest.raises(SentembError, match="Blocks of point, origin: c"):
-        explain("query.c[0,0]", "sif-likelihood")
+        explain_gradient("query.c[0,0]", "sif-likelihood")
 
 
 @pytest.mark.parametrize(

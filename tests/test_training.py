@@ -111,7 +111,7 @@ def test_an_update_is_a_step_along_the_checked_gradient(shared_towers):
         builder.add(query, title)
     log, rate = builder.build(), 0.5
     settings = Settings(
-        cells=4, shared_towers=shared_towers, optimiser="nesterov", edge_momentum=0.0,
+        cells=4, shared_towers=shared_towers, optimiser="nesterov",
         learning_rate=rate, max_norm=1e9, epochs=1, batch_size=len(pairs), hard_negatives=0,
     )  # fmt: skip
     towers = TwoTowers(Corpus(log, settings), settings, updates=1)

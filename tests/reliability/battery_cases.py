@@ -323,8 +323,7 @@ FRACTIONS = {
             ("--gamma", "--learning-rate", "--max-norm"), (("-1", "0", *INFINITE), ("1e-300",))
         ),
         "--margin": (("-1", "0", *INFINITE), ("1e-300", "1.9")),
-        **dict.fromkeys(("--momentum", "--edge-momentum"), (("-1", "1", *INFINITE), ())),
-        "--checkpoint-seconds": (("-1", "nan"), ("inf", "1e400")),
+        "--momentum": (("-1", "1", *INFINITE), ()),
     },
     "sif": {"--a": (("-1", "0", *INFINITE), ("1e-300", "1e29"))},
     "keywords": {"--min-change": (("nan",), ("-1", "inf", "-inf"))},
@@ -368,7 +367,7 @@ def _number(name, option, value, either):
     if option == "--hidden":
         # Without a layer to set, the option itself is wrong.
         argv = (*argv, "--model", "lstm" if value == "5" else "dssm")
-    if option in ("--momentum", "--edge-momentum"):
+    if option == "--momentum":
         argv = (*argv, "--optimiser", "nesterov")
     if option == "--layers":
         argv = (*argv, "--model", "dan")
@@ -1148,7 +1147,7 @@ def streams():
         for name in ("encode", "train"):
             yield Case(
                 f"streams: {name}, stderr {what}, now and then a note",
-                (*WHOLE[name], *(("--checkpoint-seconds", "0") if name == "train" else ())),
+                WHOLE[name],
                 (0, 1, 120, 141),
                 stderr=what,
                 makes=MAKES,

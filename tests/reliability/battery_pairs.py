@@ -182,8 +182,6 @@ def usage():
         ("deepmatch", "--nodes", "5001"),
         ("urae", "--cells", "0"),
         ("urae", "--cells", "1001"),
-        ("urae", "--autoencoder-epochs", "-1"),
-        ("urae", "--autoencoder-epochs", "1001"),
     ):
         small = tuple(part for part in SMALL[name] if part not in (option, "4", "10"))
         small = small if name == "deepmatch" else ("--embedding", "4")

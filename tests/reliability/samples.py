@@ -26,7 +26,7 @@ PAIR_MODELS = {
     "wordembed": {"embedding": 4},
     "senmlp": {"embedding": 4},
     "senna": {"embedding": 4, "maps": (3,)},
-    "urae": {"embedding": 4, "cells": 4, "autoencoder_epochs": 1},
+    "urae": {"embedding": 4, "cells": 4},
     "deepmatch": {"nodes": 10},
 }
 TRAINING = {"cells": 3, "epochs": 2, "batch_size": 4, "n_negatives": 1, "threads": 1}

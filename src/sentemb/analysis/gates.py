@@ -109,7 +109,7 @@ class Reading:
         return "".join(parts)
 
 
-def read_texts(
+def read_gates(
     model: SentenceEncoder, query: str, title: str | None = None, name: str = "model"
 ) -> Reading:
     """Let ``model`` read a query, and a title if one is given.

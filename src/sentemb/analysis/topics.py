@@ -119,6 +119,28 @@ def collect_words(queries: Iterable[QueryCells]) -> dict[int, list[CollectedWord
     return collected
 
 
+def topics(
+    model: SentenceEncoder, queries: Iterable[str], threshold: float | None = None
+) -> dict[int, list[CollectedWord]]:
+    """The words that each cell of a model extracts from queries.
+
+    Parameters
+    ----------
+    model : SentenceEncoder
+        A recurrent model.
+    queries : iterable of str
+        Each with at least one word.
+    threshold : float, optional
+        Smallest change of a cell that counts. By default the mean change of all cells in the query.
+
+    Returns
+    -------
+    dict of int to list of CollectedWord
+        See `collect_words`.
+    """
+    return collect_words(query_cells(model, query, threshold) for query in queries)
+
+
 def cells_by_topics(
     queries: Sequence[QueryCells], topics: Sequence[str], dim: int
 ) -> tuple[list[str], np.ndarray]:

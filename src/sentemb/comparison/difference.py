@@ -1,5 +1,6 @@
 """Rankings of the same queries by two rankers, and where they differ most."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,12 +11,19 @@ from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
+from sentemb.evaluation.catalogue import in_tie_order
 from sentemb.evaluation.rank_overlap import Overlap, agreements, overlap
 from sentemb.evaluation.significance import Difference, compare_all
 from sentemb.models.contracts import Retriever
+from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.search.index import Index
+from sentemb.search.index_files import is_index
+from sentemb.search.ranking.opening import load_best
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import MODEL_ALONE
 from sentemb.system.bounds import whole
 from sentemb.system.html_tables import excerpt, facts_table
+from sentemb.system.paths import AnyPath
 from sentemb.system.tables import visible
 from sentemb.text.checks import as_texts
 
@@ -254,6 +262,76 @@ class Numbered:
         """The best titles of the index; see `sentemb.models.contracts.Retriever`."""
         title_index, scores = self._index.find(queries, k, self._is_first)
         return np.where(title_index >= 0, self._number_of[title_index], -1), scores
+
+
+def diff(
+    first: Index | HybridRanker | SentenceEncoder | AnyPath,
+    second: Index | HybridRanker | SentenceEncoder | AnyPath,
+    queries: Sequence[str] | None = None,
+    titles: Sequence[str] | None = None,
+    clicks: ClickLog | None = None,
+    k: int = 10,
+) -> RankingDifference:
+    """Compare what two models, or two indexes, find for the same queries.
+
+    Parameters
+    ----------
+    first, second : Index, HybridRanker, SentenceEncoder, or path
+        A and B: two indexes, or two models. A path is the folder of one; a model whose folder has a
+        ranker ranks with it.
+    queries : sequence of str, optional
+        By default those of the clicks.
+    titles : sequence of str, optional
+        What models rank. Indexes have titles of their own.
+    clicks : ClickLog, optional
+        What was clicked: says which ranking is better.
+    k : int
+        Titles per query.
+
+    Returns
+    -------
+    RankingDifference
+
+    Raises
+    ------
+    SentembError
+        For a model and an index, models without titles, or neither queries nor clicks.
+    """
+    if queries is None and clicks is None:
+        raise SentembError("nothing to look up; give queries, clicks or both")
+    (a, b), catalogue = sides_of(first, second, titles)
+    texts = clicks.queries if queries is None and clicks is not None else queries or []
+    return difference(a, b, texts, catalogue, clicks, k)
+
+
+def sides_of(
+    first: Any, second: Any, titles: Sequence[str] | None, cosine: bool = False
+) -> tuple[list[Any], list[str]]:
+    """What ranks on each side, and the titles that both number alike; see `diff`."""
+    opened: list[Any] = []
+    for named in (first, second):
+        side = named
+        if isinstance(side, str | os.PathLike):
+            side = Index.open(side) if is_index(side) else load_best(side, cosine=cosine)
+        elif isinstance(side, SentenceEncoder):
+            side = HybridRanker(side, MODEL_ALONE)
+        if not isinstance(side, Index | HybridRanker):
+            place = f"{named}: " if isinstance(named, str | os.PathLike) else ""
+            raise SentembError(f"{place}a pair model ranks no catalogue; give two towers")
+        opened.append(side)
+    are_indexes = {isinstance(side, Index) for side in opened}
+    if len(are_indexes) > 1:
+        raise SentembError("a model and an index; give two models or two indexes")
+    if are_indexes == {True}:
+        if titles is not None:
+            raise SentembError("indexes have titles of their own; leave titles out")
+        indexes = [index.model_alone() if cosine else index for index in opened]
+        catalogue = in_tie_order({text.strip() for index in indexes for text in index.titles})
+        return [Numbered(index, catalogue) for index in indexes], catalogue
+    if titles is None:
+        raise SentembError("models have no titles; give some")
+    catalogue = in_tie_order({text.strip() for text in titles})
+    return [ranker.over(catalogue) for ranker in opened], catalogue
 
 
 def difference(

@@ -101,7 +101,7 @@ class Explanation:
         return asdict(self) | {"reason": self.reason}
 
 
-def explain(
+def explain_gradient(
     entry: str,
     model: str = "lstm",
     *,

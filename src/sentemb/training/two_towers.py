@@ -83,7 +83,7 @@ class TwoTowers:
         settings = self.settings
         if settings.optimiser == "adam":
             return Adam(weights, settings.max_norm)
-        schedule = MomentumSchedule.paper(self._updates, settings.edge_momentum, settings.momentum)
+        schedule = MomentumSchedule.paper(self._updates, settings.momentum)
         return Nesterov(weights, schedule, settings.max_norm)
 
     def _rate(self, number: int) -> float:

@@ -2,7 +2,7 @@
 
 from sentemb.models.family import Family, ModelEntry
 from sentemb.models.towers.registry import MAX_CELLS, SHARED_TOWERS
-from sentemb.system.hyperparameters import MODEL, OPTIMISER, Hyperparameter
+from sentemb.system.hyperparameters import MODEL, Hyperparameter
 
 AND, PRINTED = "and", "printed"
 MOST_WORDS = 64
@@ -106,16 +106,6 @@ CELLS = Hyperparameter(
     optional=True,
     check_default=6,
 )
-AUTOENCODER_EPOCHS = Hyperparameter(
-    name="autoencoder_epochs",
-    kind=int,
-    default=2,
-    help="Epochs at the beginning in which the auto-encoder learns to reconstruct texts, before "
-    "the MLP learns.",
-    group=OPTIMISER,
-    least=0,
-    most=1000,
-)
 
 
 PAIR_MODELS = Family("pair models", default="arc2", help="Pair model.")
@@ -179,7 +169,7 @@ PAIR_MODELS.register(
     ModelEntry(
         name="urae",
         home="sentemb.models.pairs.urae:URAE",
-        parameters=(EMBEDDING, CELLS, AUTOENCODER_EPOCHS, *_MLP, MAX_WORDS),
+        parameters=(EMBEDDING, CELLS, *_MLP, MAX_WORDS),
     )
 )
 PAIR_MODELS.register(

@@ -35,12 +35,16 @@ class _Encoded(NamedTuple):
     h: np.ndarray
 
 
+# Epochs in which the auto-encoder learns to reconstruct texts, before the MLP learns.
+AUTOENCODER_EPOCHS = 2
+
+
 class URAE(Joined):
     """s = MLP([h_x; h_y]), where h is the last vector of an unfolding recursive auto-encoder.
 
     The encoder h_t = tanh(W_e [h_{t-1}; x_t] + b_e), h_0 = 0, and the decoder, which reconstructs
     all words of a text from h_n (`sentemb.kernels.unfolding`), learn from the reconstruction alone,
-    for ``autoencoder_epochs`` epochs; after that the vectors are fixed and the MLP learns. Both
+    for `AUTOENCODER_EPOCHS` epochs; after that the vectors are fixed and the MLP learns. Both
     sides have one auto-encoder.
 
     The competitor uRAE+MLP of Hu et al. (NIPS 2014), section 5.1, after Socher et al. (NIPS 2011),
@@ -99,10 +103,7 @@ class URAE(Joined):
     def phases(self) -> tuple[Phase, ...]:
         """First the auto-encoder on its reconstruction, then the MLP on fixed vectors."""
         autoencoder, mlp = tuple(self.own_shapes()), tuple(self.head.shapes())
-        return (
-            Phase(0, autoencoder, reconstructs=True),
-            Phase(self.autoencoder_epochs, mlp),
-        )
+        return Phase(0, autoencoder, reconstructs=True), Phase(AUTOENCODER_EPOCHS, mlp)
 
     @property
     def trains_words(self) -> bool:

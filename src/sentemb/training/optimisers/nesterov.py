@@ -24,6 +24,8 @@ from sentemb.system.parallel import spread
 from sentemb.training.optimisers.renormalisation import SPARSE, flat, renormalisation
 from sentemb.training.optimisers.row_tasks import spread_rows
 
+_EDGE = 0.9
+
 
 @dataclass(frozen=True)
 class MomentumSchedule:
@@ -40,12 +42,12 @@ class MomentumSchedule:
     momenta: NDArray[np.float64]
 
     @classmethod
-    def paper(cls, updates: int, edge: float = 0.9, middle: float = 0.995) -> MomentumSchedule:
-        """The paper's: ``edge`` in the first and last 2 % of all updates, ``middle`` between."""
+    def paper(cls, updates: int, middle: float = 0.995) -> MomentumSchedule:
+        """The paper's: 0.9 in the first and last 2 % of all updates, ``middle`` between."""
         first = int(np.ceil(0.02 * updates))
         last = max(first, int(np.ceil(0.98 * updates)))
         bounds = np.array([0, first, last, updates], np.int64)
-        return cls(bounds, np.array([edge, middle, edge]))
+        return cls(bounds, np.array([_EDGE, middle, _EDGE]))
 
     def at(self, update: int) -> float:
         """The momentum of one update; 0 after the last."""
