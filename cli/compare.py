@@ -114,7 +114,7 @@ def command(
     sentemb compare data/ -o zero-shot/ --models bm25-stem,sif,bm25+sif --vectors glove.6B.100d.txt
     sentemb compare data/ --models list
     """
-    from sentemb.comparison.data import read_data
+    from sentemb.comparison.data_folder import read_data
     from sentemb.comparison.rows import ROWS, ModelRow, RankerRow, rows_of
     from sentemb.comparison.runner import Comparison
 

@@ -106,7 +106,7 @@ def command(
     """
     from pathlib import Path
 
-    from sentemb.analysis.report.pairs import read_pairs
+    from sentemb.analysis.report.page_pairs import read_pairs
     from sentemb.analysis.report.report_page import collect, page, triage_report
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index import Index

@@ -91,8 +91,8 @@ def command(
 
     from sentemb.bridges.server.app import create_app, replace_index
     from sentemb.bridges.server.hosts import LOOPBACK, is_loopback
-    from sentemb.bridges.server.limits import Limits
-    from sentemb.bridges.server.runner import Server
+    from sentemb.bridges.server.request_limits import Limits
+    from sentemb.bridges.server.server import Server
     from sentemb.models.face import TextWarning
     from sentemb.search.ranking.recipe import MEMORY
 

@@ -27,7 +27,7 @@ PARTS = {
     "The error": ["sentemb:SentembError"],
     "The server": [
         "sentemb.bridges.server.app:create_app",
-        "sentemb.bridges.server.runner:Server",
+        "sentemb.bridges.server.server:Server",
     ],
     "In scikit-learn": [
         "sentemb.bridges.scikit_learn:SentenceVectorizer",

@@ -110,7 +110,7 @@ def test_labelled_pairs_have_no_additions():
 def test_a_pair_model_replays_and_ranks_no_catalogue():
     model = train(made_up_log(), model="wordembed", epochs=1, threads=1, replay=(OLD, 0.5))
     assert model.training["pairs"] == made_up_log().clicks.size + 2
-    with pytest.raises(SentembError, match="a pair model cannot rank a whole catalogue"):
+    with pytest.raises(SentembError, match="catalogue is not for pair models"):
         train(made_up_log(), model="wordembed", catalogue=["a"])
 
 

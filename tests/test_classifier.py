@@ -448,12 +448,12 @@ def test_wrong_scores_and_towers():
 def test_texts_of_the_wrong_form():
     train = made_up_set(20, "labels", 1)
     found = train_classifier(train, features=average, **SMALL, threads=1)
-    with pytest.raises(SentembError, match="was trained on pairs; give texts and others"):
+    with pytest.raises(SentembError, match="was trained on pairs; give texts and second_texts"):
         found.predict(["w1"])
     with pytest.raises(SentembError, match="same number of each"):
         found.predict(["w1"], ["w1", "w2"])
     single = train_classifier(texts_of, features=average, **SMALL, threads=1)
-    with pytest.raises(SentembError, match="single texts; leave others out"):
+    with pytest.raises(SentembError, match="single texts; leave second_texts out"):
         single.predict(["w1"], ["w2"])
 
 

@@ -14,7 +14,7 @@ from sentemb.cli import COMMANDS, main
 from sentemb.comparison import runner, store
 from sentemb.comparison.baselines import BASELINES
 from sentemb.comparison.baselines.baseline import Baseline
-from sentemb.comparison.data import read_data
+from sentemb.comparison.data_folder import read_data
 from sentemb.comparison.rows import (
     ROWS,
     EncoderRow,

@@ -15,7 +15,7 @@ from sentemb.cli import main
 from sentemb.comparison import runner, store
 from sentemb.comparison.baselines import BASELINES
 from sentemb.comparison.baselines.baseline import Baseline
-from sentemb.comparison.data import read_data
+from sentemb.comparison.data_folder import read_data
 from sentemb.comparison.rows import ROWS, EncoderRow, ModelRow, Row, rows_of
 from sentemb.comparison.runner import Comparison
 from sentemb.data.simulation.simulator import simulate

@@ -20,10 +20,10 @@ from helpers import made_up_model
 from test_serve_network import running
 
 from sentemb import Index
-from sentemb.bridges.server import limits as limits_module
+from sentemb.bridges.server import request_limits
 from sentemb.bridges.server.app import create_app
-from sentemb.bridges.server.limits import Limits
-from sentemb.bridges.server.runner import _FILES, _LEAST, Server
+from sentemb.bridges.server.request_limits import Limits
+from sentemb.bridges.server.server import _FILES, _LEAST, Server
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, read_click_log, write_click_log
 
@@ -120,7 +120,7 @@ def test_the_limits_of_the_page_are_those_of_the_code():
         shown = None if default == "no limit" else float(default.replace(",", ""))
         assert of_code.pop(name) == shown, name
     assert of_code == {}
-    assert limits_module._BURST_SECONDS == 10 and "ten seconds' worth" in PAGE
+    assert request_limits._BURST_SECONDS == 10 and "ten seconds' worth" in PAGE
     assert f"below {_FILES + _LEAST} files" in PAGE
     connections = arguments["connection_limit"].default
     assert connections * Limits().body / 2**30 == pytest.approx(0.5, abs=0.02)

@@ -172,7 +172,7 @@ def test_each_list_has_the_clicked_title_first_then_negatives_nobody_clicked():
         assert batch.targets.weights.sum() == pytest.approx(1)
         words = batch.texts.offsets
         assert words.size - 1 == batch.n_queries + batch.title_index.max() + 1
-        pairs = lessons._some(1, step)
+        pairs = lessons._examples(1, step)
         for k, pair in enumerate(pairs):
             own = slice(offsets[k], offsets[k + 1])
             assert labels[own].tolist() == [1] + [0] * (offsets[k + 1] - offsets[k] - 1)

@@ -1,7 +1,8 @@
 """Plain English: turns of phrase that must not come back.
 
 Checks what a person reads: README, CHANGELOG, docs, markdown cells of the notebooks, and the
-docstrings, comments and strings of the package, the commands and the benchmarks.
+docstrings, comments and strings of the package, the commands and the benchmarks; and how the
+package and the commands name variables and modules.
 
     python tests/test_prose.py [PREFIX]      prints every hit, with a count for each folder
 """
@@ -57,6 +58,70 @@ PATTERNS = {
         "British spelling",
     ),
 }  # fmt: skip
+# Names that say nothing of the value, with or without an underscore.
+EMPTY_NAMES = {
+    "found", "kept", "more", "one", "other", "others", "own", "place", "places", "said", "some",
+    "sure", "told", "wanted",
+}  # fmt: skip
+# Rooms that still have empty names and docstrings that begin with "What".
+NOT_RENAMED = (
+    "src/sentemb/evaluation/",
+    "src/sentemb/gradients/",
+    "src/sentemb/kernels/",
+    "src/sentemb/models/",
+    "src/sentemb/retrieval/",
+    "src/sentemb/search/",
+    "src/sentemb/system/",
+    "src/sentemb/text/",
+    "cli/",
+)
+# Modules of one file name, by their rooms: each name has one subject.
+SHARED_NAMES = {
+    # The kernels of a module have its name.
+    "adam": "kernels training",
+    "bm25": "comparison kernels retrieval",
+    "classifier": "kernels training training",
+    "hard_negatives": "kernels training",
+    "hinge": "kernels training",
+    "inference": "kernels models",
+    "lstm": "kernels models",
+    "memory": "kernels retrieval",
+    "nesterov": "kernels training",
+    "packing": "kernels models",
+    "plsa": "comparison kernels",
+    "recurrent": "kernels models",
+    "rnn": "kernels models",
+    "scan": "kernels search",
+    "sif": "cli kernels models",
+    "traces": "gradients kernels",
+    # A command has the name of the module that does its work.
+    "evaluate": "cli evaluation",
+    "gradcheck": "cli gradients",
+    "held_out": "cli evaluation",
+    "index": "cli search",
+    "keywords": "analysis cli",
+    "ranker": "cli search",
+    "sts": "cli evaluation",
+    "synonyms": "analysis cli",
+    "topics": "analysis cli",
+    # A baseline has the name of what it ranks by.
+    "clicked_queries": "comparison retrieval",
+    # The protocols of each room.
+    "contracts": "models system training",
+    # The rankings that commands print and those on a page.
+    "rankings": "analysis cli",
+    # The models of each family.
+    "registry": "models models",
+    # The same other package, to export to and to run in.
+    "sentence_transformers": "bridges bridges",
+    # What is trained, and its gradient check.
+    "two_towers": "gradients training",
+    # Two subjects, to be told apart.
+    "checks": "gradients text",
+    "folder": "models models",
+    "weights": "models search",
+    "words": "kernels text",
+}
 _PATTERNS = {name: re.compile(pattern, re.I) for name, (pattern, _) in PATTERNS.items()}
 # "Of the softmax." as a whole description: at the start of a docstring or help, or as the first
 # line below an entry of a docstring.
@@ -153,6 +218,73 @@ ROOMS = _rooms()
 def test_plain_english(room):
     found = [hit for path in ROOMS[room] for hit in hits(path)]
     assert not found, "\n" + "\n".join(found)
+
+
+def empty_names(code):
+    """(line, name) of every function, class, parameter, variable or attribute in `EMPTY_NAMES`."""
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case (
+                ast.FunctionDef(name=name)
+                | ast.ClassDef(name=name)
+                | ast.arg(arg=name)
+                | ast.Name(id=name, ctx=ast.Store())
+                | ast.Attribute(attr=name, ctx=ast.Store())
+            ) if name.strip("_") in EMPTY_NAMES:
+                yield node.lineno, name
+
+
+def whats(code):
+    """The docstrings that begin with "What" instead of the object that they describe."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):
+            docstring = ast.get_docstring(node) or ""
+            if docstring.startswith("What"):
+                yield docstring
+
+
+MODULES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in files()
+    if path.relative_to(ROOT).parts[0] in ("src", "cli")
+}
+RENAMED = [name for name in MODULES if not name.startswith(NOT_RENAMED)]
+
+
+def test_names_say_what_they_hold():
+    found = [f"{file}:{line}: {n}" for file in RENAMED for line, n in empty_names(MODULES[file])]
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_docstrings_begin_with_their_object():
+    found = [f"{file}: {text}" for file in RENAMED for text in whats(MODULES[file])]
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_modules_of_one_name_have_one_subject():
+    rooms = {}
+    for file in map(Path, MODULES):
+        room = "cli" if file.parts[0] == "cli" else file.parts[2]
+        rooms.setdefault(file.stem, []).append(room)
+    shared = {name: " ".join(sorted(of)) for name, of in rooms.items() if len(of) > 1}
+    shared.pop("__init__")
+    assert {n: r for n, r in shared.items() if SHARED_NAMES.get(n) != r} == {}
+
+
+def test_empty_names_and_whats_are_found():
+    code = '''"""What it does."""
+class Shop:
+    def some(self, own, *, placed=1):
+        self.more, (_kept, ones) = [other for other in own], (1, 2)
+'''
+    assert sorted(name for _, name in empty_names(code)) == [
+        "_kept",
+        "more",
+        "other",
+        "own",
+        "some",
+    ]
+    assert list(whats(code)) == ["What it does."]
 
 
 @pytest.mark.parametrize(

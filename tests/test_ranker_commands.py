@@ -9,7 +9,7 @@ from test_ranking import ALL, made_log
 from test_report import data_of
 
 import sentemb
-from sentemb.bridges.server.runner import Server
+from sentemb.bridges.server.server import Server
 from sentemb.cli import main
 from sentemb.data.click_log import write_click_log
 from sentemb.data.judged_set import write_judged_set

@@ -16,7 +16,7 @@ from sentemb.analysis.attribution import word_effects
 from sentemb.analysis.labels import MAX_WORDS
 from sentemb.analysis.report import rankings
 from sentemb.analysis.report import tower_sections as towers
-from sentemb.analysis.report.pairs import Pair, read_pairs
+from sentemb.analysis.report.page_pairs import Pair, read_pairs
 from sentemb.analysis.report.report_page import collect, page, triage_report
 from sentemb.analysis.triage import triage
 from sentemb.cli import COMMANDS, main

@@ -10,7 +10,7 @@ from matplotlib.image import imread
 
 from sentemb import ClickLog
 from sentemb.analysis.report.difference_page import difference_page
-from sentemb.analysis.report.pairs import Pair
+from sentemb.analysis.report.page_pairs import Pair
 from sentemb.analysis.report.report_page import collect, page, triage_report
 from sentemb.analysis.triage import triage
 from sentemb.comparison.difference import difference

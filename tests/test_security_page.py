@@ -91,7 +91,7 @@ def test_only_the_kernel_cache_unpickles_and_nothing_else_executes():
     # renameat2 of the system's own library, with two names.
     assert found.pop("src/sentemb/system/exchange.py") == {"ctypes"}
     # The server listens, and reads addresses; nothing else of the package touches a socket.
-    assert found.pop("src/sentemb/bridges/server/runner.py") == {"socket"}
+    assert found.pop("src/sentemb/bridges/server/server.py") == {"socket"}
     assert found.pop("src/sentemb/bridges/server/asked.py") == {"urllib"}
     # Asks an address whether it is a scheduler, with a limit of time.
     assert found.pop("src/sentemb/system/cluster.py") == {"asyncio"}

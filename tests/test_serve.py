@@ -12,11 +12,11 @@ from helpers import made_up_model, made_up_pair_model, made_up_texts
 
 from sentemb import Index, SentembError
 from sentemb.analysis.explanation import explain
-from sentemb.bridges.server import limits as limits_module
+from sentemb.bridges.server import request_limits
 from sentemb.bridges.server.answers import Answers
 from sentemb.bridges.server.app import create_app, replace_index
 from sentemb.bridges.server.hosts import checked_hosts, checked_origins, host_name, is_loopback
-from sentemb.bridges.server.limits import Limits, Rates
+from sentemb.bridges.server.request_limits import Limits, Rates
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.models.files.model_files import fingerprint
 from sentemb.retrieval.clicked_queries import ClickedQueries
@@ -517,7 +517,7 @@ def test_a_request_that_takes_too_long_is_given_up(index, monkeypatch):
 
 def test_an_address_that_asks_too_much_has_to_wait(index, monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(limits_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(request_limits.time, "monotonic", lambda: now[0])
     client = create_app(index, limits=Limits(rate=2.0)).test_client()
     # A full bucket has 20 texts, and the last request may take more than is left.
     assert posted(client, "/search", {"queries": ["a"] * 19})
@@ -537,7 +537,7 @@ def test_an_address_that_asks_too_much_has_to_wait(index, monkeypatch):
 
 def test_rates_are_per_customer_and_their_memory_is_bounded(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(limits_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(request_limits.time, "monotonic", lambda: now[0])
     rates = Rates(0.5)
     assert rates.wait("2001:db8::1", 100) == 0 and rates.wait("2001:db8::ffff", 1) > 0
     assert rates.wait("2001:db8:0:1::1", 1) == 0

@@ -26,8 +26,8 @@ from helpers import made_up_texts
 from sentemb import Index, SentembError
 from sentemb.bridges.server.answers import Answers
 from sentemb.bridges.server.app import create_app
-from sentemb.bridges.server.limits import Limits
-from sentemb.bridges.server.runner import Server, _in_one_line, _signals
+from sentemb.bridges.server.request_limits import Limits
+from sentemb.bridges.server.server import Server, _in_one_line, _signals
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 

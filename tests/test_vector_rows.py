@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from sentemb import SIF
 from sentemb.cli import main
 from sentemb.comparison.baselines import make_baseline
-from sentemb.comparison.data import read_data
+from sentemb.comparison.data_folder import read_data
 from sentemb.comparison.rows import ROWS, rows_of
 from sentemb.comparison.runner import Comparison
 from sentemb.comparison.vector_rows import VECTOR_ROWS, WordSource, with_vectors

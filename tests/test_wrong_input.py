@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from helpers import failing_calls, tree
 
-import sentemb.comparison.data
+import sentemb.comparison.data_folder
 import sentemb.gradients.two_towers
 from sentemb import SentembError
 from sentemb.cli import main
@@ -301,7 +301,7 @@ def test_paths_that_are_none(simulated, release, tmp_path, value):
         lambda: import_onet(value, tmp_path / "out"),
         lambda: import_onet(release, value, dev=5, test=5),
         lambda: read_judged_set(value),
-        lambda: sentemb.comparison.data.read_data(value),
+        lambda: sentemb.comparison.data_folder.read_data(value),
     ):
         with pytest.raises(SentembError):
             call()

@@ -21,12 +21,12 @@ class SentembError(ValueError):
 
 
 @contextmanager
-def naming(place: object) -> Iterator[None]:
-    """Put ``place`` in front of the message of a `SentembError` that is raised inside."""
+def naming(where: object) -> Iterator[None]:
+    """Put ``where`` in front of the message of a `SentembError` that is raised inside."""
     try:
         yield
     except SentembError as error:
-        raise SentembError(f"{place}: {error}") from error
+        raise SentembError(f"{where}: {error}") from error
 
 
 def printable(text: str) -> str:

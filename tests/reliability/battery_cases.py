@@ -64,7 +64,7 @@ MAKES = ("new", "new/*", "new.*")
 
 def prepare(folder):
     """Everything that the cases name, into ``folder``."""
-    from sentemb.comparison.data import read_data
+    from sentemb.comparison.data_folder import read_data
     from sentemb.comparison.rows import rows_of
     from sentemb.comparison.runner import Comparison
 

@@ -358,7 +358,7 @@ class Attack(Judge):
             self._put_back(folder)
 
     def _make_samples(self):
-        from sentemb.comparison.data import read_data
+        from sentemb.comparison.data_folder import read_data
         from sentemb.comparison.rows import rows_of
 
         write_samples(Path())
@@ -509,7 +509,7 @@ class Attack(Judge):
     def _read_model(self, name, repaired):
         from sentemb import PairScorer, load
         from sentemb.analysis.pair_effects import match
-        from sentemb.analysis.report.pairs import Pair
+        from sentemb.analysis.report.page_pairs import Pair
         from sentemb.analysis.report.report_page import collect, page
 
         folder, file = name.split("/")

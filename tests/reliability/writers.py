@@ -21,7 +21,7 @@ from reliability.filesystem import ERRORS, Faults, failure, in_a_child
 from reliability.samples import ALL_PARTS
 from sentemb import SIF, SentembError, SentenceEncoder, load, prepare_log, train
 from sentemb.bridges.export.targets import export
-from sentemb.comparison.data import Data
+from sentemb.comparison.data_folder import Data
 from sentemb.comparison.rows import rows_of
 from sentemb.comparison.runner import Comparison
 from sentemb.data.click_log import ClickLog, write_click_log

@@ -1,4 +1,4 @@
-"""What a model or an index is: how it was made, how large it is, how it ranks, what it reached."""
+"""A model or an index at a glance: its making, its size, its ranking, the figures it reached."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SHOWN = ("objective", "optimiser", "learning_rate", "epochs", "batch_size", "se
 
 @dataclass(frozen=True)
 class Overview:
-    """What `overview` found in a folder.
+    """Facts about the model or the index in a folder, from `overview`.
 
     Attributes
     ----------
@@ -225,7 +225,7 @@ def _overview(
     titles_bytes: int = 0,
     **facts: Any,
 ) -> Overview:
-    """What is common to models and indexes; ``description`` is the file that is written last."""
+    """The facts that models and indexes share; ``description`` is the file that is written last."""
     shape = model.model if isinstance(model, PairScorer) else model.encoder
     best, vocabulary = best_epoch(model.history), model.vocabulary
     towers = [model.weights] if isinstance(model, PairScorer) else model.towers.each.values()

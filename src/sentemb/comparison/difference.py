@@ -307,7 +307,7 @@ def diff(
 def sides_of(
     first: Any, second: Any, titles: Sequence[str] | None, cosine: bool = False
 ) -> tuple[list[Any], list[str]]:
-    """What ranks on each side, and the titles that both number alike; see `diff`."""
+    """The ranker of each side, and the titles that both number alike; see `diff`."""
     opened: list[Any] = []
     for named in (first, second):
         side = named
@@ -316,8 +316,8 @@ def sides_of(
         elif isinstance(side, SentenceEncoder):
             side = HybridRanker(side, MODEL_ALONE)
         if not isinstance(side, Index | HybridRanker):
-            place = f"{named}: " if isinstance(named, str | os.PathLike) else ""
-            raise SentembError(f"{place}a pair model ranks no catalogue; give two towers")
+            where = f"{named}: " if isinstance(named, str | os.PathLike) else ""
+            raise SentembError(f"{where}a pair model ranks no catalogue; give two towers")
         opened.append(side)
     are_indexes = {isinstance(side, Index) for side in opened}
     if len(are_indexes) > 1:

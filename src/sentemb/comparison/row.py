@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 from sentemb.comparison.baselines import make_baseline
-from sentemb.comparison.data import Data
+from sentemb.comparison.data_folder import Data
 from sentemb.models.contracts import Ranker
 
 # One choice of settings: name -> value.

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from sentemb.comparison.data import Data
+from sentemb.comparison.data_folder import Data
 from sentemb.comparison.row import Point, Row, distinct
 from sentemb.comparison.store import is_row_name
 from sentemb.comparison.vector_rows import VECTOR_ROWS

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.comparison.data import Data
+from sentemb.comparison.data_folder import Data
 from sentemb.comparison.row import Point, Row, apart
 from sentemb.comparison.rows import ROWS, EncoderRow
 from sentemb.comparison.store import MAX_SEEDS, Damaged, Result, Store, key_of

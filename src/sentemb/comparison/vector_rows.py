@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sentemb.comparison.baselines import make_baseline
 from sentemb.comparison.baselines.baseline import Baseline
-from sentemb.comparison.data import Data
+from sentemb.comparison.data_folder import Data
 from sentemb.comparison.row import Point, Row
 from sentemb.errors import SentembError
 from sentemb.models.contracts import Ranker

@@ -55,9 +55,9 @@ def member_seeds(output: AnyPath) -> list[int]:
     folder = _real_folder_of(output)
     if folder is None:
         return []
-    found = [int(match[1]) for name in names_in(folder) if (match := _MEMBER.fullmatch(name))]
-    places = {seed: member_folder(output, seed) for seed in sorted(found)}
-    return [seed for seed, one in places.items() if is_folder(one) and not one.is_symlink()]
+    seeds = [int(match[1]) for name in names_in(folder) if (match := _MEMBER.fullmatch(name))]
+    folders = {seed: member_folder(output, seed) for seed in sorted(seeds)}
+    return [seed for seed, path in folders.items() if is_folder(path) and not path.is_symlink()]
 
 
 class Checkpoint:
@@ -78,12 +78,12 @@ class Checkpoint:
         The names of the files that it refers to, by the array that each has.
     """
 
-    def __init__(self, own: TensorFile, lasting: dict[str, TensorFile]) -> None:
-        self.metadata, self.references = own.metadata, _references(own)
-        self._own, self._lasting = own, lasting
+    def __init__(self, file: TensorFile, lasting: dict[str, TensorFile]) -> None:
+        self.metadata, self.references = file.metadata, _references(file)
+        self._file, self._lasting = file, lasting
 
     def _file_of(self, name: object) -> TensorFile:
-        return self._lasting.get(str(name), self._own)
+        return self._lasting.get(str(name), self._file)
 
     def __contains__(self, name: object) -> bool:
         return name in self._file_of(name)
@@ -101,12 +101,12 @@ class Checkpoint:
 
     def check(self) -> None:
         """See `StoredState`."""
-        for file in (self._own, *self._lasting.values()):
+        for file in (self._file, *self._lasting.values()):
             file.check()
 
     def damaged(self, why: str) -> Damaged:
         """See `StoredState`."""
-        return self._own.damaged(why)
+        return self._file.damaged(why)
 
 
 @contextlib.contextmanager
@@ -119,33 +119,33 @@ def open_checkpoint(path: Path) -> Iterator[Checkpoint]:
         If it is another file or not a whole one, or if one that it refers to is.
     """
     with contextlib.ExitStack() as stack:
-        own = stack.enter_context(open_tensors(path))
+        checkpoint = stack.enter_context(open_tensors(path))
         lasting = {}
-        for name, file_name in _references(own).items():
+        for name, file_name in _references(checkpoint).items():
             file = stack.enter_context(open_tensors(path.parent / file_name))
             match = LASTING.fullmatch(file_name)
             if not match or list(file) != [name] or not file.sha256.startswith(match[2]):
                 raise file.damaged(f"it is not the one that {path.name} refers to")
             lasting[name] = file
-        yield Checkpoint(own, lasting)
+        yield Checkpoint(checkpoint, lasting)
 
 
 def _references(file: TensorFile) -> dict[str, str]:
     """The names of the files that a checkpoint refers to, by the array that each has."""
-    found = file.metadata.get(_LASTING, {})
-    if not isinstance(found, dict) or not all(
+    references = file.metadata.get(_LASTING, {})
+    if not isinstance(references, dict) or not all(
         isinstance(file_name, str) and (match := LASTING.fullmatch(file_name)) and match[1] == name
-        for name, file_name in found.items()
+        for name, file_name in references.items()
     ):
         raise file.damaged("it does not say where the rest of it is")
-    return found
+    return references
 
 
 def write_lasting(output: AnyPath, name: str, array: np.ndarray) -> str:
     """Write an array that several checkpoints have; the result is the name of its file."""
-    own = {name: array}
-    file_name = f"{name}-{checksum(own, {})[:16]}.safetensors"
-    write_tensors(folder_of(output) / file_name, own, {})
+    named = {name: array}
+    file_name = f"{name}-{checksum(named, {})[:16]}.safetensors"
+    write_tensors(folder_of(output) / file_name, named, {})
     return file_name
 
 
@@ -174,13 +174,13 @@ def write_checkpoint(
     contents = {**progress, **({_LASTING: lasting} if lasting else {})}
     write_tensors(folder_of(output) / f"step-{update:09d}.safetensors", arrays, contents)
     # Later ones are damaged: this training would have continued from them.
-    kept = _checkpoints(output, update)[:_KEEP]
-    others = [path for path in _checkpoints(output) if path not in kept]
+    newest = _checkpoints(output, update)[:_KEEP]
+    outdated = [path for path in _checkpoints(output) if path not in newest]
     needed: set[str] = set()
-    for path in kept:
+    for path in newest:
         with contextlib.suppress(Damaged), open_tensors(path) as file:
             needed.update(_references(file).values())
-    for path in [*others, *_lasting_files(output)]:
+    for path in [*outdated, *_lasting_files(output)]:
         if path.name not in needed:
             with contextlib.suppress(OSError):  # an extra file does no harm
                 path.unlink()
@@ -270,8 +270,10 @@ def _checkpoints(output: AnyPath, last: float = math.inf) -> list[Path]:
     folder = _real_folder_of(output)
     if folder is None:
         return []
-    found = {int(match[1]): name for name in names_in(folder) if (match := STEP.fullmatch(name))}
-    return [folder / name for update, name in sorted(found.items(), reverse=True) if update <= last]
+    name_of = {int(match[1]): name for name in names_in(folder) if (match := STEP.fullmatch(name))}
+    return [
+        folder / name for update, name in sorted(name_of.items(), reverse=True) if update <= last
+    ]
 
 
 def _lasting_files(output: AnyPath) -> list[Path]:

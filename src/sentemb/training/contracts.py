@@ -1,4 +1,4 @@
-"""What the training loop assumes about logs, tasks, optimisers and checkpoints.
+"""Protocols of the logs, tasks, optimisers and checkpoints of the training loop.
 
 The protocols are structural: a class with the right members fulfils one without inheriting from it.
 """
@@ -85,7 +85,7 @@ class Windows(Protocol):
 
     @property
     def starts(self) -> NDArray[np.int64]:
-        """The place of the first pair of every window, and the number of pairs."""
+        """The position of the first pair of every window, and the number of pairs."""
         ...
 
     def window(self, number: int) -> NDArray[np.int64]:
@@ -153,7 +153,7 @@ class StoredState(Protocol):
 
 @runtime_checkable
 class Task(Protocol[BatchT, ModelT_co]):
-    """What the training loop knows of what it trains.
+    """The model, its loss and its updates, as the training loop uses them.
 
     Epochs, steps (the mini-batches of an epoch) and updates (the mini-batches of the whole
     training) are numbered from 0.
@@ -193,7 +193,7 @@ class Task(Protocol[BatchT, ModelT_co]):
         ...
 
     def remarks(self, epoch: int) -> dict[str, Any]:
-        """What the history says of ``epoch`` besides its loss and dev figures, as JSON has it."""
+        """History of ``epoch`` besides its loss and dev figures, as a JSON-serialisable dict."""
         ...
 
     def plan(self, epoch: int, step: int) -> BatchT:

@@ -58,8 +58,8 @@ class DeclaredSettings:
         name = given.get("model", of_preset.get("model", cls.family.model.default))
         of_others = {parameter.name for parameter in cls.family.parameters}
         of_others -= set(cls.family.entry(name).names)
-        kept = {key: value for key, value in of_preset.items() if key not in of_others}
-        return cls(**{**kept, **given})
+        applicable = {key: value for key, value in of_preset.items() if key not in of_others}
+        return cls(**{**applicable, **given})
 
     def check_each(self) -> None:
         """Check every setting by itself, and that the model has it."""

@@ -87,7 +87,7 @@ class JudgedDev:
 
     @cached_property
     def _scores(self) -> JudgedScores:
-        """What every epoch needs of the set."""
+        """Values of the judged set that every epoch needs."""
         return JudgedScores(self.judged, DEV_CUTOFFS)
 
 
@@ -134,10 +134,10 @@ class ClicksDev:
         """MRR@10, hit@1 and recall@10 by name."""
         with keeping_text_warnings():
             # The warnings name texts that the model cannot read, the same after every epoch.
-            found = self._held_out.evaluate(TitleVectors(model, self.titles))
+            evaluation = self._held_out.evaluate(TitleVectors(model, self.titles))
         return {
             name: round(float(value), 6)
-            for name, value in zip(found.metrics, found.mean, strict=True)
+            for name, value in zip(evaluation.metrics, evaluation.mean, strict=True)
         }
 
 

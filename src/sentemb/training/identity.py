@@ -1,4 +1,4 @@
-"""What must be the same for a training to be resumed: settings, click log, dev set."""
+"""The settings, click log and dev set that must be the same for a training to be resumed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ class Identity:
         }
 
     def in_record(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """What a model's `record` says, in the form of `as_dict`."""
+        """The identity in a model's `record`, in the form of `as_dict`."""
         known = {key: record.get(key) for key in self.settings}
         data = {key: record.get(key) for key in ("log", "dev")}
         seeds = record.get(SEEDS)
@@ -82,39 +82,39 @@ class Identity:
         start = _hash_of(record.get(START))
         return {"settings": known, **data, "start": start, **vectors, **n_seeds}
 
-    def check(self, other: Mapping[str, Any], output: object) -> None:
-        """Raise a `SentembError` if ``other``, as of `as_dict`, is another training."""
+    def check(self, stored: Mapping[str, Any], output: object) -> None:
+        """Raise a `SentembError` if ``stored``, as of `as_dict`, is another training."""
         # First, because it decides many settings.
-        if other.get("start") != _hash_of(self.start):
+        if stored.get("start") != _hash_of(self.start):
             raise SentembError(
                 f"{output}: started from another model, other word vectors or another teacher, or "
                 "from none; give the same, or start again with --force"
             )
-        if other.get(VECTORS) != _hash_of(self.vectors):
+        if stored.get(VECTORS) != _hash_of(self.vectors):
             raise SentembError(
                 f"{output}: was trained with other word vectors (--vectors), with another "
                 "--vector-dim or --vector-words, or without; give the same, or start again with "
                 "--force"
             )
-        n_seeds = other.get(SEEDS, 1)
+        n_seeds = stored.get(SEEDS, 1)
         if n_seeds != self.seeds:
             raise SentembError(
                 f"{output}: was trained with {SEEDS} = {n_seeds}, not {self.seeds}; resume with "
                 "the same settings, or start again with --force"
             )
-        mine, known = self.settings, other["settings"]
+        mine, known = self.settings, stored["settings"]
         key = next((key for key in mine if known.get(key) != mine[key]), None)
         if key is not None:
             raise SentembError(
                 f"{output}: was trained with {key} = {known.get(key)}, not {mine[key]}; "
                 "resume with the same settings, or start again with --force"
             )
-        if other.get("log") != self.log:
+        if stored.get("log") != self.log:
             raise SentembError(
                 f"{output}: was trained on another click log; give that one, or start again "
                 "with --force"
             )
-        if other.get("dev") != self.dev:
+        if stored.get("dev") != self.dev:
             raise SentembError(
                 f"{output}: was trained with another dev set, or without one; give the same, "
                 "or start again with --force"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What a training reads; `sentemb.train` describes the attributes."""
+    """Inputs of a training; `sentemb.train` describes the attributes."""
 
     pairs: Clicks | LabelledPairs | PreparedLog
     dev: DevSource | LabelledPairs | None = None

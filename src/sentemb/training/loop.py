@@ -197,7 +197,7 @@ class TrainingLoop:
         pairs = self.task.pairs_before(at.step)
         whole = Amounts(self.epochs * steps, self._prepared[-1], self.epochs)
         done = Amounts(self.updates, self._prepared[at.epoch + 1], at.epoch + measured)
-        left = Amounts(*(one - other for one, other in zip(whole, done, strict=True)))
+        left = Amounts(*(total - amount for total, amount in zip(whole, done, strict=True)))
         return Progress(
             epoch=at.epoch + 1,
             epochs=self.epochs,
@@ -237,14 +237,14 @@ class TrainingLoop:
     def _diverged(self, what: Diverged) -> SentembError:
         """The error for a training that cannot continue; what is in ``output`` stays there."""
         where = f"epoch {self.at.epoch + 1}, step {min(self.at.step + 1, self.task.steps)}"
-        kept = ""
+        remark = ""
         if self.output is not None:
             self._save_best(self.output)
             if is_model(self.output):
-                kept = f"; the model in {self.output} is from before that"
+                remark = f"; the model in {self.output} is from before that"
             else:
                 remove_checkpoints(self.output)
-        return SentembError(f"{what} at {where}; lower the learning rate{kept}")
+        return SentembError(f"{what} at {where}; lower the learning rate{remark}")
 
     # -- stopping and resuming ----------------------------------------------------------------
 

@@ -37,7 +37,7 @@ class Position:
         self.step, self.loss_sum, self.seconds = 0, 0.0, 0.0
 
     def as_dict(self, seconds: float) -> dict[str, Any]:
-        """What a checkpoint keeps, with the time spent on this epoch until now."""
+        """The entries of a checkpoint, with the time spent on this epoch until now."""
         return {**vars(self), "seconds": seconds}
 
     @classmethod

@@ -129,5 +129,5 @@ class Clock:
         return sum(amount * (speed or 0.0) for amount, speed in zip(amounts, speeds, strict=True))
 
 
-def _added(amounts: Amounts, part: str, more: float) -> Amounts:
-    return amounts._replace(**{part: getattr(amounts, part) + more})
+def _added(amounts: Amounts, part: str, amount: float) -> Amounts:
+    return amounts._replace(**{part: getattr(amounts, part) + amount})

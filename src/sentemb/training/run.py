@@ -35,7 +35,7 @@ from sentemb.training.stopping import stop_signals
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What does not change the trained model; `sentemb.train` describes the attributes."""
+    """Options that do not change the trained model; `sentemb.train` describes the attributes."""
 
     output: AnyPath | None
     resume: bool

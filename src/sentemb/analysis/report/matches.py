@@ -6,7 +6,7 @@ from typing import Any
 from sentemb.analysis.attribution import left_out_effects
 from sentemb.analysis.pair_effects import match
 from sentemb.analysis.report.facts import setting_facts
-from sentemb.analysis.report.pairs import Pair
+from sentemb.analysis.report.page_pairs import Pair
 from sentemb.analysis.report.tower_sections import rank_facts, rounded
 from sentemb.errors import SentembError
 from sentemb.models.pair_scorer import PairScorer

@@ -12,7 +12,7 @@ from sentemb.analysis.gates import GATES, SIGMOIDS
 from sentemb.analysis.keywords import KEYWORD_SHARE, NOT_COMPARED, extract_keywords
 from sentemb.analysis.labels import TEXT_NAMES
 from sentemb.analysis.report.facts import setting_facts
-from sentemb.analysis.report.pairs import Pair
+from sentemb.analysis.report.page_pairs import Pair
 from sentemb.analysis.topics import collect_words, query_cells
 from sentemb.errors import SentembError
 from sentemb.models.parameters import parameter_fact

@@ -13,7 +13,7 @@ from sentemb.bridges.server import asked
 from sentemb.bridges.server.answers import Answers
 from sentemb.bridges.server.asked import Refusal
 from sentemb.bridges.server.hosts import checked_hosts, checked_origins, host_name
-from sentemb.bridges.server.limits import Limits, Rates
+from sentemb.bridges.server.request_limits import Limits, Rates
 from sentemb.data.click_log import ClickLog
 from sentemb.search.index import Index
 from sentemb.system.bounds import plain

@@ -1,4 +1,4 @@
-"""What a training reads in addition to its click log: an older log to replay, and a catalogue.
+"""Inputs of a training in addition to its click log: an older log to replay, and a catalogue.
 
 Titles without clicks are ranked for held-out clicks, and not trained on. As negatives they fall
 behind for the queries that they would answer (docs/results/fresh.md).
@@ -108,13 +108,13 @@ class Additions:
 def _joined(log: ClickLog, old: ClickLog, drawn: NDArray[np.int64]) -> ClickLog:
     """``log``, then the pairs ``drawn`` of ``old``; the clicks of a pair in both are summed."""
     builder = ClickLogBuilder()
-    for one, pairs in ((log, np.arange(log.clicks.size)), (old, drawn)):
+    for source, pairs in ((log, np.arange(log.clicks.size)), (old, drawn)):
         for pair in pairs.tolist():
-            first, end = one.skipped_offsets[pair], one.skipped_offsets[pair + 1]
+            first, end = source.skipped_offsets[pair], source.skipped_offsets[pair + 1]
             builder.add(
-                one.queries[one.query_index[pair]],
-                one.titles[one.title_index[pair]],
-                int(one.clicks[pair]),
-                [one.titles[title] for title in one.skipped_index[first:end]],
+                source.queries[source.query_index[pair]],
+                source.titles[source.title_index[pair]],
+                int(source.clicks[pair]),
+                [source.titles[title] for title in source.skipped_index[first:end]],
             )
     return builder.build(log.bad_lines + old.bad_lines)

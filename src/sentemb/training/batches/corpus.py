@@ -128,11 +128,11 @@ class Corpus(TextPairs):
 
         Returns
         -------
-        offsets, places : (k + 1,) int64, (n,) int32
-            For each pair, places in ``titles``.
+        offsets, positions : (k + 1,) int64, (n,) int32
+            For each pair, positions in ``titles``.
         """
         self._title_scratch[titles] = np.arange(titles.size)
-        offsets, places = titles_to_leave_out(
+        offsets, positions = titles_to_leave_out(
             self.query_index[pairs],
             self.title_index[pairs],
             self.query_offsets,
@@ -140,7 +140,7 @@ class Corpus(TextPairs):
             self._title_scratch,
         )
         self._title_scratch[titles] = -1
-        return offsets, places
+        return offsets, positions
 
     def _check_negatives(self) -> None:
         """Raise a `SentembError` unless some pair has a title that can be its negative."""

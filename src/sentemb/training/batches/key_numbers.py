@@ -44,17 +44,17 @@ class KeyNumbers:
         """The distinct keys by their numbers, (n, width) uint64."""
         return self._keys[: self._count]
 
-    def number(self, wanted: NDArray[np.uint64]) -> NDArray[np.int32]:
-        """The number of each of ``wanted``, (k, width) uint64: (k,) int32.
+    def number(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
+        """The number of each of ``keys``, (k, width) uint64: (k,) int32.
 
         Raises
         ------
         SentembError
             If there are too many distinct keys.
         """
-        self._make_room(self._count + len(wanted))
-        numbers = np.empty(len(wanted), np.int32)
-        self._count = number_keys(self._keys, self._count, self._slots, self._seed, wanted, numbers)
+        self._make_room(self._count + len(keys))
+        numbers = np.empty(len(keys), np.int32)
+        self._count = number_keys(self._keys, self._count, self._slots, self._seed, keys, numbers)
         if self._count > self._most:
             raise SentembError(
                 f"the log has more than {self._most:,} distinct {self._what}; split it into "

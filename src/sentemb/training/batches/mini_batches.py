@@ -29,7 +29,7 @@ class DrawSettings(Protocol):
 
 @dataclass(frozen=True)
 class MiniBatch:
-    """What one update needs.
+    """Texts, candidates and weights of one update.
 
     Attributes
     ----------
@@ -86,13 +86,13 @@ def mini_batch(
             drawing = pairs if leads is None else pairs[leads]
             drawn = _draw_hard(corpus, drawing, hard_titles, settings, epoch, step)
             competing = np.concatenate([clicked, drawn])
-        titles, places = corpus.title_numbers.distinct(competing)
+        titles, title_index = corpus.title_numbers.distinct(competing)
         offsets, excluded = corpus.other_clicks(pairs, titles)
-        candidates = BatchCandidates(pair_queries, places[: clicked.size], offsets, excluded)
+        candidates = BatchCandidates(pair_queries, title_index[: clicked.size], offsets, excluded)
     else:
         offsets, drawn = draw_candidates(corpus, pairs, clicked, settings, epoch, step)
-        titles, places = corpus.title_numbers.distinct(drawn)
-        candidates = ListedCandidates(pair_queries, offsets, places)
+        titles, title_index = corpus.title_numbers.distinct(drawn)
+        candidates = ListedCandidates(pair_queries, offsets, title_index)
     weights = corpus.weights[pairs]
     return MiniBatch(
         *corpus.texts_of_both(queries, titles),
@@ -111,8 +111,8 @@ def _draw_hard(
 ) -> NDArray[np.int32]:
     rng = np.random.default_rng([settings.seed, epoch, step])
     size = pairs.size, settings.hard_negatives
-    places = rng.integers(hard_titles.shape[1], size=size)
-    drawn = np.take_along_axis(hard_titles[corpus.query_index[pairs]], places, axis=1)
+    columns = rng.integers(hard_titles.shape[1], size=size)
+    drawn = np.take_along_axis(hard_titles[corpus.query_index[pairs]], columns, axis=1)
     return drawn[drawn >= 0]
 
 

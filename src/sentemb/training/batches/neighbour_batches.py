@@ -83,7 +83,7 @@ class Order:
         return cls(corpus.order(seed, epoch), grouped)
 
     def part(self, first: int, end: int) -> Part:
-        """The pairs from place ``first`` to ``end``; cheapest if the parts are asked in order."""
+        """The pairs from position ``first`` to ``end``; cheapest if the parts are in order."""
         starts = self._windows.starts
         lowest, highest = np.searchsorted(starts, [first, end - 1], "right").tolist()
         numbers = range(lowest - 1, highest)
@@ -112,8 +112,8 @@ def _grouped(
     """Some pairs in groups; titles that none of them has are left out of the lists."""
     titles, title_index = np.unique(corpus.title_index[pairs], return_inverse=True)
     queries, query_index = np.unique(corpus.query_index[pairs], return_inverse=True)
-    place_of = np.full(corpus.n_titles + 1, -1, np.int32)  # the last one for no title
-    place_of[titles] = np.arange(titles.size)
+    index_of = np.full(corpus.n_titles + 1, -1, np.int32)  # the last one for no title
+    index_of[titles] = np.arange(titles.size)
     grouped, groups = np.empty_like(pairs), np.empty_like(pairs)
     n_groups = group_pairs(
         grouped,
@@ -122,10 +122,10 @@ def _grouped(
         query_index.astype(np.int32),
         title_index.astype(np.int32),
         titles.size,
-        place_of[hard_titles[queries]],
+        index_of[hard_titles[queries]],
         size,
         np.random.SeedSequence(key).generate_state(1, np.uint64)[0],
     )
-    places = np.random.default_rng(key).permutation(n_groups)[groups]
-    by_place = np.argsort(places, kind="stable")
-    return Part(pairs[grouped[by_place]], np.diff(places[by_place], prepend=-1) != 0)
+    positions = np.random.default_rng(key).permutation(n_groups)[groups]
+    by_position = np.argsort(positions, kind="stable")
+    return Part(pairs[grouped[by_position]], np.diff(positions[by_position], prepend=-1) != 0)

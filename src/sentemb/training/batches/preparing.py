@@ -158,9 +158,9 @@ def _write(
     sizes: dict[str, dict[str, int]] = {"tokens": {}, "words": {}}
     done = 0
 
-    def split(more: int) -> None:
+    def split(added: int) -> None:
         nonlocal done
-        done += more
+        done += added
         report(Preparing("splitting into words", done, "texts", done / n_texts))
 
     for names in (SideFiles.of(QUERIES), SideFiles.of(TITLES)):
@@ -230,14 +230,14 @@ def _read(
 
 def _counting(pairs: AnyPath, report: Callable[[Preparing], None]) -> Callable[[int], None]:
     """A function of the bytes of each line, which reports how far the log has been read."""
-    found = status(pairs) if str(pairs) != "-" and is_file(pairs) else None
-    size = None if found is None or str(pairs).endswith(".gz") else max(1, found.st_size)
+    state = status(pairs) if str(pairs) != "-" and is_file(pairs) else None
+    size = None if state is None or str(pairs).endswith(".gz") else max(1, state.st_size)
     lines = n_bytes = 0
 
-    def count(more: int) -> None:
+    def count(added: int) -> None:
         nonlocal lines, n_bytes
         lines += 1
-        n_bytes += more
+        n_bytes += added
         if lines % _LINES == 0:
             share = None if size is None else min(1.0, n_bytes / size)
             report(Preparing("reading the log", lines, "lines", share))
@@ -276,14 +276,14 @@ class _TextFile:
         """The numbers of some texts without line ends, no two of which are equal."""
         encoded = [text.encode() for text in texts]
         hashes = b"".join(
-            blake2b(one, digest_size=_HASH_BYTES, salt=self._salt).digest() for one in encoded
+            blake2b(raw, digest_size=_HASH_BYTES, salt=self._salt).digest() for raw in encoded
         )
         known = len(self._numbers)
         keys = np.frombuffer(hashes, np.uint64).reshape(-1, _HASH_BYTES // 8)
         numbers = self._numbers.number(keys)
-        new = [encoded[place] for place in np.flatnonzero(numbers >= known).tolist()]
+        new = [encoded[index] for index in np.flatnonzero(numbers >= known).tolist()]
         self._file.write(b"\n".join([*new, b""]))
-        ends = self._size + np.cumsum([len(one) + 1 for one in new], dtype=np.int64)
+        ends = self._size + np.cumsum([len(raw) + 1 for raw in new], dtype=np.int64)
         self._append(ends)
         self._size = int(ends[-1]) if new else self._size
         return numbers
@@ -375,7 +375,7 @@ def _sort_titles(folder: Path, order: NDArray[np.int32]) -> None:
         append(np.zeros(1, np.int64))
         for first in range(0, order.size, _TEXTS):
             lines = [
-                f"{titles[place]}\n".encode() for place in order[first : first + _TEXTS].tolist()
+                f"{titles[index]}\n".encode() for index in order[first : first + _TEXTS].tolist()
             ]
             file.writelines(lines)
             ends = size + np.cumsum([len(line) for line in lines], dtype=np.int64)
@@ -402,18 +402,18 @@ def _write_tokens(
     ):
         append_offsets(np.zeros(1, np.int64))
         for first in range(0, len(texts), _TEXTS):
-            some = tokenize(texts[first : first + _TEXTS], SPLITTINGS[splitting])
-            append(words.number(some.words)[some.word_index])
-            append_offsets(some.offsets[1:] + n_tokens)
-            n_tokens += int(some.offsets[-1])
-            done(some.offsets.size - 1)
+            tokens = tokenize(texts[first : first + _TEXTS], SPLITTINGS[splitting])
+            append(words.number(tokens.words)[tokens.word_index])
+            append_offsets(tokens.offsets[1:] + n_tokens)
+            n_tokens += int(tokens.offsets[-1])
+            done(tokens.offsets.size - 1)
         return n_tokens, len(words)
 
 
 def _texts(path: Path, offsets: Path) -> Texts:
     """Texts that have been written, mapped."""
-    found: Any = mapped_array(offsets, "<i8", (None,), read_only=True)
-    return Texts(np.asarray(np.memmap(path, np.uint8, "r")), found)
+    mapped: Any = mapped_array(offsets, "<i8", (None,), read_only=True)
+    return Texts(np.asarray(np.memmap(path, np.uint8, "r")), mapped)
 
 
 def _ignore(report: object) -> None:

@@ -28,7 +28,7 @@ class Shuffle:
     Attributes
     ----------
     starts : (n_windows + 1,) int64
-        The place of the first pair of every window, and ``n_pairs``.
+        The position of the first pair of every window, and ``n_pairs``.
     """
 
     def __init__(self, n_pairs: int, seed: int, epoch: int) -> None:

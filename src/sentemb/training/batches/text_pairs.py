@@ -78,37 +78,40 @@ class TextPairs:
         vectors: VectorsOf | None = None,
         tokens: TokensOf | None = None,
     ) -> None:
-        own = splitting if vocabulary is None else vocabulary.splitting
+        splits_as = splitting if vocabulary is None else vocabulary.splitting
         lists: Mapping[str, Tokens]
         if tokens is not None:
-            lists = tokens(own)
+            lists = tokens(splits_as)
             lists = {"query": _joined(lists["query"], lists["document"])} if one_list else lists
         elif one_list:
-            lists = {"query": tokenize([*queries, *titles], SPLITTINGS[own])}
+            lists = {"query": tokenize([*queries, *titles], SPLITTINGS[splits_as])}
         else:
             both = {"query": queries, "document": titles}
-            lists = {side: tokenize(texts, SPLITTINGS[own]) for side, texts in both.items()}
+            lists = {side: tokenize(texts, SPLITTINGS[splits_as]) for side, texts in both.items()}
         self.n_cut = 0
         if most_words is not None:
             self.n_cut = sum(
-                int(np.count_nonzero(np.diff(some.offsets) > most_words)) for some in lists.values()
+                int(np.count_nonzero(np.diff(of_side.offsets) > most_words))
+                for of_side in lists.values()
             )
-            lists = {side: _cut(some, most_words) for side, some in lists.items()}
+            lists = {side: _cut(of_side, most_words) for side, of_side in lists.items()}
         if vocabulary is None or grow:
-            found = Vocabulary.collect(
+            collected = Vocabulary.collect(
                 *lists.values(),
                 word_features=word_features,
                 max_word_features=max_word_features,
                 splitting=splitting,
             )
             if whole_words:
-                found = Vocabulary([], found.words, splitting)
-            vocabulary = found if vocabulary is None else vocabulary.grown(found)
+                collected = Vocabulary([], collected.words, splitting)
+            vocabulary = collected if vocabulary is None else vocabulary.grown(collected)
         if vectors is not None:
             vocabulary = vocabulary.with_vectors(vectors(_uses(lists.values())))
         self.vocabulary = vocabulary
         self.n_queries, self.n_titles = len(queries), len(titles)
-        self._texts = {side: TextList(batch_of(some, vocabulary)) for side, some in lists.items()}
+        self._texts = {
+            side: TextList(batch_of(of_side, vocabulary)) for side, of_side in lists.items()
+        }
         self._one_list = one_list
 
     def arrays(self) -> Iterator[np.ndarray]:
@@ -130,7 +133,7 @@ class TextPairs:
     def unknown_share(self) -> float:
         """The share of the words of all queries and titles that have no known feature."""
         known = total = 0
-        for texts in (some.batch for some in self._texts.values()):
+        for texts in (text_list.batch for text_list in self._texts.values()):
             has_features = np.diff(texts.feature_offsets) > 0
             known += int(np.count_nonzero(has_features[texts.word_index]))
             total += texts.word_index.size
@@ -176,26 +179,26 @@ class TextPairs:
 def _uses(tokens: Iterable[Tokens]) -> Counter[str]:
     """How often the texts of all ``tokens`` have each word."""
     uses: Counter[str] = Counter()
-    for some in tokens:
-        found = np.bincount(some.word_index, minlength=len(some.words))
-        uses.update(dict(zip(some.words, found.tolist(), strict=True)))
+    for of_side in tokens:
+        counts = np.bincount(of_side.word_index, minlength=len(of_side.words))
+        uses.update(dict(zip(of_side.words, counts.tolist(), strict=True)))
     return uses
 
 
 def _joined(queries: Tokens, titles: Tokens) -> Tokens:
     """The tokens of one list of texts: ``queries``, then ``titles``."""
-    places = Numbering({word: place for place, word in enumerate(queries.words)})
-    renumbered = np.fromiter(map(places.__getitem__, titles.words), np.int32, len(titles.words))
+    numbers = Numbering({word: number for number, word in enumerate(queries.words)})
+    renumbered = np.fromiter(map(numbers.__getitem__, titles.words), np.int32, len(titles.words))
     return Tokens(
         word_index=np.concatenate([queries.word_index, renumbered[titles.word_index]]),
         offsets=np.concatenate([queries.offsets, titles.offsets[1:] + queries.offsets[-1]]),
-        words=list(places),
+        words=list(numbers),
     )
 
 
 def _cut(tokens: Tokens, most: int) -> Tokens:
     """``tokens`` without the words after the first ``most`` of each text."""
-    kept = np.minimum(np.diff(tokens.offsets), most)
-    offsets = np.concatenate([[0], np.cumsum(kept)])
-    places = np.arange(offsets[-1]) + np.repeat(tokens.offsets[:-1] - offsets[:-1], kept)
-    return replace(tokens, word_index=tokens.word_index[places], offsets=offsets)
+    lengths = np.minimum(np.diff(tokens.offsets), most)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    positions = np.arange(offsets[-1]) + np.repeat(tokens.offsets[:-1] - offsets[:-1], lengths)
+    return replace(tokens, word_index=tokens.word_index[positions], offsets=offsets)

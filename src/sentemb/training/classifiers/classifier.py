@@ -97,7 +97,7 @@ class Classifier:
         )
 
     def probabilities(
-        self, texts: Iterable[str], others: Iterable[str] | None = None
+        self, texts: Iterable[str], second_texts: Iterable[str] | None = None
     ) -> np.ndarray:
         """The probability of every class.
 
@@ -105,7 +105,7 @@ class Classifier:
         ----------
         texts : iterable of str
             The texts, or the first of each pair.
-        others : iterable of str, optional
+        second_texts : iterable of str, optional
             The second texts, for a classifier of pairs.
 
         Returns
@@ -119,12 +119,12 @@ class Classifier:
             If second texts are given to a classifier of single texts, or missing for one of pairs,
             or if the lists differ in length.
         """
-        sides = [as_texts(texts)] + ([] if others is None else [as_texts(others)])
+        sides = [as_texts(texts)] + ([] if second_texts is None else [as_texts(second_texts)])
         if len(sides) != (2 if self._head.paired else 1):
             raise SentembError(
-                "the classifier was trained on pairs; give texts and others"
+                "the classifier was trained on pairs; give texts and second_texts"
                 if self._head.paired
-                else "the classifier was trained on single texts; leave others out"
+                else "the classifier was trained on single texts; leave second_texts out"
             )
         if not sides[0] and not sides[-1]:
             return np.empty((0, self._head.classes), np.float32)
@@ -135,13 +135,13 @@ class Classifier:
             return probabilities(self._head, self._weights, self._features, examples, workers)
 
     def predict(
-        self, texts: Iterable[str], others: Iterable[str] | None = None
+        self, texts: Iterable[str], second_texts: Iterable[str] | None = None
     ) -> list[str] | NDArray[np.float64]:
         """Predict the label or the score of texts, or of pairs of texts.
 
         Parameters
         ----------
-        texts, others
+        texts, second_texts
             As for `probabilities`.
 
         Returns
@@ -149,7 +149,7 @@ class Classifier:
         list of str, or (k,) float64
             The most probable labels, or the expected scores.
         """
-        return self._outcome.predicted(self.probabilities(texts, others))
+        return self._outcome.predicted(self.probabilities(texts, second_texts))
 
     def measure(self, examples: Values) -> float:
         """Accuracy, or Pearson's correlation of predicted and given scores.
@@ -246,8 +246,8 @@ def train_classifier(
     elif resume:
         raise SentembError("resume needs the output of the training to continue")
     with Workers(threads) as workers:
-        own = _features_of(features, train.texts[0])
-        task = ClassifierTask(train, dev, own, chosen, workers)
+        text_features = _features_of(features, train.texts[0])
+        task = ClassifierTask(train, dev, text_features, chosen, workers)
         identity = Identity(
             chosen.as_dict() | {"predicts": asdict(task.outcome)},
             fingerprint(train.fingerprint(), task.fingerprint()),
@@ -267,7 +267,7 @@ def train_classifier(
                 loop.prepare(resume)
                 with stop_signals() as stop:
                     saved = loop.run(on_progress or _ignore, stop)
-    return Classifier(task.head, task.outcome, own, saved, threads)
+    return Classifier(task.head, task.outcome, text_features, saved, threads)
 
 
 def _ignore(report: object) -> None:
@@ -288,10 +288,10 @@ def _settings(
         raise SentembError(f"unknown setting {unknown[0]}; there are {', '.join(sorted(known))}")
     if not (is_number(checkpoint_seconds) and 0 <= checkpoint_seconds < np.inf):
         raise SentembError(f"checkpoint_seconds must be a number from 0, not {checkpoint_seconds}")
-    for name, some in (("train", train), ("dev", dev)):
-        if not isinstance(some, ValuedTexts) and not (some is None and name == "dev"):
+    for name, values in (("train", train), ("dev", dev)):
+        if not isinstance(values, ValuedTexts) and not (values is None and name == "dev"):
             raise SentembError(
-                f"{name} must be a ValuedTexts, not {type(some).__name__}; read one with "
+                f"{name} must be a ValuedTexts, not {type(values).__name__}; read one with "
                 "read_labelled"
             )
     if dev is not None and len(dev.sides) != len(train.sides):

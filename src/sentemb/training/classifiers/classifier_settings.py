@@ -97,8 +97,10 @@ class ClassifierSettings:
     patience: int | None = None
 
     def __post_init__(self) -> None:
-        for one in HYPERPARAMETERS:
-            object.__setattr__(self, one.name, one.checked(getattr(self, one.name)))
+        for parameter in HYPERPARAMETERS:
+            object.__setattr__(
+                self, parameter.name, parameter.checked(getattr(self, parameter.name))
+            )
 
     def as_dict(self) -> dict[str, Any]:
         """The settings by name."""

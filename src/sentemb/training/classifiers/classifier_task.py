@@ -57,13 +57,13 @@ class Labels:
         return len(self.names)
 
     def targets(self, values: Sequence[Any]) -> NDArray[np.float64]:
-        """What the softmax should be for every value: (k, classes)."""
-        places = {name: place for place, name in enumerate(self.names)}
-        return class_targets(np.array([places[value] for value in values]), self.classes)
+        """Target of the softmax for every value: (k, classes)."""
+        index_of = {name: index for index, name in enumerate(self.names)}
+        return class_targets(np.array([index_of[value] for value in values]), self.classes)
 
     def predicted(self, probabilities: np.ndarray) -> list[str]:
         """The most probable label of every row; of equally probable ones the first."""
-        return [self.names[place] for place in probabilities.argmax(axis=1)]
+        return [self.names[index] for index in probabilities.argmax(axis=1)]
 
     def measure(self, probabilities: np.ndarray, values: Sequence[Any]) -> float:
         """The share of right labels; one that training never met is never right."""
@@ -84,7 +84,7 @@ class Scores:
         return self.highest - self.lowest + 1
 
     def targets(self, values: Sequence[Any]) -> NDArray[np.float64]:
-        """What the softmax should be for every value: (k, classes)."""
+        """Target of the softmax for every value: (k, classes)."""
         return score_targets(values, self.lowest, self.highest)
 
     def predicted(self, probabilities: np.ndarray) -> NDArray[np.float64]:
@@ -101,7 +101,7 @@ Outcome: TypeAlias = Labels | Scores
 
 
 def outcome_of(train: Values) -> Outcome:
-    """What a classifier that learns from ``train`` predicts.
+    """The outcome that a classifier learns to predict from ``train``.
 
     Raises
     ------
@@ -164,8 +164,8 @@ def probabilities(
     """The probability of every class for all examples: (count, classes) float."""
     parts, space = [], Workspace()
     for low in range(0, examples.count, _PORTION):
-        some = np.arange(low, min(low + _PORTION, examples.count))
-        planned = features.plan(examples.prepared, examples.texts_of(some))
+        numbers = np.arange(low, min(low + _PORTION, examples.count))
+        planned = features.plan(examples.prepared, examples.texts_of(numbers))
 
         def job(planned: Any = planned) -> Job[np.ndarray]:
             inputs, _ = yield from features.forward_tasks(planned, space)
@@ -213,7 +213,7 @@ class ClassifierWeights:
 
 @dataclass(frozen=True, eq=False)
 class SavedClassifier:
-    """What the training loop keeps: `SavedModel` for a classifier."""
+    """A trained classifier, as `SavedModel` is a trained model."""
 
     model: ClassifierWeights
     training: dict[str, Any] = field(default_factory=dict)
@@ -293,9 +293,9 @@ class ClassifierTask:
         return {}
 
     def plan(self, epoch: int, step: int) -> tuple[Any, NDArray[np.float64]]:
-        some = self._order_of(epoch)[self.pairs_before(step) : self.pairs_before(step + 1)]
-        planned = self.features.plan(self.examples.prepared, self.examples.texts_of(some))
-        return planned, self._targets[some]
+        numbers = self._order_of(epoch)[self.pairs_before(step) : self.pairs_before(step + 1)]
+        planned = self.features.plan(self.examples.prepared, self.examples.texts_of(numbers))
+        return planned, self._targets[numbers]
 
     def _order_of(self, epoch: int) -> NDArray[np.int64]:
         if self._order[0] != epoch:
@@ -328,8 +328,10 @@ class ClassifierTask:
         """Accuracy or Pearson's r, by name."""
         if self._dev is None:
             return None
-        found = probabilities(self.head, self.adam.weights, self.features, self._dev, self._workers)
-        return {self.figure: round(self.outcome.measure(found, self._dev.values), 6)}
+        predicted = probabilities(
+            self.head, self.adam.weights, self.features, self._dev, self._workers
+        )
+        return {self.figure: round(self.outcome.measure(predicted, self._dev.values), 6)}
 
     def model(self) -> SavedClassifier:
         """All weights, without a record of their training."""
@@ -339,8 +341,8 @@ class ClassifierTask:
     def state(self) -> Arrays:
         arrays = {f"head.{name}": array for name, array in self.adam.state().items()}
         if self._learner is not None:
-            own = self._learner.adam.state()
-            arrays |= {f"tower.{name}": array for name, array in own.items()}
+            tower_state = self._learner.adam.state()
+            arrays |= {f"tower.{name}": array for name, array in tower_state.items()}
         return arrays
 
     def check_state(self, stored: StoredState, epoch: int, step: int) -> None:
@@ -362,7 +364,7 @@ class ClassifierTask:
         write_tensors(folder / TENSORS, saved.model.named, metadata)
 
     def read(self, folder: Path) -> SavedClassifier:
-        """What `write` wrote for a classifier of this shape.
+        """Read the file that `write` wrote for a classifier of this shape.
 
         Raises
         ------

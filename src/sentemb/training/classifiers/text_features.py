@@ -1,4 +1,4 @@
-"""What a classifier reads of a text: a fixed vector, or the embedding of a trained tower."""
+"""Features of a text for a classifier: a fixed vector, or the embedding of a trained tower."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_NORM = 1.0
 
 
 class TextFeatures(Protocol):
-    """What a classifier knows of its embeddings.
+    """The embeddings that a classifier reads.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class FixedVectors:
 
 
 def _checked(vectors: Any, count: int) -> np.ndarray:
-    """What a function returned for ``count`` texts, as (count, dim) float32."""
+    """The rows that a function returned for ``count`` texts, as (count, dim) float32."""
     try:
         rows = np.asarray(vectors, np.float32)
     except (TypeError, ValueError):

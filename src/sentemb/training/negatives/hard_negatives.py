@@ -54,7 +54,7 @@ _COMPARISONS_OF_PAIR, _TEXTS_OF_PAIR = 7_000, 7
 
 
 class _Towers(Protocol):
-    """What a look-up needs of `TwoTowers`."""
+    """The members of `TwoTowers` that a look-up uses."""
 
     @property
     def encoder(self) -> Encoder: ...
@@ -125,11 +125,11 @@ class SomeTitles:
         workers: Workers,
     ) -> None:
         """Write the titles with the highest cosines; see `TitleClusters.highest`."""
-        own = clicked[clicked_offsets[0] : clicked_offsets[-1]]
-        places = np.searchsorted(self.numbers, own).astype(np.int32)
-        there = self.numbers.take(places, mode="clip") == own
+        clicked_titles = clicked[clicked_offsets[0] : clicked_offsets[-1]]
+        positions = np.searchsorted(self.numbers, clicked_titles).astype(np.int32)
+        there = self.numbers.take(positions, mode="clip") == clicked_titles
         offsets = np.concatenate([[0], np.cumsum(there)])[clicked_offsets - clicked_offsets[0]]
-        self.titles.highest(lists, Uq, offsets, places[there], workers)
+        self.titles.highest(lists, Uq, offsets, positions[there], workers)
         np.copyto(lists, self.numbers.take(lists, mode="clip"), where=lists >= 0)
 
 
@@ -218,7 +218,7 @@ def in_pairs(n_queries: int, n_titles: int) -> float:
 
 
 def described(n_queries: int, n_titles: int) -> str:
-    """What a look-up for some queries among some titles does, in words."""
+    """A look-up for queries among titles, in words."""
     what, among = "looking up hard negatives", min(n_titles, SAMPLED_FROM)
     if among < n_titles:
         what += f" among {among:,} of {n_titles:,} titles,"
@@ -336,11 +336,11 @@ def draw(
     offsets, titles : (n_pairs + 1,) int64, (n,) int32
         Pair p has ``titles[offsets[p]:offsets[p + 1]]``.
     """
-    found = lists[queries]
-    keys = np.random.default_rng([seed, epoch, step]).random(found.shape)
-    keys[found < 0] = 1  # above all others
+    of_pairs = lists[queries]
+    keys = np.random.default_rng([seed, epoch, step]).random(of_pairs.shape)
+    keys[of_pairs < 0] = 1  # above all others
     order = np.argsort(keys, axis=1, kind="stable")[:, :count]
-    drawn = np.take_along_axis(found, order, axis=1)
+    drawn = np.take_along_axis(of_pairs, order, axis=1)
     offsets = np.cumsum([0, *np.count_nonzero(drawn >= 0, axis=1)], dtype=np.int64)
     return offsets, drawn[drawn >= 0]
 
@@ -358,8 +358,8 @@ def _unit_embeddings(
     for first in range(0, numbers.size, _TEXTS):
         if stopped():
             break
-        some = slice(first, first + _TEXTS)
-        Y = towers.embed(side, corpus.texts(side, numbers[some]), workers)
+        portion = slice(first, first + _TEXTS)
+        Y = towers.embed(side, corpus.texts(side, numbers[portion]), workers)
         normalise_rows(Y, np.empty(len(Y), Y.dtype), Y)
-        U[some] = Y
+        U[portion] = Y
     return U

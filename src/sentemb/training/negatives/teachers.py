@@ -125,9 +125,9 @@ class _BM25Teacher(Teacher):
         asked, clicked = by_words.look_up(log.queries), log.titles_of_queries()
 
         def fill(lists: NDArray[np.int32], first: int, end: int) -> None:
-            some = AskedWords(*part(asked, first, end))
+            asked_part = AskedWords(*part(asked, first, end))
             lists[:], _ = by_words.lists.best(
-                some, lists.shape[1], workers, part(clicked, first, end)
+                asked_part, lists.shape[1], workers, part(clicked, first, end)
             )
 
         return lists_of_all(len(log.queries), fill, stopped)
@@ -161,8 +161,8 @@ class _TowersTeacher(Teacher):
             for first in range(0, len(texts), _PORTION):
                 if stopped():
                     break
-                some = texts[first : first + _PORTION]
-                Y[first : first + len(some)] = self._model.encode(
-                    some, side=side, normalize_embeddings=True
+                portion = texts[first : first + _PORTION]
+                Y[first : first + len(portion)] = self._model.encode(
+                    portion, side=side, normalize_embeddings=True
                 )
         return Y

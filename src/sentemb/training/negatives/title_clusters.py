@@ -105,10 +105,10 @@ class TitleClusters:
 
 def nearest(U: np.ndarray, centres: np.ndarray, k: int, workers: Workers) -> NDArray[np.int32]:
     """The k centres with the highest cosines for each row of U, (n, k) int32, in any order."""
-    found = np.empty((len(U), k), np.int32)
+    closest = np.empty((len(U), k), np.int32)
     nothing = np.zeros(len(U) + 1, np.int64), np.empty(0, np.int32)
-    workers.over(len(U), highest_titles, found, U, np.ascontiguousarray(centres.T), *nothing)
-    return found
+    workers.over(len(U), highest_titles, closest, U, np.ascontiguousarray(centres.T), *nothing)
+    return closest
 
 
 def _centres(Ud: np.ndarray, count: int, workers: Workers) -> np.ndarray:
@@ -118,10 +118,10 @@ def _centres(Ud: np.ndarray, count: int, workers: Workers) -> np.ndarray:
     drawn = np.random.default_rng(0).permutation(len(Ud))[: _SAMPLE * count]
     sample, centres = Ud[drawn], Ud[drawn[:count]]
     for _ in range(_MOVES):
-        own = nearest(sample, centres, 1, workers)[:, 0]
-        by_centre = np.argsort(own, kind="stable")
+        nearest_centre = nearest(sample, centres, 1, workers)[:, 0]
+        by_centre = np.argsort(nearest_centre, kind="stable")
         # A centre to which no title is nearest keeps its place.
-        held, starts = np.unique(own[by_centre], return_index=True)
+        held, starts = np.unique(nearest_centre[by_centre], return_index=True)
         centres[held] = np.add.reduceat(sample[by_centre], starts, axis=0)
         normalise_rows(centres, np.empty(len(centres), centres.dtype), centres)
     return centres

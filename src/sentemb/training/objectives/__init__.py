@@ -1,1 +1,1 @@
-"""What training minimises: a loss and its gradient at the embeddings, one file per loss."""
+"""The objectives of training: a loss and its gradient at the embeddings, one file per loss."""

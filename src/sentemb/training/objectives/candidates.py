@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 class ListedCandidates:
     """Each pair has its own list of competing titles.
 
-    All numbers are places in the mini-batch.
+    All numbers are indices into the mini-batch.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class ListedCandidates:
 class BatchCandidates:
     """Every title of the mini-batch competes for every query, apart from some exclusions.
 
-    All numbers are places in the mini-batch.
+    All numbers are indices into the mini-batch.
 
     Attributes
     ----------

@@ -70,7 +70,7 @@ class Head(NamedTuple):
 
     @property
     def features(self) -> int:
-        """What the hidden layer reads."""
+        """Input size of the hidden layer."""
         return (self.map_dim or self.dim) * (2 if self.paired else 1)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -130,16 +130,16 @@ def class_targets(classes: NDArray[np.integer], count: int) -> NDArray[np.float6
 
 @dataclass
 class HeadPass:
-    """What the backward pass needs from a forward pass.
+    """Arrays of a forward pass that the backward pass needs.
 
     Attributes
     ----------
     inputs : (dim, n_texts) float
-        What the map reads; without a map, the embeddings themselves.
+        Input of the map; without a map, the embeddings themselves.
     H : (m, n_texts) float
         The embeddings, of the first and then of the second texts.
     X : (features, k) float
-        What the hidden layer reads.
+        Input of the hidden layer.
     Z : (hidden, k) float
         The hidden layer.
     O : (classes, k) float
@@ -178,12 +178,12 @@ def forward_tasks(
         X = space.empty("X", (head.features, count), dtype)
     tasks: list[KernelTask] = []
     for _, low, high in spans(len(H)):
-        own: list[KernelTask] = []
+        steps: list[KernelTask] = []
         if head.map_dim:
-            own.append((product_rows, H, weights["map"], inputs, low, high))
+            steps.append((product_rows, H, weights["map"], inputs, low, high))
         if head.paired:
-            own.append((pair_features, X, H, low, high))
-        tasks.append((one_after_the_other, *own))
+            steps.append((pair_features, X, H, low, high))
+        tasks.append((one_after_the_other, *steps))
     yield tasks
     Z = space.empty("Z", (head.hidden, count), dtype)
     layer = (Z, weights["hidden"], weights["hidden_bias"], X)
@@ -220,7 +220,7 @@ def loss_tasks(
     head, weights, inputs, space
         As for `forward_tasks`.
     targets : (k, classes) float64
-        What the softmax should be; rows sum to 1.
+        Target of the softmax; rows sum to 1.
 
     Returns
     -------
@@ -254,13 +254,13 @@ def loss_tasks(
     back = (dX, weights["hidden"].T, dZ)
     m = len(done.H)
     for _, low, high in spans(m):
-        own: list[KernelTask] = [(product_rows, *back, low, high)]
+        steps: list[KernelTask] = [(product_rows, *back, low, high)]
         if head.paired:
-            own.append((product_rows, *back, m + low, m + high))
-            own.append((pair_features_backward, dH, dX, done.H, low, high))
+            steps.append((product_rows, *back, m + low, m + high))
+            steps.append((pair_features_backward, dH, dX, done.H, low, high))
         if head.map_dim:
-            own.append((product_rows, gradient["map"], dH, rows_of_inputs, low, high))
-        into_texts.append((one_after_the_other, *own))
+            steps.append((product_rows, gradient["map"], dH, rows_of_inputs, low, high))
+        into_texts.append((one_after_the_other, *steps))
     yield [*into_hidden, *into_texts]
     return losses, gradient, dH
 

@@ -57,6 +57,8 @@ def check_scale(objective: str, given: dict[str, bool]) -> None:
 
     ``given`` says for each of both whether its value differs from the default.
     """
-    other = _OF_THE_OTHER[objective]
-    if given[other]:
-        raise SentembError(f"the objective {objective} has no {other}; leave {other} out")
+    inapplicable = _OF_THE_OTHER[objective]
+    if given[inapplicable]:
+        raise SentembError(
+            f"the objective {objective} has no {inapplicable}; leave {inapplicable} out"
+        )

@@ -17,7 +17,7 @@ from sentemb.training.objectives.objective_options import HINGE
 
 @dataclass(frozen=True)
 class PairTargets:
-    """What the scores of a mini-batch should be.
+    """Targets for the scores of a mini-batch.
 
     Attributes
     ----------

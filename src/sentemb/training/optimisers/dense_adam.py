@@ -29,7 +29,11 @@ class DenseAdam:
         longest = max((len(np.atleast_2d(array)) for array in weights.values()), default=0)
         self._rows = np.arange(longest, dtype=np.int32)
         # In terms of the kernel, row k has the feature k, which only word k holds, once.
-        self._own = np.arange(longest + 1, dtype=np.int64), self._rows, np.ones(longest, np.float32)
+        self._identity = (
+            np.arange(longest + 1, dtype=np.int64),
+            self._rows,
+            np.ones(longest, np.float32),
+        )
 
     def step_tasks(self, gradient: Arrays, update: int, rate: float) -> list[KernelTask]:
         """The tasks of one update.
@@ -44,7 +48,7 @@ class DenseAdam:
             The learning rate.
         """
         first_correction, second_correction = 1 - BETA1 ** (update + 1), 1 - BETA2 ** (update + 1)
-        offsets, words, values = self._own
+        offsets, words, values = self._identity
         tasks = []
         for name, array in self.weights.items():
             theta, m, v, g = (
@@ -54,9 +58,9 @@ class DenseAdam:
                 )
             )  # fmt: skip
             count = len(theta)
-            own = RowGradient(g, offsets[: count + 1], words[:count], values[:count])
+            row_gradient = RowGradient(g, offsets[: count + 1], words[:count], values[:count])
             rates = rate / first_correction, BETA1, BETA2, 1.0, 1 / math.sqrt(second_correction)
-            tasks += spread(count, adam_rows, theta, m, v, own, self._rows[:count], *rates)
+            tasks += spread(count, adam_rows, theta, m, v, row_gradient, self._rows[:count], *rates)
         return tasks
 
     def state(self) -> Arrays:

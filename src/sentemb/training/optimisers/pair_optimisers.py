@@ -64,11 +64,11 @@ class PairAdam:
         """
         tasks = self._dense.step_tasks(gradient, update, rate)
         if self._moments and words_of_features is not None:
-            own = RowGradient(gradient["words"], *words_of_features)
+            row_gradient = RowGradient(gradient["words"], *words_of_features)
             rates = rate / (1 - BETA1 ** (update + 1)), BETA1, BETA2, 1.0
             root_scale = 1 / math.sqrt(1 - BETA2 ** (update + 1))
             arrays = self.weights[SPARSE], *self._moments.values()
-            tasks += spread(rows.size, adam_rows, *arrays, own, rows, *rates, root_scale)
+            tasks += spread(rows.size, adam_rows, *arrays, row_gradient, rows, *rates, root_scale)
         yield tasks
 
     def state(self) -> Arrays:
@@ -101,12 +101,12 @@ class PairSGD:
                 theta -= theta.dtype.type(rate) * gradient[name]
         if self._tuned and words_of_features is not None:
             table = self.weights[SPARSE]
-            own = RowGradient(gradient["words"], *words_of_features)
+            row_gradient = RowGradient(gradient["words"], *words_of_features)
             of_rows = np.empty((rows.size, table.shape[1]), table.dtype)
-            yield spread(rows.size, gather_weighted_rows, of_rows, own)
+            yield spread(rows.size, gather_weighted_rows, of_rows, row_gradient)
             table[rows] -= table.dtype.type(rate) * of_rows
 
     def state(self) -> Arrays:
         """All that a checkpoint must keep, as named arrays."""
-        kept = {name: a for name, a in self.weights.items() if self._tuned or name != SPARSE}
-        return {f"weights.{name}": array for name, array in kept.items()}
+        saved = {name: a for name, a in self.weights.items() if self._tuned or name != SPARSE}
+        return {f"weights.{name}": array for name, array in saved.items()}

@@ -1,4 +1,4 @@
-"""What a pair model learns from: lists of a clicked title and negatives, or labelled pairs."""
+"""Lessons of a pair model: lists of a clicked title and negatives, or labelled pairs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sentemb.training.pairs.pair_settings import PairSettings
 
 @dataclass(frozen=True)
 class PairBatch:
-    """What one update needs.
+    """Texts, pairs and targets of one update.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class _Ordered:
         """Examples in the mini-batches of an epoch before ``step``."""
         return min(step * self._per_batch, self.n_examples)
 
-    def _some(self, epoch: int, step: int) -> NDArray[np.int64]:
+    def _examples(self, epoch: int, step: int) -> NDArray[np.int64]:
         """The examples of a mini-batch."""
         if self._order[0] != epoch:
             rng = np.random.default_rng([self._seed, epoch])
@@ -136,7 +136,7 @@ class ClickLessons(_Ordered):
     def batch(self, epoch: int, step: int) -> PairBatch:
         """As `Lessons.batch`."""
         corpus, settings = self._corpus, self._settings
-        pairs = self._some(epoch, step)
+        pairs = self._examples(epoch, step)
         clicked = corpus.title_index[pairs]
         offsets, drawn = draw_candidates(corpus, pairs, clicked, settings, epoch, step)
         if self._hard_titles is not None:
@@ -159,16 +159,16 @@ class ClickLessons(_Ordered):
 def _side_by_side(
     offsets: NDArray[np.int64],
     items: NDArray[np.int32],
-    more_offsets: NDArray[np.int64],
-    more: NDArray[np.int32],
+    added_offsets: NDArray[np.int64],
+    added: NDArray[np.int32],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Lists of items, each followed by the list of the same number in ``more``."""
+    """Lists of items, each followed by the list of the same number in ``added``."""
     n_lists = offsets.size - 1
     owner = np.concatenate(
-        [np.repeat(np.arange(n_lists), np.diff(some)) for some in (offsets, more_offsets)]
+        [np.repeat(np.arange(n_lists), np.diff(bounds)) for bounds in (offsets, added_offsets)]
     )
     order = np.argsort(owner, kind="stable")
-    return offsets + more_offsets, np.concatenate([items, more])[order]
+    return offsets + added_offsets, np.concatenate([items, added])[order]
 
 
 class LabelledLessons(_Ordered):
@@ -209,14 +209,14 @@ class LabelledLessons(_Ordered):
 
     def batch(self, epoch: int, step: int) -> PairBatch:
         """As `Lessons.batch`."""
-        some = self._some(epoch, step)
-        queries, query_index = np.unique(self._first[some], return_inverse=True)
-        titles, title_index = np.unique(self._second[some], return_inverse=True)
+        examples = self._examples(epoch, step)
+        queries, query_index = np.unique(self._first[examples], return_inverse=True)
+        titles, title_index = np.unique(self._second[examples], return_inverse=True)
         both, _ = self.texts.texts_of_both(queries, titles)
         targets = PairTargets(
-            np.arange(some.size + 1),
-            self._pairs.labels[some],
-            np.full(some.size, 1 / some.size),
+            np.arange(examples.size + 1),
+            self._pairs.labels[examples],
+            np.full(examples.size, 1 / examples.size),
         )
         index = query_index.astype(np.int32), title_index.astype(np.int32)
         return PairBatch(both, queries.size, *index, targets)
@@ -224,6 +224,6 @@ class LabelledLessons(_Ordered):
 
 def distinct(texts: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     """The distinct texts in order of first appearance, and the number of each text among them."""
-    places = Numbering()
-    numbers = np.array([places[text] for text in texts], np.int32)
-    return list(places), numbers
+    number_of = Numbering()
+    numbers = np.array([number_of[text] for text in texts], np.int32)
+    return list(number_of), numbers

@@ -25,7 +25,7 @@ _LONGEST = 1000
 ADAM, SGD = "adam", "sgd"
 RATES = {ADAM: 0.001, SGD: 0.01}
 
-_SHARED = {one.name: one for one in of_towers.HYPERPARAMETERS}
+_SHARED = {parameter.name: parameter for parameter in of_towers.HYPERPARAMETERS}
 
 # In the order in which model files list them.
 HYPERPARAMETERS = (

@@ -32,7 +32,7 @@ _WORDS = 1_000
 
 @dataclass(frozen=True, eq=False)
 class PairStart:
-    """What a training of a pair model starts from.
+    """The vocabulary and weights that a training of a pair model starts from.
 
     Attributes
     ----------
@@ -75,8 +75,8 @@ class PairStart:
             return {name: array.astype(np.float32) for name, array in self.weights.items()}
         weights = model.initialise(0, rng)
         table = np.array(self.table, np.float32)
-        wanted = model.word_spread if self.vocabulary.words else model.table_spread()
-        table *= np.float32(wanted / self._spread(table))
+        target = model.word_spread if self.vocabulary.words else model.table_spread()
+        table *= np.float32(target / self._spread(table))
         return {**weights, "table": table}
 
     def _spread(self, table: np.ndarray) -> float:
@@ -84,9 +84,9 @@ class PairStart:
         vectors = table
         if self.vocabulary.trigrams and self.vocabulary.words:
             # A word is the sum of its rows, several times as long as one of them.
-            places, ids = self.vocabulary.occurrences(self.vocabulary.words[:_WORDS])
-            order = np.argsort(places, kind="stable")
-            firsts = np.searchsorted(places[order], np.unique(places))
+            word_index, ids = self.vocabulary.occurrences(self.vocabulary.words[:_WORDS])
+            order = np.argsort(word_index, kind="stable")
+            firsts = np.searchsorted(word_index[order], np.unique(word_index))
             vectors = np.add.reduceat(table[ids[order]], firsts)
             if self.vocabulary.vectors is not None:
                 known, numbers = self.vocabulary.vectors.of(self.vocabulary.words[:_WORDS])
@@ -115,36 +115,36 @@ def start_of(model: AnyPath | SentenceEncoder | PairScorer, given: dict[str, Any
     name = ""
     if isinstance(model, str | os.PathLike):
         name = Path(model).resolve().name
-        kept: Towers | Matcher = load_model(model).model
+        source: Towers | Matcher = load_model(model).model
     elif isinstance(model, SentenceEncoder):
-        kept = model.towers
+        source = model.towers
     elif isinstance(model, PairScorer):
-        kept = model.matcher
+        source = model.matcher
     else:
         raise SentembError(
             "start_from must be a model folder, a SentenceEncoder or a PairScorer, not "
             f"{type(model).__name__}"
         )
-    if isinstance(kept, Towers):
-        columns = kept.encoder.word_vector_columns()
+    if isinstance(source, Towers):
+        columns = source.encoder.word_vector_columns()
         if columns.stop == columns.start:
             columns = slice(None)
-        sides = SIDES[:1] if kept.shared else SIDES
-        table = np.hstack([kept.weights[side]["table"][:, columns] for side in sides])
-        return PairStart(name, kept.vocabulary, table, None, {"embedding": table.shape[1]})
-    own = {
-        one.name: getattr(kept.model, one.name)
-        for one in PAIR_MODELS.entry(kept.model.name).parameters
+        sides = SIDES[:1] if source.shared else SIDES
+        table = np.hstack([source.weights[side]["table"][:, columns] for side in sides])
+        return PairStart(name, source.vocabulary, table, None, {"embedding": table.shape[1]})
+    parameters = {
+        parameter.name: getattr(source.model, parameter.name)
+        for parameter in PAIR_MODELS.entry(source.model.name).parameters
     }
-    settings = {"model": kept.model.name, **own}
+    settings = {"model": source.model.name, **parameters}
     for key, value in settings.items():
-        wanted = given.get(key)
-        if wanted is not None and wanted != value:
+        requested = given.get(key)
+        if requested is not None and requested != value:
             raise SentembError(
-                f"{name or 'the model in start_from'} has {key} {value}, not {wanted}; leave {key} "
-                "out or start from another model"
+                f"{name or 'the model in start_from'} has {key} {value}, not {requested}; leave "
+                f"{key} out or start from another model"
             )
-    return PairStart(name, kept.vocabulary, kept.weights["table"], kept.weights, settings)
+    return PairStart(name, source.vocabulary, source.weights["table"], source.weights, settings)
 
 
 def start_of_vectors(

@@ -175,9 +175,9 @@ class PairTask:
             )
             gradient["words"], words = gathered[0], layout.words_of_features
         # Each phase begins with an optimiser of its own.
-        own = update - phase.epoch * self.steps
+        phase_update = update - phase.epoch * self.steps
         yield from optimiser.step_tasks(
-            gradient, batch.texts.input_rows, words, own, self._rate(update)
+            gradient, batch.texts.input_rows, words, phase_update, self._rate(update)
         )
         return loss
 

@@ -127,8 +127,8 @@ def _lessons(
     lessons: Lessons
     if isinstance(log, LabelledPairs):
         (queries, _), (titles, _) = distinct(log.first), distinct(log.second)
-        found = TextPairs(queries, titles, word_features=settings.word_features, **texts)
-        lessons = LabelledLessons(found, log, settings)
+        text_pairs = TextPairs(queries, titles, word_features=settings.word_features, **texts)
+        lessons = LabelledLessons(text_pairs, log, settings)
     else:
         corpus = Corpus(log, settings, **texts)
         lists = None
@@ -310,11 +310,11 @@ def _completed(settings: dict[str, Any], start: PairStart) -> dict[str, Any]:
             f"{name} gives words weights of its own and reads no word vectors; leave out "
             "vectors and start_from"
         )
-    wanted = settings.get(EMBEDDING.name)
+    requested = settings.get(EMBEDDING.name)
     dim = start.settings.get(EMBEDDING.name)
-    if wanted is not None and wanted != dim:
+    if requested is not None and requested != dim:
         raise SentembError(
-            f"{start.name}: the word vectors have {dim} numbers, not {wanted}; leave "
+            f"{start.name}: the word vectors have {dim} numbers, not {requested}; leave "
             f"{EMBEDDING.name} out"
         )
     if settings.get(WORD_FEATURES) is not None:
@@ -326,14 +326,16 @@ def _completed(settings: dict[str, Any], start: PairStart) -> dict[str, Any]:
 
 
 def _record(start: PairStart | None, teacher: Teacher | None) -> dict[str, str] | None:
-    """What the training started from and learned from, as its model records it."""
-    records = [one.record() for one in (start, teacher) if one is not None]
+    """The record of the models that a training started from and learned from."""
+    records = [record.record() for record in (start, teacher) if record is not None]
     if not records:
         return None
     if len(records) == 1 and teacher is None:
         return records[0]
-    hashes = "\n".join(f"{'' if start is None else 'start'} {one['sha256']}" for one in records)
+    hashes = "\n".join(
+        f"{'' if start is None else 'start'} {record['sha256']}" for record in records
+    )
     return {
-        "name": " and ".join(one["name"] for one in records),
+        "name": " and ".join(record["name"] for record in records),
         "sha256": hashlib.sha256(hashes.encode()).hexdigest(),
     }

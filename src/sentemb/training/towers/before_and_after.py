@@ -1,4 +1,4 @@
-"""What a training that continues from a model has changed: dev figures and first titles."""
+"""Changes by a training that continues from a model: dev figures and first titles."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class FirstTitles:
         else:
             queries = self._corpus.vocabulary.batch(self._queries)
         titles = [
-            self._embed(towers, "document", some) for some in self._corpus.portions("document")
+            self._embed(towers, "document", portion)
+            for portion in self._corpus.portions("document")
         ]
         return nearest(self._embed(towers, "query", queries), np.concatenate(titles), _FIRST)[0]
 
@@ -62,9 +63,9 @@ class FirstTitles:
 
     def change(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> str:
         """How far two results of `of` agree, in words."""
-        found = overlap(before, after)
+        common = overlap(before, after)
         of = "queries of the log" if self._queries is None else "dev queries"
         return (
-            f"the first title stayed the same for {found.same_first:.1%} of {len(before):,} {of}; "
-            f"of the first {before.shape[1]}, {found.shared:.1%} stayed"
+            f"the first title stayed the same for {common.same_first:.1%} of {len(before):,} {of}; "
+            f"of the first {before.shape[1]}, {common.shared:.1%} stayed"
         )

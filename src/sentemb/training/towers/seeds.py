@@ -99,9 +99,9 @@ def train_members(
 
 def _check_members(output: Path, seeds: range) -> None:
     """Raise a `SentembError` if a training of other seeds was stopped in ``output``."""
-    others = [seed for seed in member_seeds(output) if seed not in seeds]
-    if others or has_checkpoints(output):
-        what = f"seed {others[0]}" if others else "one seed only"
+    other_seeds = [seed for seed in member_seeds(output) if seed not in seeds]
+    if other_seeds or has_checkpoints(output):
+        what = f"seed {other_seeds[0]}" if other_seeds else "one seed only"
         raise SentembError(
             f"{output}: a training of {what} was stopped there; resume with the same settings, or "
             "start again with --force"
@@ -120,7 +120,7 @@ def _member(
     def note(text: str) -> None:
         run.note(f"seed {seed}: {text}")
 
-    own = replace(
+    member_run = replace(
         run,
         output=None if output is None else member_folder(output, seed),
         force=False,
@@ -128,7 +128,7 @@ def _member(
         note=note,
     )
     try:
-        saved = train(seed, own)
+        saved = train(seed, member_run)
     except Interrupted as interrupted:
         raise Interrupted(f"seed {seed}: {interrupted}", interrupted.signal) from None
     except SentembError as error:
@@ -152,9 +152,9 @@ def _average(
     members: list[SavedModel], identity: Identity, dev: Dev[Embedder] | None, threads: int | None
 ) -> SavedModel:
     """The average of ``members``, with the record of the whole training."""
-    average = SentenceEncoder.average([SentenceEncoder.of(one, threads) for one in members])
+    average = SentenceEncoder.average([SentenceEncoder.of(member, threads) for member in members])
     record: dict[str, Any] = identity.record(members[0].training["pairs"], finished=True)
-    best = [best_epoch(one.history) for one in members]
+    best = [best_epoch(member.history) for member in members]
     lines = [line for line in best if line is not None]
     if dev is not None and lines:
         record[KEPT_EPOCHS] = [line["epoch"] for line in lines]

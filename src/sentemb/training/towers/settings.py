@@ -351,8 +351,8 @@ def _check_objective(settings: Settings) -> None:
     objectives.check_scale(
         settings.objective,
         {
-            one.name: getattr(settings, one.name) != one.default
-            for one in (GAMMA, objectives.MARGIN)
+            parameter.name: getattr(settings, parameter.name) != parameter.default
+            for parameter in (GAMMA, objectives.MARGIN)
         },
     )
     if settings.objective == objectives.HINGE and settings.n_negatives != ALL:

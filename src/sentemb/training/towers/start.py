@@ -35,7 +35,9 @@ from sentemb.training.towers.settings import ADAM, CONTINUED, HYPERPARAMETERS, P
 _WORD_VECTORS = "bag"
 _WORD_FEATURES, _SPLITTING = "word_features", "splitting"
 _OF_FEATURES = _WORD_FEATURES, "max_word_features"
-_WORD_USES = next(one.default for one in HYPERPARAMETERS if one.name == _WORD_FEATURES)
+_WORD_USES = next(
+    parameter.default for parameter in HYPERPARAMETERS if parameter.name == _WORD_FEATURES
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,25 +120,25 @@ class Start:
             For a setting that contradicts this model.
         """
         of_preset = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
-        wanted = {
+        requested = {
             name: value for name, value in {**of_preset, **given}.items() if value is not None
         }
         encoder = self.towers.encoder
-        model = wanted.get(ENCODERS.model.name, encoder.name)
+        model = requested.get(ENCODERS.model.name, encoder.name)
         shape: dict[str, Any] = {ENCODERS.model.name: model, SHARED_TOWERS.name: self.towers.shared}
         if self.grows(model):
             uses = _WORD_USES if self.towers.vocabulary.words else 0
             # Measured with Adam, the default; another optimiser has rates of another size.
-            continued = CONTINUED if wanted.get("optimiser", ADAM) == ADAM else {}
+            continued = CONTINUED if requested.get("optimiser", ADAM) == ADAM else {}
             shape |= {**continued, _WORD_FEATURES: uses}
         elif wrong := [name for name in _OF_FEATURES if name in given]:
             raise SentembError(
                 f"{wrong[0]} does not apply: the features are those of {self}; leave {wrong[0]} out"
             )
         else:
-            wanted[_WORD_FEATURES] = 0
+            requested[_WORD_FEATURES] = 0
         if model == encoder.name:
-            self._check(encoder.settings(), wanted, given)
+            self._check(encoder.settings(), requested, given)
             shape |= encoder.settings()
         elif encoder.name == _WORD_VECTORS:
             shape |= {
@@ -149,24 +151,24 @@ class Start:
                 f"{self} is of model {encoder.name} and cannot start model {model}; choose model "
                 f"{encoder.name}, or start from a {_WORD_VECTORS} of word vectors"
             )
-        self._check({_SPLITTING: self.towers.vocabulary.splitting}, wanted, given)
-        if wanted.get(SHARED_TOWERS.name) and not self.towers.shared:
+        self._check({_SPLITTING: self.towers.vocabulary.splitting}, requested, given)
+        if requested.get(SHARED_TOWERS.name) and not self.towers.shared:
             raise SentembError(
                 f"{self} has separate towers, which cannot become one; leave {SHARED_TOWERS.name} "
                 "out or start from a model with shared towers"
             )
-        return {**shape, **wanted}
+        return {**shape, **requested}
 
     def _check(
-        self, own: Mapping[str, Any], wanted: Mapping[str, Any], given: Mapping[str, Any]
+        self, shape: Mapping[str, Any], requested: Mapping[str, Any], given: Mapping[str, Any]
     ) -> None:
-        """Raise a `SentembError` if a setting that is ``wanted`` is not that of this model."""
-        for name, value in own.items():
-            if name in wanted and wanted[name] != value:
+        """Raise a `SentembError` if a setting that is ``requested`` is not that of this model."""
+        for name, value in shape.items():
+            if name in requested and requested[name] != value:
                 left_out = name if name in given else "the preset"
                 raise SentembError(
-                    f"{self} has {name} {value}, not {wanted[name]}; leave {left_out} out or start "
-                    "from another model"
+                    f"{self} has {name} {value}, not {requested[name]}; leave {left_out} out or "
+                    "start from another model"
                 )
 
     def check_vectors(self, given: bool) -> None:
@@ -211,17 +213,17 @@ class Start:
             features are zero, like those of features that a tower did not meet in training: no
             embedding changes before the first update.
         """
-        own = self.towers.weights[side]
+        arrays = self.towers.weights[side]
         # The arrays of a shared tower can be handed over only once.
         may_give = self.is_ours and not (self.towers.shared and side != SIDES[0])
         if encoder.name == self.towers.encoder.name:
-            weights = {name: _in_memory(array, dtype, may_give) for name, array in own.items()}
+            weights = {name: _in_memory(array, dtype, may_give) for name, array in arrays.items()}
             if vocabulary is not None and len(vocabulary) > len(self.towers.vocabulary):
                 table = aligned_zeros((len(vocabulary), weights["table"].shape[1]), dtype)
                 table[vocabulary.rows_of(self.towers.vocabulary)] = weights["table"]
                 weights["table"] = table
             return weights
-        rows = own["table"]
+        rows = arrays["table"]
         dim, width = rows.shape[1], encoder.width
         Q = (rng.standard_normal((dim, width)) / math.sqrt(dim)).astype(dtype)
         columns = encoder.word_vector_columns()

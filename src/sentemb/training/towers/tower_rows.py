@@ -31,13 +31,13 @@ class TowerRows:
 
     def __init__(self, seen: NDArray[np.int32], n_features: int) -> None:
         self.seen, self.n_features = seen, n_features
-        self._places = np.zeros(n_features, np.int32)
-        self._places[seen] = np.arange(seen.size, dtype=np.int32)
-        self._others: np.ndarray | None = None
+        self._positions = np.zeros(n_features, np.int32)
+        self._positions[seen] = np.arange(seen.size, dtype=np.int32)
+        self._untrained: np.ndarray | None = None
 
     def texts(self, batch: TextBatch) -> TextBatch:
-        """``batch``, whose ``input_rows`` are places among ``seen``."""
-        return replace(batch, input_rows=self._places[batch.input_rows])
+        """``batch``, whose ``input_rows`` are positions among ``seen``."""
+        return replace(batch, input_rows=self._positions[batch.input_rows])
 
     def take(self, table: np.ndarray) -> np.ndarray:
         """The rows that are trained, of a table of all features that may change; keep the others.
@@ -53,23 +53,23 @@ class TowerRows:
         """
         if self.seen.size == self.n_features:
             return table
-        self._others = table[self._unseen()]
-        own = aligned_empty((self.seen.size, table.shape[1]), table.dtype)
-        own[...] = table[self.seen]
-        return own
+        self._untrained = table[self._unseen()]
+        trained = aligned_empty((self.seen.size, table.shape[1]), table.dtype)
+        trained[...] = table[self.seen]
+        return trained
 
-    def whole(self, own: np.ndarray) -> np.ndarray:
-        """A table of all features with the rows ``own``, (n_features, width).
+    def whole(self, trained: np.ndarray) -> np.ndarray:
+        """A table of all features with the rows ``trained``, (n_features, width).
 
         The rows of other features are those that `take` met, and otherwise zero.
         """
-        table = aligned_zeros((self.n_features, own.shape[1]), own.dtype)
-        table[self.seen] = own
-        if self._others is not None:
-            table[self._unseen()] = self._others
+        table = aligned_zeros((self.n_features, trained.shape[1]), trained.dtype)
+        table[self.seen] = trained
+        if self._untrained is not None:
+            table[self._unseen()] = self._untrained
         return table
 
     def _unseen(self) -> NDArray[np.intp]:
-        others = np.ones(self.n_features, np.bool_)
-        others[self.seen] = False
-        return np.flatnonzero(others)
+        is_unseen = np.ones(self.n_features, np.bool_)
+        is_unseen[self.seen] = False
+        return np.flatnonzero(is_unseen)

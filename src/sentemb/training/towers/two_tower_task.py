@@ -90,7 +90,7 @@ class TwoTowerTask:
             sizes = self.corpus.n_queries, self.corpus.n_titles
             self._note(f"epoch {epoch + 1}: {hard_negatives.described(*sizes)}")
             self.hard_titles = self._order = None  # old and new lists may not fit into memory
-            found = hard_negatives.look_up(
+            hard_titles = hard_negatives.look_up(
                 self.corpus,
                 self.towers,
                 self._workers,
@@ -101,7 +101,7 @@ class TwoTowerTask:
                 scratch=self._scratch,
             )
             if not stopped():  # a resumed training looks them up again
-                self.hard_titles = found
+                self.hard_titles = hard_titles
 
     def preparation(self, epoch: int) -> float:
         """How many updates take as long as a look-up that is due."""
@@ -118,9 +118,9 @@ class TwoTowerTask:
         return {"hard_negatives_ranked": True} if self._is_due(epoch) else {}
 
     def plan(self, epoch: int, step: int) -> tuple[MiniBatch, Layouts]:
-        some = self._order_of(epoch).part(self.pairs_before(step), self.pairs_before(step + 1))
+        part = self._order_of(epoch).part(self.pairs_before(step), self.pairs_before(step + 1))
         batch = mini_batch(
-            self.corpus, some.pairs, self.settings, epoch, step, self.hard_titles, some.leads
+            self.corpus, part.pairs, self.settings, epoch, step, self.hard_titles, part.leads
         )
         return batch, self.towers.lay_out(batch)
 
@@ -178,6 +178,6 @@ class TwoTowerTask:
         self.towers.restore(stored)
         self.hard_titles, self._order = None, None
         if _HARD_TITLES in stored:
-            found = stored[_HARD_TITLES]
-            self.hard_titles = scratch_array(found.shape, found.dtype, self._scratch)
-            self.hard_titles[...] = found
+            hard_titles = stored[_HARD_TITLES]
+            self.hard_titles = scratch_array(hard_titles.shape, hard_titles.dtype, self._scratch)
+            self.hard_titles[...] = hard_titles

@@ -109,14 +109,16 @@ def train_two_towers(
             n_bytes = task.model().model.nbytes
             del task
 
-            def member(seed: int, own: Run) -> SavedModel:
+            def member(seed: int, member_run: Run) -> SavedModel:
                 of_seed = Settings.of(preset, **{**settings, "seed": seed})
                 task = TwoTowerTask(
-                    corpus, of_seed, workers, own.note, start, held_out, run.scratch
+                    corpus, of_seed, workers, member_run.note, start, held_out, run.scratch
                 )
                 its = replace(identity, settings=of_seed.as_dict(), seeds=1)
-                watch = _noting_collapse(own.on_progress, of_seed, own.note)
-                return replace(own, on_progress=watch).train(task, its, workers, MEMBER_FILES)
+                watch = _noting_collapse(member_run.on_progress, of_seed, member_run.note)
+                return replace(member_run, on_progress=watch).train(
+                    task, its, workers, MEMBER_FILES
+                )
 
             saved = train_members(member, identity, held_out, n_bytes, run)
         if change is not None:
@@ -139,7 +141,7 @@ def _check_prepared(plan: DevPlan, additions: Additions) -> None:
 
 
 class _Change:
-    """What a training that continues from a model changes.
+    """Changes by a training that continues from a model.
 
     Parameters
     ----------

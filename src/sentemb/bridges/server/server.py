@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from sentemb.bridges.server.limits import Limits
+from sentemb.bridges.server.request_limits import Limits
 from sentemb.errors import SentembError
 from sentemb.system.bounds import whole
 from sentemb.system.extras import package
