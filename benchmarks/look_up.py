@@ -18,9 +18,9 @@ from pages import machine, write_tables
 
 from sentemb.system.parallel import Workers
 from sentemb.system.tables import markdown_table
+from sentemb.training.negative_options import HARD_AMONG
 from sentemb.training.negatives import hard_negatives
 from sentemb.training.negatives.title_clusters import TitleClusters, n_clusters
-from sentemb.training.settings import HARD_AMONG
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 DIM = 96

@@ -13,8 +13,8 @@ from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers, one_after_the_other
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.objectives.candidates import BatchCandidates
-from sentemb.training.settings import HARD_FROM_EPOCH, Settings
-from sentemb.training.two_tower_task import TwoTowerTask
+from sentemb.training.towers.settings import HARD_FROM_EPOCH, Settings
+from sentemb.training.towers.two_tower_task import TwoTowerTask
 
 
 def settings_of(case):

@@ -27,9 +27,9 @@ from sentemb.data.judged_set import read_judged_set
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.system.tables import markdown_table
 from sentemb.text.batch import TextBatch, Tokens, batch_of, tokenize
-from sentemb.training import two_tower_trainer
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.batches.text_list import TextList
+from sentemb.training.towers import two_tower_trainer
 
 SETS = ("tldr", "occupations")
 CUTOFFS = (1, 3, 10)

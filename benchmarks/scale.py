@@ -43,7 +43,7 @@ _TRAIN = f"""
 import json, sys, time
 import sentemb
 from sentemb.training.negatives import look_ups
-from sentemb.training import settings
+from sentemb.training.towers import settings
 
 settings.HARD_FROM_EPOCH = look_ups.HARD_FROM_EPOCH = 1
 log, output = sys.argv[1:]

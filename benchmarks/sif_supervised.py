@@ -33,7 +33,7 @@ from sentemb.system.tables import markdown_table
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import split_words
-from sentemb.training.classifier import train_classifier
+from sentemb.training.classifiers.classifier import train_classifier
 
 CSV = RESULTS / "sif" / "supervised.csv"
 FIELDS = ("vectors", "table", "task", "system", "order", "seed", "dev", "test", "epoch", "seconds")

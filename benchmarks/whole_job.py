@@ -9,8 +9,8 @@ from pathlib import Path
 from sentemb.data.click_log import read_click_log
 from sentemb.training import loop, run, trainer
 from sentemb.training.batches.corpus import Corpus
-from sentemb.training.two_tower_task import TwoTowerTask
-from sentemb.training.two_towers import TwoTowers
+from sentemb.training.towers.two_tower_task import TwoTowerTask
+from sentemb.training.towers.two_towers import TwoTowers
 
 
 def measure_reading(log):

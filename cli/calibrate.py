@@ -8,6 +8,7 @@ from sentemb.cli.common import warnings_to_stderr
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import json_option, option, threads_option
 from sentemb.cli.program import note
+from sentemb.system.terminal import working
 
 
 @new_command("calibrate")
@@ -41,8 +42,9 @@ def command(index: str, dev: str, dry_run: bool, as_json: bool) -> None:
     clicks = read_clicks(dev)
     with warnings_to_stderr():
         opened = Index.open(index)
-    found = calibrate(opened, clicks)
-    bands = score_bands(opened, clicks)
+    with working("ranking"):
+        found = calibrate(opened, clicks)
+        bands = score_bands(opened, clicks)
     if as_json:
         told = {**vars(found), "bands": [band._asdict() for band in bands]}
         write_lines("-", [json.dumps(told, indent=1)])

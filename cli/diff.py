@@ -15,6 +15,7 @@ from sentemb.cli.options import (
 )
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
+from sentemb.system.terminal import working
 
 
 @new_command("diff")
@@ -103,7 +104,8 @@ def command(
     for folder, side in zip((first, second), sides, strict=True):
         note_unknown_words(side.model, texts, folder)
     a, b = sides
-    found = difference(a, b, texts, titles, held_out, top_k)
+    with working("ranking"):
+        found = difference(a, b, texts, titles, held_out, top_k)
     if found.by_clicks is not None and found.by_clicks.n_missing:
         place = catalogue or "the indexes"
         note(

@@ -18,6 +18,7 @@ from sentemb.cli.options import (
 )
 from sentemb.cli.options import command as new_command
 from sentemb.system.tables import visible
+from sentemb.system.terminal import working
 
 _JUDGED_METRICS = ("ndcg@1", "ndcg@3", "ndcg@10")
 _GAINS = {"exponential": "2^grade - 1", "linear": "grade"}
@@ -123,42 +124,44 @@ def command(
     from sentemb.search.measuring import cutoffs_of
 
     of_clicks = {"--catalogue": catalogue, "--compare-with": compare_with or None}
-    if labels:
-        switches = {
-            "--metrics": metrics,
-            "--gain": gain,
-            "--log": log,
-            "--per-query": per_query or None,
-            "--cosine": cosine or None,
-        }
-        _refuse({**of_clicks, **switches}, "--labels")
-        lines: Iterable[str] = _labelled(model_or_run, held_out, threshold, as_json)
-    elif threshold is not None:
-        raise click.UsageError("--threshold needs --labels")
-    else:
-        judgments = read_held_out(held_out)
-        learned = None if log is None else read_click_log(log)
-        known = held_out_clicks.note_known_queries(held_out, judgments, log, learned)
-        if isinstance(judgments, JudgedSet):
-            _refuse(of_clicks, "a judged set; give a file of held-out clicks")
-            try:
-                cutoffs = cutoffs_of(metrics or _JUDGED_METRICS)
-            except SentembError as error:
-                raise click.UsageError(f"--metrics {error}") from None
-            chosen = cutoffs, gain or "exponential"
-            lines = _judged(model_or_run, judgments, *chosen, cosine, per_query, as_json, known)
+    with working("ranking"):
+        if labels:
+            switches = {
+                "--metrics": metrics,
+                "--gain": gain,
+                "--log": log,
+                "--per-query": per_query or None,
+                "--cosine": cosine or None,
+            }
+            _refuse({**of_clicks, **switches}, "--labels")
+            lines: Iterable[str] = _labelled(model_or_run, held_out, threshold, as_json)
+        elif threshold is not None:
+            raise click.UsageError("--threshold needs --labels")
         else:
-            _refuse({"--gain": gain}, "held-out clicks")
-            _check_model(model_or_run, held_out)
-            needs_log = [name for name in compare_with if name.endswith("-clicks")]
-            if needs_log and learned is None:
-                raise click.UsageError(
-                    f"--compare-with {needs_log[0]} needs --log, the log of the training"
-                )
-            asked = catalogue, metrics or held_out_clicks.METRICS, compare_with, learned
-            shown = cosine, per_query, as_json, known
-            lines = held_out_clicks.evaluated(model_or_run, held_out, judgments, *asked, *shown)
-    write_lines("-", lines)
+            judgments = read_held_out(held_out)
+            learned = None if log is None else read_click_log(log)
+            known = held_out_clicks.note_known_queries(held_out, judgments, log, learned)
+            if isinstance(judgments, JudgedSet):
+                _refuse(of_clicks, "a judged set; give a file of held-out clicks")
+                try:
+                    cutoffs = cutoffs_of(metrics or _JUDGED_METRICS)
+                except SentembError as error:
+                    raise click.UsageError(f"--metrics {error}") from None
+                chosen = cutoffs, gain or "exponential"
+                lines = _judged(model_or_run, judgments, *chosen, cosine, per_query, as_json, known)
+            else:
+                _refuse({"--gain": gain}, "held-out clicks")
+                _check_model(model_or_run, held_out)
+                needs_log = [name for name in compare_with if name.endswith("-clicks")]
+                if needs_log and learned is None:
+                    raise click.UsageError(
+                        f"--compare-with {needs_log[0]} needs --log, the log of the training"
+                    )
+                asked = catalogue, metrics or held_out_clicks.METRICS, compare_with, learned
+                shown = cosine, per_query, as_json, known
+                lines = held_out_clicks.evaluated(model_or_run, held_out, judgments, *asked, *shown)
+        printed = list(lines)
+    write_lines("-", printed)
 
 
 def _refuse(given: Mapping[str, object], what: str) -> None:

@@ -9,6 +9,7 @@ from sentemb.cli.common import read_texts, warnings_to_stderr
 from sentemb.cli.options import Text, cosine_option, json_option, option, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.errors import SentembError
+from sentemb.system.terminal import working
 
 
 @new_command("explain")
@@ -77,9 +78,9 @@ def command(
         raise click.UsageError("give TITLE, --log or --catalogue, or an index instead of the model")
     else:
         ranker = load_best(model, cosine=cosine)
-    clicks = None if log is None else read_click_log(log)
-    titles = None if catalogue is None else read_texts(catalogue)[1]
-    with warnings_to_stderr():
+    with warnings_to_stderr(), working("explaining"):
+        clicks = None if log is None else read_click_log(log)
+        titles = None if catalogue is None else read_texts(catalogue)[1]
         if id is not None and title is not None:
             found = Explainer(ranker, clicks).explain(query, title, top_k, id)
         else:

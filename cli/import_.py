@@ -7,6 +7,7 @@ import click
 from sentemb.cli.options import Written, option, written_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note, summarise
+from sentemb.system.terminal import working
 
 
 @new_command("import")
@@ -126,7 +127,8 @@ def command(files: tuple[str, ...], output: str, **given: Any) -> None:
         quotes=not given.pop("no_quotes"),
     )
     min_clicks = given["min_clicks"]
-    done = import_clicks(files, output, columns, how=how, **given)
+    with working("importing"):
+        done = import_clicks(files, output, columns, how=how, **given)
     for message in done.notes:
         note(f"note: {message}")
     name = place_name(files[0]) if len(files) == 1 else f"{len(files)} files"

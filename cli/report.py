@@ -15,6 +15,7 @@ from sentemb.cli.options import (
 )
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note, summarise
+from sentemb.system.terminal import working
 
 if TYPE_CHECKING:
     from sentemb.analysis.triage import Triage
@@ -124,14 +125,14 @@ def command(
     own = opened.model if isinstance(opened, Index | HybridRanker) else opened
     name = Path(model).resolve().name
     if limit is None and _has_titles(dev):
-        with warnings_to_stderr():
+        with warnings_to_stderr(), working("ranking"):
             found = _triage(model, opened, dev, catalogue, log, show, top_k)
             report = page(triage_report(own, name, found))
         facts = {"queries": len(found.order), "shown": len(found.worst)}
         what = f"{len(found.order):,} queries, the worst {len(found.worst):,} in detail"
     else:
         _refuse({"--catalogue": catalogue, "--log": log})
-        with warnings_to_stderr():
+        with warnings_to_stderr(), working("reading"):
             pairs, texts = read_pairs(own, dev, limit or _LIMIT)
             report = page(collect(own, name, pairs, texts))
         facts = {"pairs": len(pairs)}

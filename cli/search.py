@@ -10,6 +10,7 @@ from sentemb.cli.options import Text, cosine_option, option, text_output_option,
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
+from sentemb.system.terminal import working
 
 # Queries that are searched at a time, so that the hits of many do not fill the memory.
 _PORTION = 1024
@@ -114,10 +115,11 @@ def command(
                 reason = getattr(own, "reason", None)
                 yield Ranking(id, text, [hit.as_dict() for hit in own], reason)
 
-    if form is not None:
-        write_rankings(output, form, found())
-    else:
-        write_lines(output, _listed(found(), several=queries is not None))
+    with working("searching", prints=output == "-"):
+        if form is not None:
+            write_rankings(output, form, found())
+        else:
+            write_lines(output, _listed(found(), several=queries is not None))
 
 
 def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:

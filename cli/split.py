@@ -5,6 +5,7 @@ import click
 from sentemb.cli.options import Written, option, written_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note, summarise
+from sentemb.system.terminal import working
 
 
 @new_command("split")
@@ -65,17 +66,18 @@ def command(
     """
     from sentemb.data.splitting import split_file
 
-    found = split_file(
-        log,
-        output,
-        dev,
-        test,
-        by,
-        seed,
-        catalogue=catalogue,
-        skip_bad_lines=skip_bad_lines,
-        force=force,
-    )
+    with working("splitting"):
+        found = split_file(
+            log,
+            output,
+            dev,
+            test,
+            by,
+            seed,
+            catalogue=catalogue,
+            skip_bad_lines=skip_bad_lines,
+            force=force,
+        )
     if found.bad_lines:
         note(f"{found.bad_lines:,} bad lines of the log were skipped")
     what = "titles" if by == "title" else "queries"

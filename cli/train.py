@@ -28,7 +28,7 @@ from sentemb.models.vectors.vector_options import VECTOR_DIM, VECTOR_WORDS
 from sentemb.system.hyperparameters import FEATURES, MODEL, NEGATIVES, RUN
 from sentemb.system.terminal import ProgressLine
 from sentemb.training.families import FAMILIES, SPECIAL, TrainedFamily, family_of, model_names
-from sentemb.training.settings import MOST_SEEDS
+from sentemb.training.towers.settings import MOST_SEEDS
 
 # A model to start from may switch these on.
 _OFF = {SHARED_TOWERS.name: "--separate-towers"}

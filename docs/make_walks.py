@@ -48,7 +48,7 @@ class Trace:
 
 def update():
     """The trace of one update: plan a mini-batch, and train on it."""
-    from sentemb.training import two_tower_task
+    from sentemb.training.towers import two_tower_task
 
     trace, whole = Trace(), two_tower_task.TwoTowerTask.update
     plan = two_tower_task.TwoTowerTask.plan

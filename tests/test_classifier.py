@@ -17,9 +17,10 @@ from sentemb.models.towers.towers import Towers
 from sentemb.models.words.workspace import Workspace
 from sentemb.system.parallel import Workers
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.training.classifier import train_classifier
-from sentemb.training.classifier_settings import HYPERPARAMETERS, ClassifierSettings
-from sentemb.training.classifier_task import ClassifierTask, Labels, Scores
+from sentemb.training.classifiers.classifier import train_classifier
+from sentemb.training.classifiers.classifier_settings import HYPERPARAMETERS, ClassifierSettings
+from sentemb.training.classifiers.classifier_task import ClassifierTask, Labels, Scores
+from sentemb.training.classifiers.text_features import FixedVectors, TrainedTower
 from sentemb.training.contracts import Task
 from sentemb.training.objectives.classifier import (
     BLOCKS,
@@ -32,7 +33,6 @@ from sentemb.training.objectives.classifier import (
 )
 from sentemb.training.optimisers.dense_adam import DenseAdam
 from sentemb.training.stopping import Interrupted
-from sentemb.training.text_features import FixedVectors, TrainedTower
 
 SHAPES = {
     "pairs of vectors": Head(5, True, 4, 3, 7),

@@ -19,12 +19,12 @@ from sentemb.system.parallel import Workers
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import letter_trigrams
 from sentemb.training.batches.corpus import Corpus
-from sentemb.training.before_and_after import FirstTitles
 from sentemb.training.dev import JudgedDev
-from sentemb.training.settings import CONTINUED, Settings
-from sentemb.training.start import Start
 from sentemb.training.stopping import Interrupted
-from sentemb.training.two_towers import TwoTowers
+from sentemb.training.towers.before_and_after import FirstTitles
+from sentemb.training.towers.settings import CONTINUED, Settings
+from sentemb.training.towers.start import Start
+from sentemb.training.towers.two_towers import TwoTowers
 
 OLD = made_up_log()
 TINY = {"epochs": 1, "batch_size": 16, "threads": 1, "hard_negatives": 0}

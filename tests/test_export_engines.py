@@ -18,7 +18,7 @@ from sentemb.bridges.export.search_engines import elasticsearch
 from sentemb.data.click_log import ClickLog
 from sentemb.retrieval.bm25 import TitleWords, count_words
 from sentemb.retrieval.clicked_queries import ClickedQueries
-from sentemb.retrieval.words_and_stems import words_of
+from sentemb.retrieval.words_and_stems import tokens_of, words_of
 from sentemb.search.ranking.parts import Fields
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
@@ -52,12 +52,9 @@ def made_up_index(model, weights, log=None, dtype="float32", **parameters):
     """An index with this recipe; statistics of BM25 are those of its titles."""
     recipe = Recipe(weights, **parameters)
     clicks = ClickedQueries.nothing() if log is None else ClickedQueries.of(log)
-    counted = count_words(
-        TITLES + ODD,
-        clicks.of_titles(TITLES + ODD),
-        clicks.queries,
-        words_of(recipe.stem),
-    )
+    words, titles = words_of(recipe.stem), TITLES + ODD
+    queries = tokens_of(clicks.queries, words)
+    counted = count_words(titles, clicks.of_titles(titles), queries, words)
     ranker = HybridRanker(model, recipe, clicks, Fields.of(counted))
     return Index.build(ranker, TITLES + ODD, IDS, dtype=dtype)
 

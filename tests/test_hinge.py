@@ -26,8 +26,8 @@ from sentemb.training.objectives import hinge
 from sentemb.training.objectives.candidates import BatchCandidates
 from sentemb.training.objectives.hinge import hinge_loss
 from sentemb.training.objectives.objective import Objective
-from sentemb.training.settings import Settings
-from sentemb.training.two_towers import TwoTowers
+from sentemb.training.towers.settings import Settings
+from sentemb.training.towers.two_towers import TwoTowers
 
 TINY = {"cells": 6, "epochs": 3, "batch_size": 16, "threads": 1, "objective": "hinge"}
 

@@ -20,7 +20,7 @@ from sentemb.models.towers import make_encoder
 from sentemb.models.towers.registry import BAG_DIM, CELLS, ENCODERS
 from sentemb.system.hyperparameters import GROUPS, Hyperparameter
 from sentemb.training.families import FAMILIES, SPECIAL, family_of, model_names
-from sentemb.training.settings import HYPERPARAMETERS, PRESETS, Settings
+from sentemb.training.towers.settings import HYPERPARAMETERS, PRESETS, Settings
 
 TINY = {"cells": 3, "epochs": 2, "batch_size": 4, "hard_negatives": 0, "threads": 1}
 
@@ -89,7 +89,7 @@ def test_presets_are_settings(preset):
 
 def test_declarations_need_no_numpy():
     code = (
-        "import sys, sentemb.training.settings as s, sentemb.gradients.check_options\n"
+        "import sys, sentemb.training.towers.settings as s, sentemb.gradients.check_options\n"
         "s.Settings.of('large', cells=3)\n"
         "assert not {'numba', 'numpy'} & set(sys.modules)\n"
     )

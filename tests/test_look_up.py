@@ -14,11 +14,12 @@ from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.system import growing
 from sentemb.system.parallel import Workers
 from sentemb.training.batches.corpus import Corpus
+from sentemb.training.negative_options import HARD_AMONG
 from sentemb.training.negatives import hard_negatives, title_clusters
-from sentemb.training.settings import HARD_AMONG, Settings
 from sentemb.training.stopping import Interrupted
+from sentemb.training.towers.settings import Settings
+from sentemb.training.towers.two_towers import TwoTowers
 from sentemb.training.trainer import train
-from sentemb.training.two_towers import TwoTowers
 
 N_DRAWN = 50
 

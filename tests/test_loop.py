@@ -14,9 +14,9 @@ from sentemb.training.batches.corpus import Corpus
 from sentemb.training.contracts import LogSource, Task
 from sentemb.training.identity import Identity
 from sentemb.training.loop import TrainingLoop
-from sentemb.training.settings import Settings
 from sentemb.training.stopping import Diverged, Interrupted, StopRequest
-from sentemb.training.two_tower_task import TwoTowerTask
+from sentemb.training.towers.settings import Settings
+from sentemb.training.towers.two_tower_task import TwoTowerTask
 
 
 class Count:

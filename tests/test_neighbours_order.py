@@ -11,7 +11,7 @@ from sentemb.system.parallel import Workers
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.batches.mini_batches import mini_batch
 from sentemb.training.batches.neighbour_batches import Order
-from sentemb.training.settings import (
+from sentemb.training.towers.settings import (
     CONTINUED,
     NEIGHBOURS,
     OF_NEIGHBOURS,
@@ -19,7 +19,7 @@ from sentemb.training.settings import (
     PRESETS,
     Settings,
 )
-from sentemb.training.two_tower_task import TwoTowerTask
+from sentemb.training.towers.two_tower_task import TwoTowerTask
 
 
 def grouped_by_the_kernel(order, queries, titles, n_titles, hard_titles, size, key):

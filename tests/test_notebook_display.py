@@ -41,7 +41,7 @@ from sentemb.search.index_tuning import score_bands
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
 from sentemb.system.html_tables import Rows, excerpt, facts_table
-from sentemb.training.classifier import train_classifier
+from sentemb.training.classifiers.classifier import train_classifier
 
 MARKUP = "<script>alert(1)</script>"
 TITLES = [f"red shoes {MARKUP}", "blue shoes & hats", "red hat", "tap repair", "blue tap", "hat"]

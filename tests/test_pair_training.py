@@ -15,14 +15,14 @@ from sentemb.data.click_log import ClickLogBuilder
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.models.pairs import PAIR_MODELS, make_pair_model
 from sentemb.models.vectors.word_vectors import WordVectors
-from sentemb.training import pair_task
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.batches.text_pairs import TextPairs
 from sentemb.training.objectives.pair_losses import PairTargets, hinge_of_lists, logistic_of_pairs
 from sentemb.training.optimisers.dense_adam import DenseAdam
-from sentemb.training.pair_lessons import ClickLessons, LabelledLessons, distinct
-from sentemb.training.pair_settings import PairSettings
-from sentemb.training.pair_start import start_of
+from sentemb.training.pairs import pair_task
+from sentemb.training.pairs.pair_lessons import ClickLessons, LabelledLessons, distinct
+from sentemb.training.pairs.pair_settings import PairSettings
+from sentemb.training.pairs.pair_start import start_of
 from sentemb.training.stopping import Interrupted
 from sentemb.training.trainer import PairModelName
 

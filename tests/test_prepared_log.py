@@ -33,8 +33,8 @@ from sentemb.training.batches import key_numbers, preparing
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.batches.key_numbers import KeyNumbers
 from sentemb.training.batches.preparing import Preparing
-from sentemb.training.settings import Settings
 from sentemb.training.stopping import Interrupted
+from sentemb.training.towers.settings import Settings
 
 TINY = {"cells": 6, "epochs": 4, "batch_size": 16}
 ARRAYS = ("query_index", "title_index", "clicks", "skipped_offsets", "skipped_index")

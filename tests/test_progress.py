@@ -11,9 +11,9 @@ from sentemb.training import progress
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.negatives import hard_negatives
 from sentemb.training.progress import Amounts, Clock, Reached
-from sentemb.training.settings import Settings
 from sentemb.training.stopping import StopRequest
-from sentemb.training.two_tower_task import TwoTowerTask
+from sentemb.training.towers.settings import Settings
+from sentemb.training.towers.two_tower_task import TwoTowerTask
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import sentemb
 from sentemb.data.best_graded import best_graded
 from sentemb.data.click_log import ClickLog
 from sentemb.data.judged_set import JudgedSet
+from sentemb.data.seen_queries import in_log
 from sentemb.data.splitting import split_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.catalogue import in_tie_order
@@ -240,7 +241,8 @@ def test_the_candidates_do_not_decide_what_is_said_of_the_sum(bag, log, judged, 
     monkeypatch.setattr(fitting, "_CANDIDATES", 2)
     ranker = fit_ranker(bag, log, judged, threads=1)
     # The clicks of a judged set are kept, so what was seen is made again.
-    clicks = ClickedQueries.of(log, without=judged.queries)
+    clicks = ClickedQueries.of(log)
+    clicks = clicks.without_queries(in_log(clicks.queries, judged.queries))
     again = HybridRanker(bag, ranker.recipe, clicks, ranker.fields, threads=1)
     expected = dev_figures(again, best_graded(judged), list(judged.titles))
     assert ranker.dev["figures"]["sum"] == pytest.approx(expected, abs=1e-6)
@@ -293,6 +295,21 @@ def test_clicks_are_held_back_where_titles_have_none(bag, log, monkeypatch):
         fit = fit_ranker(bag, log, 0.3, catalogue=new[:count], threads=1)
         share = 1 - clicked / (n + count)
         assert fit.dev["held_back"] == (round(share, 4) if share >= 0.1 else 0), count
+
+
+def test_titles_without_clicks_are_candidates_right_ones_and_wrong_ones(bag, log, monkeypatch):
+    fits, fit_weights = [], fitting.fit_weights
+
+    def recorded(features, candidates, start=None):
+        fits.append((features[:, -1].copy(), candidates.is_right))
+        return fit_weights(features, candidates, start)
+
+    monkeypatch.setattr(fitting, "fit_weights", recorded)
+    new = [f"{text} new" for text in made_texts(np.random.default_rng(8), 2 * len(log.titles))]
+    fit_ranker(bag, log, 0.3, catalogue=new, threads=1)
+    assert fits
+    for is_unclicked, is_right in fits:
+        assert set(is_unclicked[is_right]) == set(is_unclicked[~is_right]) == {0, 1}
 
 
 def test_many_held_out_queries_are_sampled(bag, log, monkeypatch):

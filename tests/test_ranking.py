@@ -9,7 +9,7 @@ from sentemb.kernels import dense
 from sentemb.retrieval.bm25 import count_words
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.int8_rows import Int8Rows
-from sentemb.retrieval.words_and_stems import words_of
+from sentemb.retrieval.words_and_stems import tokens_of, words_of
 from sentemb.search.ranking import engine
 from sentemb.search.ranking.parts import PART_TYPES, Bound, Fields, stored_rows
 from sentemb.search.ranking.ranker import HybridRanker, shares
@@ -69,7 +69,8 @@ def titles(log):
 def made_ranker(model, log, titles, recipe=ALL, threads=1):
     clicks = ClickedQueries.of(log)
     words = words_of(recipe.stem)
-    fields = Fields.of(count_words(titles, clicks.of_titles(titles), clicks.queries, words))
+    queries = tokens_of(clicks.queries, words)
+    fields = Fields.of(count_words(titles, clicks.of_titles(titles), queries, words))
     return HybridRanker(model, recipe, clicks, fields, titles, threads=threads)
 
 
@@ -297,7 +298,8 @@ def test_all_titles_removed(bag, log, titles):
 
 def test_clicks_of_titles_and_their_shares():
     log = ClickLog.from_pairs([("a", "x", 3), ("b", "x"), ("a", "y", 1), ("c", "z")])
-    clicks = ClickedQueries.of(log, without=["C"])
+    clicks = ClickedQueries.of(log)
+    clicks = clicks.without_queries(np.array([q == "c" for q in clicks.queries]))
     found = clicks.of_titles(["y", "nowhere", " x "])
     assert found.offsets.tolist() == [0, 1, 1, 3]
     assert [clicks.queries[q] for q in found.queries] == ["a", "a", "b"]

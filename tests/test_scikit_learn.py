@@ -33,7 +33,7 @@ from sentemb.models.vectors.writing import write_word_vectors
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
-from sentemb.training.classifier import train_classifier
+from sentemb.training.classifiers.classifier import train_classifier
 
 # Words for numbers, so that scikit-learn's checks, which make up numbers, reach a vectorizer.
 NUMBERS = [f"c{column}n{value}" for column in range(20) for value in range(19)]

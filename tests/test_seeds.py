@@ -23,10 +23,10 @@ from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.models.files.model_files import load_model, write_model
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.hyperparameters import MOST
-from sentemb.training import seeds
 from sentemb.training.checkpoints import member_folder
 from sentemb.training.progress import Progress
 from sentemb.training.stopping import Interrupted
+from sentemb.training.towers import seeds
 
 LOG = made_up_log()
 DEV = made_up_judged_set(LOG)

@@ -15,8 +15,8 @@ from sentemb.training.batches import shuffling
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.batches.neighbour_batches import Order
 from sentemb.training.batches.shuffling import Shuffle
-from sentemb.training.settings import Settings
 from sentemb.training.stopping import Interrupted
+from sentemb.training.towers.settings import Settings
 
 
 @pytest.fixture

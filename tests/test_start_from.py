@@ -16,12 +16,12 @@ from sentemb.models.files.saved_model import SavedModel
 from sentemb.models.towers import make_encoder
 from sentemb.models.towers.towers import Towers
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.training import two_tower_trainer
 from sentemb.training.batches.corpus import Corpus
-from sentemb.training.settings import Settings
-from sentemb.training.start import Start
 from sentemb.training.stopping import Interrupted
-from sentemb.training.two_towers import TwoTowers
+from sentemb.training.towers import two_tower_trainer
+from sentemb.training.towers.settings import Settings
+from sentemb.training.towers.start import Start
+from sentemb.training.towers.two_towers import TwoTowers
 
 DIM = 7
 TINY = {"epochs": 2, "batch_size": 16, "threads": 1, "hard_negatives": 0}

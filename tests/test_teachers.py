@@ -9,10 +9,10 @@ from sentemb.comparison.baselines.bm25 import BM25
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.errors import SentembError
 from sentemb.system.parallel import Workers
+from sentemb.training.negative_options import HARD_AMONG
 from sentemb.training.negatives import hard_negatives, teachers
 from sentemb.training.negatives.hard_negatives import draw
 from sentemb.training.negatives.teachers import Teacher
-from sentemb.training.settings import HARD_AMONG
 
 
 def lists_of(teacher, log, threads=2, stopped=lambda: False):

@@ -4,10 +4,12 @@ import os
 import pty
 import subprocess
 import sys
+import time
 
 import pytest
 
-from sentemb.system.terminal import escaped
+from sentemb.system import terminal
+from sentemb.system.terminal import escaped, note, working
 
 TITLE = "r\u00e9d\x1b]0;owned\x07 \x9b31mtea\x7f\r\u3042"
 
@@ -55,3 +57,55 @@ def test_only_control_characters_are_escaped():
     assert escaped(TITLE) == "r\u00e9d\\x1b]0;owned\\x07 \\x9b31mtea\\x7f\\x0d\u3042"
     kept = "a\tb\nc\u00a0\u200d\U0001f600\u202e"
     assert escaped(kept) == kept
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """What is drawn on standard error, a terminal on which a tenth of a second is long."""
+    texts = []
+    monkeypatch.setattr(terminal, "is_terminal", lambda: True)
+    monkeypatch.setattr(terminal, "_SECONDS_BEFORE", 0.1)
+    monkeypatch.setattr(terminal, "draw", texts.append)
+    return texts
+
+
+def wait_for(condition):
+    until = time.monotonic() + 30
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert condition()
+
+
+def test_a_long_body_shows_its_time_and_removes_it(drawn):
+    with working("ranking"):
+        wait_for(lambda: drawn)
+        note("a message")
+    assert drawn[0] == "\r\x1b[Kranking: 0 s"
+    assert drawn[1:3] == ["\r\x1b[K", "a message\n"]
+    with pytest.raises(KeyError), working("ranking"):
+        drawn.clear()
+        wait_for(lambda: drawn)
+        raise KeyError
+    assert drawn[-1] == "\r\x1b[K"
+
+
+def test_a_short_body_or_one_that_prints_on_the_terminal_shows_nothing(drawn, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    with working("searching", prints=True):
+        time.sleep(0.3)
+    with working("ranking"):
+        pass
+    monkeypatch.setattr(terminal, "is_terminal", lambda: False)
+    with working("ranking"):
+        time.sleep(0.3)
+    assert drawn == []
+
+
+@pytest.mark.parametrize(
+    "command", ["import_", "split", "evaluate", "calibrate", "search", "report", "diff", "explain"]
+)
+def test_commands_that_may_take_long_show_their_time(command):
+    import importlib
+
+    module = importlib.import_module(f"sentemb.cli.{command}")
+    assert module.working is working

@@ -16,9 +16,9 @@ from sentemb.models.pairs.matcher import Matcher
 from sentemb.system.parallel import Workers
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.objectives.pair_losses import PairObjective
-from sentemb.training.pair_lessons import ClickLessons
-from sentemb.training.pair_settings import PairSettings
-from sentemb.training.pair_task import PairTask
+from sentemb.training.pairs.pair_lessons import ClickLessons
+from sentemb.training.pairs.pair_settings import PairSettings
+from sentemb.training.pairs.pair_task import PairTask
 
 torch = pytest.importorskip("torch", reason="PyTorch is the reference; pip install sentemb[bench]")
 

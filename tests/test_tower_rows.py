@@ -8,11 +8,11 @@ from sentemb.data.click_log import ClickLogBuilder
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers
 from sentemb.training.batches.corpus import Corpus
-from sentemb.training.settings import Settings
-from sentemb.training.start import Start
-from sentemb.training.tower_rows import TowerRows
+from sentemb.training.towers.settings import Settings
+from sentemb.training.towers.start import Start
+from sentemb.training.towers.tower_rows import TowerRows
+from sentemb.training.towers.two_towers import TwoTowers
 from sentemb.training.trainer import train
-from sentemb.training.two_towers import TwoTowers
 
 TINY = {"cells": 4, "epochs": 2, "batch_size": 8, "hard_negatives": 0}
 

@@ -34,9 +34,9 @@ from sentemb.training.batches.corpus import Corpus
 from sentemb.training.batches.mini_batches import mini_batch
 from sentemb.training.checkpoints import take_up_checkpoint
 from sentemb.training.negatives import hard_negatives
-from sentemb.training.settings import HARD_AMONG, HARD_NEGATIVES, PRESETS, Settings
 from sentemb.training.stopping import Interrupted
-from sentemb.training.two_towers import TwoTowers
+from sentemb.training.towers.settings import HARD_AMONG, HARD_NEGATIVES, PRESETS, Settings
+from sentemb.training.towers.two_towers import TwoTowers
 
 TINY = {"cells": 6, "epochs": 3, "batch_size": 16, "threads": 1}
 MOMENTUM = {"cells": 6, "epochs": 3, "batch_size": 16, "optimiser": "nesterov"}

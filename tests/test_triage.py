@@ -167,7 +167,7 @@ class TestCatalogue:
     def test_an_index_ranks_its_own_titles(self, encoder, log):
         index = Index.build(encoder, log.titles)
         recipe = Recipe({"cosine": 1, "memory": 0.5, "bm25": 0.3})
-        ranker = HybridRanker(encoder, recipe, ClickedQueries.of(log, log.queries[:20]))
+        ranker = HybridRanker(encoder, recipe, ClickedQueries.of(log))
         with_words = Index.build(ranker, log.titles)
         plain = triage(encoder, log, log.titles, worst=4)
         found = triage(index, log, worst=4)

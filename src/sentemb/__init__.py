@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from sentemb.text.vocabulary import Vocabulary
     from sentemb.text.words import letter_trigrams
     from sentemb.training.batches.preparing import prepare_log
-    from sentemb.training.classifier import Classifier, train_classifier
+    from sentemb.training.classifiers.classifier import Classifier, train_classifier
     from sentemb.training.progress import Progress
     from sentemb.training.trainer import train
 
@@ -84,8 +84,8 @@ _SECTIONS = {
         "GateTrace": "models.sentence_encoder",
         "make_pair_model": "models.pairs",
         "arc2_from_arc1": "models.pairs.arc1_in_arc2",
-        "train_classifier": "training.classifier",
-        "Classifier": "training.classifier",
+        "train_classifier": "training.classifiers.classifier",
+        "Classifier": "training.classifiers.classifier",
     },
     "Search": {
         "Index": "search.index",

@@ -620,7 +620,7 @@ def texts():
             "calibrate": ("calibrate", "sums", "bad.tsv", "--dry-run"),
             "explain --log": ("explain", "bag", "hotels", "--log", "bad.tsv"),
             "diff --clicks": ("diff", "bag", "lstm", "--catalogue", "docs.tsv", "--clicks", "bad.tsv"),  # noqa: E501
-            "index --log": ("index", "bag", "docs.tsv", "-o", "new", "--bm25", "--log", "bad.tsv"),
+            "index --log": ("index", "bag", "docs.tsv", "-o", "new", "--log", "bad.tsv"),
             "neighbours --log": ("neighbours", "bag", "hotels", "--log", "bad.tsv", "--min-uses", "1"),  # noqa: E501
             "synonyms --log": ("synonyms", "bag", "--log", "bad.tsv", "--min-uses", "1"),
         }.items():  # fmt: skip

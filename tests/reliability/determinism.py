@@ -30,7 +30,7 @@ from sentemb.models.vectors.skip_gram import train_word_vectors
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.search.index import Index
 from sentemb.search.index_tuning import calibrate, tune
-from sentemb.training.classifier import train_classifier
+from sentemb.training.classifiers.classifier import train_classifier
 
 TESTS = Path(__file__).parents[1]
 SETTINGS = {"cells": 24, "epochs": 3, "batch_size": 64}

@@ -279,7 +279,7 @@ def make_model(name):
     from sentemb.models.towers import make_encoder
     from sentemb.text.batch import tokenize
     from sentemb.text.vocabulary import Vocabulary
-    from sentemb.training.settings import Settings
+    from sentemb.training.towers.settings import Settings
 
     kind, settings = ENCODERS[name]
     encoder = make_encoder(kind, cells=4, **settings)
@@ -299,7 +299,7 @@ def make_scorer(name):
     from sentemb.models.pairs import make_pair_model
     from sentemb.text.batch import tokenize
     from sentemb.text.vocabulary import Vocabulary
-    from sentemb.training.pair_settings import PairSettings
+    from sentemb.training.pairs.pair_settings import PairSettings
 
     settings = {**PAIR_MODELS[name], "mlp": 3, "max_words": 9}
     model = make_pair_model(name, **settings)

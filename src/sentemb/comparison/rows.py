@@ -22,8 +22,8 @@ from sentemb.system.bounds import brief, plain
 from sentemb.system.files import path_of, reading
 from sentemb.system.paths import AnyPath
 from sentemb.training.negatives.teachers import BM25_TEACHER
-from sentemb.training.pair_settings import PairSettings
-from sentemb.training.settings import Settings
+from sentemb.training.pairs.pair_settings import PairSettings
+from sentemb.training.towers.settings import Settings
 
 # Learning rates that are tried for every encoder.
 _RATES = ({"learning_rate": 0.0025}, {"learning_rate": 0.005})

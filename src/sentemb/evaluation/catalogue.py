@@ -95,8 +95,8 @@ class Catalogue:
                         later.append(number)
                     else:
                         yield number, *top
-            # Some titles have the same text, or the same score as the last one.
-            waiting, fetched = later, min(2 * fetched, self._text_of.size)
+            # Some titles have the same text, or the same score as the last one, perhaps all.
+            waiting, fetched = later, min(64 * fetched, self._text_of.size)
 
     def _top(
         self, places: _Integers, scores: _Floats, depth: int

@@ -4,7 +4,7 @@ import numpy as np
 
 from sentemb.kernels.jit import kernel
 from sentemb.kernels.scan import exact_dot
-from sentemb.kernels.top_k import highest_places
+from sentemb.kernels.top_k import TOGETHER, any_above, highest_places
 
 
 @kernel
@@ -66,15 +66,22 @@ def candidates(places, counts, total, errors, k, first, end):
         The queries to do.
     """
     best = np.empty(k, np.int64)
+    n_titles = total.shape[1]
     for q in range(first, end):
-        highest_places(best, total[q])
+        row = total[q]
+        highest_places(best, row)
         # Titles with at least this: the k best so far have at least that minus the error.
-        limit = total[q, best[k - 1]] - 2 * errors[q]
+        limit = row[best[k - 1]] - 2 * errors[q]
+        below = np.nextafter(np.float32(limit), np.float32(-np.inf))
         n = 0
-        for title in range(total.shape[1]):
-            # What is not a number is not left out: its exact score tells that a file is damaged.
-            if not total[q, title] < limit and total[q, title] != -np.inf:
-                if n < places.shape[1]:
-                    places[q, n] = title
-                n += 1
+        for start in range(0, n_titles, TOGETHER):
+            stop = min(start + TOGETHER, n_titles)
+            if any_above(row[start:stop], below):
+                for title in range(start, stop):
+                    # What is not a number is not left out: its exact score tells that a file is
+                    # damaged.
+                    if not row[title] < limit and row[title] != -np.inf:
+                        if n < places.shape[1]:
+                            places[q, n] = title
+                        n += 1
         counts[q] = n

@@ -11,11 +11,10 @@ import numpy as np
 
 from sentemb.kernels.integer_dot import LANES, ROWS, four_dots
 from sentemb.kernels.jit import inner_kernel, kernel, strict_kernel, summing_kernel
+from sentemb.kernels.top_k import TOGETHER, any_above
 
 _LARGEST = np.float32(3.4028234e38)
 _QUARTER = 2.0**-22
-# Products of a single query that are compared at a time.
-_TOGETHER = 64
 
 
 @kernel
@@ -46,9 +45,9 @@ def merge_rows(places, scores, exact, errors, rows, scales, mask, low, products)
     for q in range(m):
         limits[q] = _limit(scores[q, 0], errors[q])
     n, flat = len(products), products.reshape(products.size)
-    for start in range(0, n, _TOGETHER):
-        end = min(start + _TOGETHER, n)
-        if m == 1 and not _any_above_one(flat[start:end], limits[0]):
+    for start in range(0, n, TOGETHER):
+        end = min(start + TOGETHER, n)
+        if m == 1 and not any_above(flat[start:end], limits[0]):
             continue
         for r in range(start, end):
             if not _any_above(products[r], limits) or (mask.size and not mask[r]):
@@ -70,15 +69,6 @@ def _any_above(products, limits):
     count = np.int32(0)
     for q in range(products.size):
         count += np.int32(not products[q] <= limits[q])
-    return count > 0
-
-
-@inner_kernel
-def _any_above_one(products, limit):
-    """Whether a product is not at most ``limit``."""
-    count = np.int32(0)
-    for q in range(products.size):
-        count += np.int32(not products[q] <= limit)
     return count > 0
 
 

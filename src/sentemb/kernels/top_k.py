@@ -5,6 +5,9 @@ from numpy.typing import NDArray
 
 from sentemb.kernels.jit import inner_kernel, kernel
 
+# Scores that are compared with a limit at a time, in vector registers.
+TOGETHER = 64
+
 
 @kernel
 def top_k(best, scores, first, end):
@@ -38,14 +41,26 @@ def highest_places(heap, s):
         heap[place] = place
     for root in range(k // 2 - 1, -1, -1):
         _sift(heap, s, root, k)
-    for place in range(k, n):
-        if _is_before(s, place, heap[0]):
-            heap[0] = place
-            _sift(heap, s, 0, k)
+    for start in range(k, n, TOGETHER):
+        end = min(start + TOGETHER, n)
+        if any_above(s[start:end], s[heap[0]]):
+            for place in range(start, end):
+                if not s[place] <= s[heap[0]] and _is_before(s, place, heap[0]):
+                    heap[0] = place
+                    _sift(heap, s, 0, k)
     # The worst goes to the end, again and again.
     for size in range(k - 1, 0, -1):
         heap[0], heap[size] = heap[size], heap[0]
         _sift(heap, s, 0, size)
+
+
+@inner_kernel
+def any_above(scores, limit):
+    """Whether a score is not at most ``limit``."""
+    count = np.int32(0)
+    for place in range(scores.size):
+        count += np.int32(not scores[place] <= limit)
+    return count > 0
 
 
 @inner_kernel

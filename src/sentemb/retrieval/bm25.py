@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from sentemb.kernels.bm25 import add_lists, best_titles, entries_of_pairs, sums_of_pairs
 from sentemb.retrieval.clicked_queries import ClickedQueries, ClicksOfTitles
-from sentemb.retrieval.words_and_stems import Words
+from sentemb.retrieval.words_and_stems import Words, tokens_of
 from sentemb.system.contracts import Runner
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import Tokens, tokenize
@@ -65,7 +66,7 @@ class CountedFields(NamedTuple):
 
 
 def count_words(
-    titles: Sequence[str], clicks: ClicksOfTitles, queries: Sequence[str], words: Words
+    titles: Sequence[str], clicks: ClicksOfTitles, queries: Tokens, words: Words
 ) -> CountedFields:
     """Count the words of titles and of their clicked queries.
 
@@ -75,29 +76,29 @@ def count_words(
         The titles.
     clicks : ClicksOfTitles
         Their clicked queries, as numbers of ``queries``.
-    queries : sequence of str
-        Only those that are clicked are read.
+    queries : Tokens
+        All queries of the log, split by ``words``.
     words : function of a str
         Splits a text into words.
     """
     n = len(titles)
-    asked, query_of = np.unique(clicks.queries, return_inverse=True)
-    of_titles = tokenize(titles, words)
-    of_queries = tokenize([queries[q] for q in asked.tolist()], words)
+    of_titles = tokens_of(titles, words)
     number_of = {word: number for number, word in enumerate(of_titles.words)}
-    numbers = np.array(
-        [number_of.setdefault(word, len(number_of)) for word in of_queries.words], np.int64
-    )
     # One entry for each word of a title, then for each word of each of its clicked queries.
     title_of = np.repeat(np.arange(n), np.diff(of_titles.offsets))
-    lengths = np.diff(of_queries.offsets)[query_of]
-    entry_of = np.repeat(np.arange(query_of.size), lengths)
-    starts = of_queries.offsets[:-1][query_of] - (np.cumsum(lengths) - lengths)
-    token_of = np.repeat(starts, lengths) + np.arange(entry_of.size)
-    clicked_word = numbers[of_queries.word_index[token_of]] if entry_of.size else entry_of
+    starts = queries.offsets[clicks.queries]
+    lengths = queries.offsets[clicks.queries + 1] - starts
+    entry_of = np.repeat(np.arange(clicks.queries.size), lengths)
+    token_of = np.arange(entry_of.size) + np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
+    words_of_queries, first = np.unique(queries.word_index[np.unique(token_of)], return_index=True)
+    numbers = np.empty(words_of_queries.size, np.int64)
+    for w in np.argsort(first).tolist():  # in the order of the log
+        word = queries.words[words_of_queries[w]]
+        numbers[w] = number_of.setdefault(word, len(number_of))
+    clicked_word = numbers[np.searchsorted(words_of_queries, queries.word_index[token_of])]
+    known = list(number_of)
     clicked_title = np.repeat(np.arange(n), np.diff(clicks.offsets))[entry_of]
     share = clicks.shares[entry_of]
-    known = list(number_of)
     whole = _summed(
         known,
         np.concatenate([of_titles.word_index, clicked_word]),
@@ -122,11 +123,10 @@ def _summed(
     first = np.flatnonzero(np.diff(cells, prepend=-1))
     sums = np.add.reduceat(counts, first) if first.size else np.empty(0)
     held = cells[first] // max(n_titles, 1)
-    present, number = np.unique(held, return_inverse=True)
-    offsets = np.searchsorted(number, np.arange(present.size + 1))
+    starts = np.flatnonzero(np.diff(held, prepend=-1))
     return Counts(
-        [known[word] for word in present.tolist()],
-        offsets.astype(np.int64),
+        [known[word] for word in held[starts].tolist()],
+        np.append(starts, held.size).astype(np.int64),
         (cells[first] % max(n_titles, 1)).astype(np.int32),
         sums,
         n_titles,
@@ -166,8 +166,9 @@ class Statistics:
 
     def held_by(self, words: Sequence[str]) -> NDArray[np.int64]:
         """How many titles hold each of some words, (n,)."""
-        holding_of = self._holding_of
-        return np.fromiter((holding_of.get(word, 0) for word in words), np.int64, len(words))
+        if words is self.words:
+            return self.holding
+        return np.fromiter(map(self._holding_of.get, words, repeat(0)), np.int64, len(words))
 
     def idf(self, words: Sequence[str]) -> NDArray[np.float64]:
         """The weights of words, (n,): that of a word which no title holds is the largest."""
@@ -404,14 +405,14 @@ class TitleWords:
         threads: int | None = None,
     ) -> None:
         no_clicks = ClickedQueries.nothing().of_titles(titles)
-        counts = count_words(titles, no_clicks, (), words).whole
+        counts = count_words(titles, no_clicks, tokenize(()), words).whole
         self.lists = Lists.of(counts, Statistics.of(counts), k1, b)
         self.words = words
         self._workers = Workers(threads)
 
     def look_up(self, queries: Sequence[str]) -> AskedWords:
         """The words of queries that some title holds."""
-        return self.lists.look_up(tokenize(queries, self.words))
+        return self.lists.look_up(tokens_of(queries, self.words))
 
     def find(self, queries: Sequence[str], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The titles with the highest scores; see `sentemb.models.contracts.Retriever`.

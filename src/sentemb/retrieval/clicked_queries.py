@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
-from sentemb.data.seen_queries import in_log
 
 
 class ClicksOfTitles(NamedTuple):
@@ -61,22 +60,11 @@ class ClickedQueries:
     product_of: NDArray[np.int32]
 
     @classmethod
-    def of(cls, log: ClickLog, without: Iterable[str] = ()) -> Self:
-        """The clicks of a log.
-
-        Parameters
-        ----------
-        log : ClickLog
-            It is not changed.
-        without : iterable of str
-            Queries that are left out, in any spelling.
-        """
-        is_wanted = ~in_log(log.queries, without)
-        pairs = np.flatnonzero(is_wanted[log.query_index]) if log.queries else np.empty(0, np.int64)
+    def of(cls, log: ClickLog) -> Self:
+        """The clicks of a log."""
+        pairs = np.argsort(log.title_index, kind="stable")
         # A title that was skipped and never clicked has no product.
-        products, product_of_title = np.unique(log.title_index, return_inverse=True)
-        pairs = pairs[np.argsort(log.title_index[pairs], kind="stable")]
-        counts = np.bincount(product_of_title[pairs], minlength=products.size)
+        products, counts = np.unique(log.title_index, return_counts=True)
         numbers, clicked = np.unique(log.query_index[pairs], return_inverse=True)
         titles = [log.titles[t] for t in products.tolist()]
         return cls(
@@ -95,9 +83,9 @@ class ClickedQueries:
         integers = np.empty(0, np.int32)
         return cls([], [], np.zeros(1, np.int64), integers, np.empty(0, np.int64), [], integers)
 
-    def without_queries(self, queries: Iterable[str]) -> Self:
-        """The clicks without some queries, in any spelling."""
-        is_kept = ~in_log(self.queries, queries)
+    def without_queries(self, is_left_out: NDArray[np.bool_]) -> Self:
+        """The clicks without some queries, (n_queries,) bool."""
+        is_kept = ~is_left_out
         number = np.cumsum(is_kept) - 1
         kept = is_kept[self.clicked]
         products = np.repeat(np.arange(len(self.keys)), np.diff(self.offsets))[kept]

@@ -11,7 +11,7 @@ cosine. Rows are stored as 8-bit integers; the memory is defined by these, so it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -21,16 +21,14 @@ from numpy.typing import NDArray
 from sentemb.kernels.memory import add_best, best_of_pairs
 from sentemb.retrieval.clicked_queries import ClicksOfTitles
 from sentemb.retrieval.int8_rows import Int8Rows
+from sentemb.retrieval.read_queries import ReadQueries
 from sentemb.retrieval.row_products import FEW, QueryRows, products
 from sentemb.system.contracts import Runner
 
 # Rows that are multiplied at a time, with many queries and with few.
-_ROWS, _ROWS_OF_FEW = 4096, 65536
+_ROWS, _ROWS_OF_FEW = 1024, 65536
 # Rows without a text of the log: the title by the document tower, and by the query tower.
 DOCUMENT, TITLE = -2, -1
-
-# Unit vectors of texts by the query tower.
-Embed = Callable[[Sequence[str]], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +59,7 @@ class MemoryRows:
         vectors: np.ndarray,
         titles: Sequence[str],
         clicks: ClicksOfTitles,
-        queries: Sequence[str],
-        embed: Embed,
+        queries: ReadQueries,
     ) -> Self:
         """Embed titles and their clicked queries.
 
@@ -74,16 +71,14 @@ class MemoryRows:
             The texts of the titles.
         clicks : ClicksOfTitles
             Their clicked queries, as numbers of ``queries``.
-        queries : sequence of str
+        queries : ReadQueries
             Only those that are clicked are embedded.
-        embed : function
-            Reads texts by the query tower.
         """
         n = len(titles)
         asked, number = np.unique(clicks.queries, return_inverse=True)
-        of_queries = embed([queries[q] for q in asked.tolist()])
-        parts = [vectors, embed(list(titles)), of_queries]
-        coded = [Int8Rows.of(np.asarray(part, np.float32)) for part in parts]
+        both = vectors, queries.embed(list(titles))
+        coded = [Int8Rows.of(np.asarray(rows, np.float32)) for rows in both]
+        coded.append(queries.rows(asked))
         lengths = np.diff(clicks.offsets)
         title_of = np.concatenate([np.arange(n), np.arange(n), np.repeat(np.arange(n), lengths)])
         texts = np.concatenate([np.full(n, DOCUMENT), np.full(n, TITLE), clicks.queries])

@@ -1,12 +1,15 @@
 """How lexical rankers split texts into words, with and without stems."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
+
+import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
 from sentemb.system.extras import package
+from sentemb.text.batch import Places, Tokens, tokenize
 from sentemb.text.words import plain_words
 
 # Splits a text into words.
@@ -35,11 +38,11 @@ class Stems:
                 "german, french or porter"
             )
         self.language = language
-        self._stem_words: Callable[[list[str]], list[str]] = stemmer.Stemmer(language).stemWords
+        self.of_words: Callable[[list[str]], list[str]] = stemmer.Stemmer(language).stemWords
 
     def __call__(self, text: str) -> list[str]:
         """The stems of the words of ``text``."""
-        return self._stem_words(plain_words(text))
+        return self.of_words(plain_words(text))
 
     def __reduce__(self) -> tuple[type["Stems"], tuple[str]]:
         # A stemmer cannot be pickled.
@@ -50,3 +53,13 @@ class Stems:
 def words_of(stem: str | None) -> Words:
     """`Stems` of a language, or `plain_words` without one."""
     return plain_words if stem is None else Stems(stem)
+
+
+def tokens_of(texts: Sequence[str], words: Words) -> Tokens:
+    """Split texts into words; each distinct word is stemmed once."""
+    if not isinstance(words, Stems):
+        return tokenize(texts, words)
+    plain = tokenize(texts, plain_words)
+    stems = Places()
+    numbers = np.array([stems[stem] for stem in words.of_words(list(plain.words))], np.int32)
+    return Tokens(numbers[plain.word_index], plain.offsets, list(stems))

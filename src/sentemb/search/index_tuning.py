@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
+from sentemb.data.seen_queries import in_log
 from sentemb.errors import SentembError
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
@@ -75,7 +76,7 @@ def tune(
         clicks,
         snapshot.titles,
         snapshot.ids,
-        known.without_queries(clicks.queries),
+        known.without_queries(in_log(known.queries, clicks.queries)),
         known,
         seed=seed,
         on_progress=on_progress,

@@ -1,7 +1,7 @@
 """How a hyper-parameter is declared, and how a value is checked against its declaration.
 
 Each hyper-parameter is declared once: those of encoders in `sentemb.models.towers.registry`, those
-of training in `sentemb.training.settings`, those of a gradient check in
+of training in `sentemb.training.towers.settings`, those of a gradient check in
 `sentemb.gradients.check_options`. Python keywords, command-line options, their help, error messages
 and the keys of model files all follow from the declaration. Nothing here needs NumPy or Numba, so
 ``--help`` stays quick.

@@ -1,19 +1,24 @@
 """The terminal: messages, a line that shows progress, and no control characters of others."""
 
+from __future__ import annotations
+
 import codecs
 import contextlib
 import io
 import re
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
 from sentemb.errors import printable
 
+# A body that runs longer than this shows its time.
+_SECONDS_BEFORE = 2.0
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -38,6 +43,8 @@ def is_silenced() -> bool:
 
 def note(message: str) -> None:
     """Print ``message`` on standard error; if nobody can read it there, the work continues."""
+    if ProgressLine.shown is not None:
+        ProgressLine.shown.close()
     draw(f"{printable(message)}\n")
 
 
@@ -92,11 +99,12 @@ class ProgressLine:
         Time between two drawings, and before the first.
     """
 
+    shown: ClassVar[ProgressLine | None] = None
+
     def __init__(self, seconds: float = 0.2) -> None:
         self.on_terminal = is_terminal()
         self._seconds = seconds
         self._drawn = time.monotonic()
-        self._is_open = False
 
     @property
     def is_due(self) -> bool:
@@ -110,15 +118,46 @@ class ProgressLine:
             # A longer line would wrap, and could not be drawn over.
             columns = shutil.get_terminal_size().columns
             draw(f"\r\x1b[K{printable(text)[: columns - 1]}")
-            self._is_open = True
+            ProgressLine.shown = self
 
     def note(self, message: str) -> None:
         """Print a line that stays."""
-        self.close()
         note(message)
 
     def close(self) -> None:
         """Remove the line."""
-        if self._is_open:
+        if ProgressLine.shown is self:
             draw("\r\x1b[K")
-            self._is_open = False
+            ProgressLine.shown = None
+
+
+@contextlib.contextmanager
+def working(what: str, prints: bool = False) -> Iterator[None]:
+    """Show on a terminal how long the body has been running, once that is more than two seconds.
+
+    Parameters
+    ----------
+    what : str
+        What it does: "ranking".
+    prints : bool
+        The body prints on standard output. If that is a terminal, nothing else is shown.
+    """
+    line, began, is_done = ProgressLine(), time.monotonic(), threading.Event()
+    if not line.on_terminal or (prints and sys.stdout.isatty()):
+        yield
+        return
+
+    def show() -> None:
+        seconds = _SECONDS_BEFORE
+        while not is_done.wait(seconds):
+            line.draw(f"{what}: {time.monotonic() - began:.0f} s")
+            seconds = 1.0
+
+    shower = threading.Thread(target=show, daemon=True)
+    shower.start()
+    try:
+        yield
+    finally:
+        is_done.set()
+        shower.join()
+        line.close()

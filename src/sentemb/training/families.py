@@ -15,41 +15,14 @@ from sentemb.errors import SentembError
 from sentemb.models.family import Family
 from sentemb.models.towers.registry import ENCODERS
 from sentemb.system.hyperparameters import Hyperparameter
-from sentemb.system.paths import AnyPath
 from sentemb.training.declared import DeclaredSettings
-from sentemb.training.pair_settings import PairSettings
-from sentemb.training.settings import Settings
+from sentemb.training.inputs import Inputs
+from sentemb.training.pairs.pair_settings import PairSettings
+from sentemb.training.towers.settings import Settings
 
 if TYPE_CHECKING:
-    from sentemb.data.click_log import Clicks
-    from sentemb.data.labelled_pairs import LabelledPairs
-    from sentemb.data.prepared_log import PreparedLog
     from sentemb.models.face import Face
-    from sentemb.models.pair_scorer import PairScorer
-    from sentemb.models.sentence_encoder import SentenceEncoder
-    from sentemb.models.vectors.word_vectors import WordVectors
-    from sentemb.training.batches.additions import Replayed
-    from sentemb.training.dev import DevSource
     from sentemb.training.run import Run
-
-
-@dataclass(frozen=True, eq=False)
-class Inputs:
-    """What a training reads; `sentemb.train` describes the attributes."""
-
-    pairs: Clicks | LabelledPairs | PreparedLog
-    dev: DevSource | LabelledPairs | None = None
-    start_from: AnyPath | SentenceEncoder | PairScorer | None = None
-    vectors: AnyPath | WordVectors | None = None
-    vector_dim: int | None = None
-    vector_words: int | None = None
-    teacher: AnyPath | SentenceEncoder | None = None
-    replay: Replayed | None = None
-    catalogue: AnyPath | Sequence[str] | None = None
-    labels: bool = False
-    seeds: int = 1
-    skip_bad_lines: bool = False
-
 
 # Inputs that not every family reads.
 SPECIAL = ("vector_dim", "vector_words", "teacher", "catalogue", "labels", "seeds")
@@ -121,12 +94,12 @@ FAMILIES = (
     TrainedFamily(
         Settings,
         frozenset({"vector_dim", "vector_words", "catalogue", "seeds"}),
-        "sentemb.training.two_tower_trainer:train_two_towers",
+        "sentemb.training.towers.two_tower_trainer:train_two_towers",
     ),
     TrainedFamily(
         PairSettings,
         frozenset({"teacher", "labels"}),
-        "sentemb.training.pair_trainer:train_pair_model",
+        "sentemb.training.pairs.pair_trainer:train_pair_model",
     ),
 )
 

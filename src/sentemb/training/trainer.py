@@ -18,10 +18,11 @@ from sentemb.system.bounds import whole
 from sentemb.system.paths import AnyPath
 from sentemb.training.batches.additions import Replayed
 from sentemb.training.dev import DevSource
-from sentemb.training.families import FAMILIES, Inputs, family_of
+from sentemb.training.families import FAMILIES, family_of
+from sentemb.training.inputs import Inputs
 from sentemb.training.progress import Progress
 from sentemb.training.run import Run
-from sentemb.training.settings import MOST_SEEDS
+from sentemb.training.towers.settings import MOST_SEEDS
 
 PairModelName: TypeAlias = Literal[
     "arc1", "arc2", "wordembed", "senna", "senmlp", "deepmatch", "urae"

@@ -8,7 +8,7 @@ whatever the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +21,8 @@ from sentemb.search.ranking.recipe import COSINE, Recipe
 from sentemb.system.contracts import Runner
 from sentemb.system.parallel import Workers
 
-# float32 scores in memory at a time: 16 MB of them.
-_CELLS = 4_000_000
+# float32 scores in memory at a time: 32 MB of them.
+_CELLS = 8_000_000
 _QUERIES = 128
 # Places for candidates in addition to twice the titles that are asked for.
 _ROOM = 64
@@ -209,14 +209,3 @@ def _candidates(
         room = int(counts.max())  # many titles have nearly equal scores
     query_index = np.repeat(np.arange(m), counts)
     return query_index, places[np.arange(room) < counts[:, None]].astype(np.int64)
-
-
-def scores_of(
-    parts: Mapping[str, Part], names: Sequence[str], asked: Asked, n_titles: int, workers: Runner
-) -> dict[str, NDArray[np.float32]]:
-    """What parts score for all titles in float32, (n_queries, n_titles) each."""
-    found = {}
-    for name in names:
-        found[name] = np.zeros((len(asked), n_titles), np.float32)
-        parts[name].add(found[name], 1.0, asked, workers)
-    return found

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,24 @@ from sentemb.evaluation.held_out import HeldOutClicks
 from sentemb.models.loading import load
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.sentence_encoder import SentenceEncoder
-from sentemb.retrieval.bm25 import K1, B, count_words
+from sentemb.retrieval.bm25 import K1, B
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.retrieval.read_queries import ReadQueries
 from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.ranking import engine
 from sentemb.search.ranking.floor import Floor, fit_floor, nonsense
 from sentemb.search.ranking.opening import with_two_towers
-from sentemb.search.ranking.parts import PART_TYPES, Asked, Bm25, Fields, Material, Part
-from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.parts import (
+    PART_TYPES,
+    Asked,
+    Bm25,
+    Bound,
+    Fields,
+    Material,
+    Memory,
+    Part,
+)
+from sentemb.search.ranking.ranker import Catalogue, HybridRanker
 from sentemb.search.ranking.recipe import (
     BM25,
     CLICKED_BM25,
@@ -38,6 +49,7 @@ from sentemb.search.ranking.recipe import (
 )
 from sentemb.search.ranking.weights import Candidates, Fit, fit_weights
 from sentemb.system.bounds import MAX_SEED, whole
+from sentemb.system.contracts import Runner
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.training.batches.additions import Additions, Replayed
@@ -59,6 +71,8 @@ _CANDIDATES = 20
 # Clicks are held back where at least this share of the catalogue has none.
 _FEW_UNCLICKED, _MOST_HELD_BACK = 0.1, 0.5
 _OF_WORDS = [BM25, CLICKED_BM25]
+# Scores of the memory that are kept, 64 MB of them, and queries that are scored together.
+_CELLS, _TOGETHER = 16_000_000, 128
 # A part of the key of the random numbers, so that no other draw shares them.
 _KEY = 0x72616E6B
 
@@ -144,8 +158,9 @@ def fit_ranker(
     assert isinstance(held_out, JudgedDev | ClicksDev)
     kept = ClickedQueries.of(read)
     # What the ranker may see while it is fitted.
-    clicks = kept.without_queries(held_out.queries)
-    _note_left_out(read, held_out, note)
+    is_held_out = in_log(kept.queries, held_out.queries)
+    clicks = kept.without_queries(is_held_out)
+    _note_left_out([kept.queries[q] for q in np.flatnonzero(is_held_out).tolist()], held_out, note)
     if isinstance(held_out, JudgedDev):
         right, titles = best_graded(held_out.judged), list(held_out.judged.titles)
     else:
@@ -201,10 +216,10 @@ def fit_weights_of(
     drawn = _drawn(right, seed, note)
     fitting = _Fitting(model, drawn, titles, ids, clicks, seed, Workers(threads))
     recipe, held_back = fitting.fit(_stems(note), on_progress or _ignore)
-    words = words_of(recipe.stem)
-    fields = Fields.of(count_words(titles, kept.of_titles(titles, ids), kept.queries, words))
+    fields = fitting.material(kept, recipe.stem).fields
     ranker = HybridRanker(model, recipe, clicks, fields, titles, threads=threads)
-    recipe, figures = _measured(ranker, drawn, list(titles), note)
+    ranker.prepare(fitting.catalogue(recipe, fields))
+    recipe, figures = _measured(ranker, drawn, ranker.titles, note)
     dev = {"queries": len(drawn.queries), "held_back": round(held_back, 4), "figures": figures}
     floor = None
     if recipe.weight(MEMORY) and recipe.weight(BM25):
@@ -218,6 +233,40 @@ def _floor(ranker: HybridRanker, queries: Sequence[str], seed: int) -> Floor:
     unanswerable = nonsense(seed, whole_field, queries)
     found = [ranker.ranked(texts, 1) for texts in (queries, unanswerable)]
     return fit_floor(queries, found[0], unanswerable, found[1], whole_field, words)
+
+
+@dataclass(frozen=True, eq=False)
+class _DevMemory(Memory):
+    """The memory of the log, computed once for all dev queries: the fit ranks them many times.
+
+    Attributes
+    ----------
+    asked : Asked
+        The dev queries.
+    n_titles : int
+    """
+
+    asked: Asked
+    n_titles: int
+
+    @cached_property
+    def _row_of(self) -> dict[str, int]:
+        return {query: row for row, query in enumerate(self.asked.queries)}
+
+    def add(
+        self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner
+    ) -> Bound:
+        rows = [self._row_of.get(query, -1) for query in asked.queries]
+        if min(rows) < 0:
+            return super().add(total, weight, asked, workers)
+        if "scores" not in self.__dict__:
+            scores = np.zeros((len(self.asked), self.n_titles), np.float32)
+            for low in range(0, len(scores), _TOGETHER):
+                which = slice(low, low + _TOGETHER)
+                super().add(scores[which], 1.0, self.asked.part(which), workers)
+            self.__dict__["scores"] = scores
+        total += np.float32(weight) * self.__dict__["scores"][rows]
+        return self.bound(weight, asked)
 
 
 class _Fitting:
@@ -249,6 +298,10 @@ class _Fitting:
         self._model, self._right, self._titles, self._workers = model, right, titles, workers
         self._ids = ids
         self._clicks, self._seed = clicks, seed
+        # By clicks, then by the language of the stemmer or the name of the part.
+        self._materials: dict[tuple[ClickedQueries, str | None], Material] = {}
+        self._shared: dict[tuple[ClickedQueries, str], Part] = {}
+        self._read = ReadQueries(clicks.queries, self._embed)
         self._vectors = np.asarray(model.unit_vectors(titles, "document"), np.float32)
         places = {title.strip(): place for place, title in enumerate(titles)}
         self._right_places = np.array(
@@ -275,12 +328,8 @@ class _Fitting:
             done += 1
             progress(min(done, total), total)
 
-        own = self._vectors, fitted_clicks.of_titles(self._titles, self._ids), fitted_clicks.queries
-        material = Material(self._titles, *own, self._embed, Recipe({COSINE: 1.0}))
-        without_words = [name for name in names if name not in _OF_WORDS]
-        shared = self._parts(material, without_words)
-        by_stem = {stem: self._with(material, stem) for stem in stems}
-        parts = {stem: shared | self._parts(by_stem[stem], _OF_WORDS) for stem in stems}
+        by_stem = {stem: self.material(fitted_clicks, stem) for stem in stems}
+        parts = {stem: self._parts(fitted_clicks, by_stem[stem], names) for stem in stems}
         asked = {stem: self._asked(stem) for stem in stems}
         found = [
             self._best(parts[stem], Recipe({name: 1.0}), asked[stem], allowed)
@@ -300,7 +349,7 @@ class _Fitting:
         recipe = min(fits, key=lambda fit: fit[0])[1]
         # Once more, with the titles that the sum itself ranks high.
         material = by_stem[recipe.stem].with_recipe(recipe)
-        final = shared | self._parts(material, _OF_WORDS)
+        final = self._parts(fitted_clicks, material, names)
         found.append(self._best(final, recipe, asked[recipe.stem], allowed))
         candidates = self._candidates(found, allowed)
         assert candidates is not None
@@ -317,8 +366,23 @@ class _Fitting:
         drawn = np.random.default_rng([self._seed, _KEY, 1]).random(len(self._clicks.keys))
         return self._clicks.without_products(drawn < share), share
 
-    def _with(self, material: Material, stem: str | None) -> Material:
-        return replace(material, recipe=Recipe({COSINE: 1.0}, stem=stem))
+    def material(self, clicks: ClickedQueries, stem: str | None) -> Material:
+        """What parts over the catalogue are built from; it is made once."""
+        key = clicks, stem
+        if key not in self._materials:
+            of_titles = clicks.of_titles(self._titles, self._ids)
+            read = self._read
+            if clicks.queries is not read.texts:
+                read = ReadQueries(clicks.queries, self._embed)
+            recipe = Recipe({COSINE: 1.0}, stem=stem)
+            self._materials[key] = Material(self._titles, self._vectors, of_titles, read, recipe)
+        return self._materials[key]
+
+    def catalogue(self, recipe: Recipe, fields: Fields) -> Catalogue:
+        """The titles with all clicks, none of them held back."""
+        material = self.material(self._clicks, recipe.stem).with_recipe(recipe, fields)
+        parts = self._parts(self._clicks, material, recipe.parts)
+        return Catalogue(list(self._titles), parts, material.is_empty)
 
     def _embed(self, texts: Sequence[str]) -> np.ndarray:
         return self._model.unit_vectors(texts, "query")
@@ -326,8 +390,25 @@ class _Fitting:
     def _asked(self, stem: str | None) -> Asked:
         return Asked(self._right.queries, self._embed, stem)
 
-    def _parts(self, material: Material, names: Sequence[str]) -> dict[str, Part]:
-        return {part.name: part.build(material) for part in PART_TYPES if part.name in names}
+    def _parts(
+        self, clicks: ClickedQueries, material: Material, names: Sequence[str]
+    ) -> dict[str, Part]:
+        """Parts over the titles; those that read no words are made once."""
+        parts = {}
+        for part in PART_TYPES:
+            if part.name in _OF_WORDS and part.name in names:
+                parts[part.name] = part.build(material)
+            elif part.name in names:
+                if (clicks, part.name) not in self._shared:
+                    self._shared[clicks, part.name] = self._kept(part.build(material))
+                parts[part.name] = self._shared[clicks, part.name]
+        return parts
+
+    def _kept(self, part: Part) -> Part:
+        n = len(self._titles)
+        if isinstance(part, Memory) and len(self._right.queries) * n <= _CELLS:
+            return _DevMemory(part.memory, self._asked(None), n)
+        return part
 
     def _best(
         self,
@@ -391,17 +472,20 @@ class _Fitting:
                 entries[name] = part.lists.entries(words, *pairs, self._workers)
         best = np.inf, replace(material.recipe, k1=K1, b=B)
         start_from = None
+        lists = [part for part in PART_TYPES if part.name in entries]
         for parameter, values in GRID.items():
             start = best[1]
             for value in values:
                 changed: dict[str, Any] = {parameter: value}
                 tried = replace(start, **changed)
-                for name, part in self._parts(material.with_recipe(tried), list(entries)).items():
+                changed_material = material.with_recipe(tried)
+                for part_type in lists:
+                    part = part_type.build(changed_material)
                     assert isinstance(part, Bm25)
-                    pair, entry = entries[name]
+                    pair, entry = entries[part.name]
                     weights = part.lists.weights[entry].astype(np.float64)
                     sums = np.bincount(pair, weights, len(features))
-                    features[:, names.index(name)] = sums
+                    features[:, names.index(part.name)] = sums
                 fit = fit_weights(features, candidates, start_from)
                 start_from = fit.weights
                 if fit.loss < best[0]:
@@ -470,9 +554,9 @@ def _stems(note: Callable[[str], None]) -> list[str | None]:
 
 
 def _note_left_out(
-    log: ClickLog, held_out: JudgedDev | ClicksDev, note: Callable[[str], None]
+    left_out: Sequence[str], held_out: JudgedDev | ClicksDev, note: Callable[[str], None]
 ) -> None:
-    count = int(in_log(held_out.queries, log.queries).sum())
+    count = int(in_log(held_out.queries, left_out).sum())
     if not count:
         return
     when = "while the ranker is fitted" if isinstance(held_out, JudgedDev) else "of the ranker"

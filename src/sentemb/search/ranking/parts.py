@@ -25,12 +25,13 @@ from sentemb.kernels.dense import add_products
 from sentemb.retrieval.bm25 import AskedWords, CountedFields, Counts, Lists, Statistics, count_words
 from sentemb.retrieval.clicked_queries import ClicksOfTitles
 from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
-from sentemb.retrieval.memory import Embed, MemoryRows
+from sentemb.retrieval.memory import MemoryRows
+from sentemb.retrieval.read_queries import Embed, ReadQueries
 from sentemb.retrieval.row_products import LONGEST, QueryRows, exact_products, products
-from sentemb.retrieval.words_and_stems import words_of
+from sentemb.retrieval.words_and_stems import tokens_of, words_of
 from sentemb.search.ranking.recipe import BM25, CLICKED_BM25, COSINE, MEMORY, UNCLICKED, Recipe
 from sentemb.system.contracts import Arrays, Runner
-from sentemb.text.batch import Tokens, tokenize
+from sentemb.text.batch import Tokens
 
 # Titles that are multiplied at a time.
 _TITLES = 4096
@@ -59,9 +60,7 @@ class Material:
         By the document tower, of unit length, or zero for a title with no known words.
     clicks : ClicksOfTitles
         The clicked queries of the titles, as numbers of ``queries``.
-    queries : sequence of str
-    embed : function
-        Unit vectors of texts by the query tower.
+    queries : ReadQueries
     recipe : Recipe
         The parameters of BM25.
     statistics : Fields or None
@@ -71,8 +70,7 @@ class Material:
     titles: Sequence[str]
     rows: np.ndarray | Int8Rows
     clicks: ClicksOfTitles
-    queries: Sequence[str]
-    embed: Embed
+    queries: ReadQueries
     recipe: Recipe
     statistics: Fields | None = None
 
@@ -82,17 +80,18 @@ class Material:
         rows = self.rows.codes if isinstance(self.rows, Int8Rows) else self.rows
         return np.logical_not(rows.any(axis=1))
 
-    def with_recipe(self, recipe: Recipe) -> Material:
+    def with_recipe(self, recipe: Recipe, statistics: Fields | None = None) -> Material:
         """The same material with other parameters of BM25; its words are not counted again."""
-        changed = replace(self, recipe=recipe)
+        changed = replace(self, recipe=recipe, statistics=statistics or self.statistics)
         if recipe.stem == self.recipe.stem:
-            changed.__dict__.update(counted=self.counted, fields=self.fields)
+            changed.__dict__["counted"] = self.counted
         return changed
 
     @cached_property
     def counted(self) -> CountedFields:
         """The words of the titles."""
-        return count_words(self.titles, self.clicks, self.queries, words_of(self.recipe.stem))
+        words = words_of(self.recipe.stem)
+        return count_words(self.titles, self.clicks, self.queries.tokens(words), words)
 
     @cached_property
     def fields(self) -> Fields:
@@ -120,19 +119,23 @@ class Asked:
     def __len__(self) -> int:
         return len(self.queries)
 
-    def part(self, some: slice) -> Asked:
+    def part(self, which: slice) -> Asked:
         """Some of the queries."""
-        return Asked(self.queries[some], self._embed, self._stem)
+        return Asked(self.queries[which], lambda _: self._vectors[which], self._stem)
+
+    @cached_property
+    def _vectors(self) -> np.ndarray:
+        return self._embed(list(self.queries))
 
     @cached_property
     def rows(self) -> QueryRows:
         """The queries by the query tower."""
-        return QueryRows(self._embed(list(self.queries)))
+        return QueryRows(self._vectors)
 
     @cached_property
     def tokens(self) -> Tokens:
         """Their words, as BM25 reads them."""
-        return tokenize(self.queries, words_of(self._stem))
+        return tokens_of(self.queries, words_of(self._stem))
 
     def words_in(self, lists: Lists) -> AskedWords:
         """Their words, as numbers of ``lists``."""
@@ -321,15 +324,20 @@ class Memory:
 
     @classmethod
     def build(cls, material: Material) -> Self:
-        of_log = material.clicks, material.queries, material.embed
         rows = material.rows
         vectors = rows.vectors() if isinstance(rows, Int8Rows) else rows
+        of_log = material.clicks, material.queries
         return cls(MemoryRows.of(vectors, material.titles, *of_log))
 
     def add(
         self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner
     ) -> Bound:
         self.memory.add(total, weight, asked.rows, workers)
+        return self.bound(weight, asked)
+
+    @staticmethod
+    def bound(weight: float, asked: Asked) -> Bound:
+        """What `add` returns."""
         reach = abs(weight) * LONGEST
         return Bound(abs(weight) * asked.rows.error + 2 * _UNIT * reach, reach, 1)
 

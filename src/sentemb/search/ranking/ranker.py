@@ -18,9 +18,11 @@ from sentemb.errors import SentembError
 from sentemb.models.files.model_files import fingerprint, load_model
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.best_titles import how_many
+from sentemb.retrieval.bm25 import count_words
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.memory import DOCUMENT, TITLE
+from sentemb.retrieval.read_queries import ReadQueries
 from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.ranking import engine
 from sentemb.search.ranking.floor import Floor
@@ -197,6 +199,7 @@ class HybridRanker:
         self._turn = Turn()
         self._titles = None if titles is None else as_texts(titles)
         self._prepared: Catalogue | None = None
+        self._read: ReadQueries | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # What is prepared is left out, and a function that reads the clicks cannot be pickled.
@@ -236,13 +239,24 @@ class HybridRanker:
             return self._clicks
 
     @property
+    def read_queries(self) -> ReadQueries:
+        """The clicked queries as parts need them."""
+        with self._turn.lock:
+            if self._read is None:
+                self._read = ReadQueries(self.clicks.queries, self._embed)
+            return self._read
+
+    @property
     def fields(self) -> Fields:
         """The statistics of BM25."""
         with self._turn.lock:
             if callable(self._fields):
                 self._fields = self._fields()
             elif self._fields is None:
-                self._fields = self._material(list(self.clicks.titles), None).fields
+                clicks, titles = self.clicks, list(self.clicks.titles)
+                words = words_of(self.recipe.stem)
+                of_log = clicks.of_titles(titles), self.read_queries.tokens(words)
+                self._fields = Fields.of(count_words(titles, *of_log, words))
             return self._fields
 
     def read(self) -> None:
@@ -302,29 +316,23 @@ class HybridRanker:
         """The same ranker, for which the clicks of these titles belong to these ids."""
         if not self.recipe.needs_clicks:
             return self
-        clicks, fields = self.clicks.with_ids(titles, ids), self._fields
-        if self.recipe.reads_words:
-            fields = self.fields
-        return HybridRanker(
-            self.model,
-            self.recipe,
-            clicks,
-            fields,
-            self._titles,
-            self.dev,
-            self.floor,
-            self._threads,
-        )
+        return self._with(self.recipe, self._titles, self.clicks.with_ids(titles, ids))
 
-    def _with(self, recipe: Recipe, titles: Sequence[str] | None) -> HybridRanker:
+    def _with(
+        self, recipe: Recipe, titles: Sequence[str] | None, clicks: ClickedQueries | None = None
+    ) -> HybridRanker:
+        """A copy; ``clicks`` are of the same queries."""
         # The function that reads the clicks is called once, not by each copy.
         needs = recipe.needs_clicks
-        clicks = self.clicks if needs else self._clicks
         fields = self.fields if needs and recipe.reads_words else self._fields
         floor = self.floor if recipe == self.recipe else None
-        return HybridRanker(
-            self.model, recipe, clicks, fields, titles, self.dev, floor, self._threads
+        known = clicks or (self.clicks if needs else self._clicks)
+        copy = HybridRanker(
+            self.model, recipe, known, fields, titles, self.dev, floor, self._threads
         )
+        if needs:
+            copy._read = self.read_queries
+        return copy
 
     # -- scores -------------------------------------------------------------------------------
 
@@ -580,21 +588,21 @@ class HybridRanker:
         vectors: np.ndarray | Int8Rows | None = None,
         fields: Fields | None = None,
     ) -> Material:
-        clicks = self.clicks if self.recipe.needs_clicks else ClickedQueries.nothing()
+        needs = self.recipe.needs_clicks
+        clicks = self.clicks if needs else ClickedQueries.nothing()
+        queries = self.read_queries if needs else ReadQueries(clicks.queries, self._embed)
         if vectors is None:
             vectors = np.asarray(self.model.unit_vectors(titles, "document"), np.float32)
-        return Material(
-            titles,
-            vectors,
-            clicks.of_titles(titles, ids),
-            clicks.queries,
-            self._embed,
-            self.recipe,
-            fields,
-        )
+        of_titles = clicks.of_titles(titles, ids)
+        return Material(titles, vectors, of_titles, queries, self.recipe, fields)
 
     def _embed(self, texts: Sequence[str]) -> np.ndarray:
         return self.model.unit_vectors(texts, "query")
+
+    def prepare(self, catalogue: Catalogue) -> None:
+        """Take the parts over some titles as they are, instead of making them when needed."""
+        with self._turn.lock:
+            self._prepared = catalogue
 
     def _over(self, titles: list[str]) -> Catalogue:
         """The catalogue of ``titles``; the last one is kept."""

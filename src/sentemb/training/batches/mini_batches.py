@@ -1,7 +1,7 @@
 """Mini-batches: the texts of some pairs, and the titles that compete with the clicked ones."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 from sentemb.kernels.negatives import draw_negatives
 from sentemb.text.batch import TextBatch
 from sentemb.training.batches.corpus import Corpus
+from sentemb.training.negative_options import ALL
 from sentemb.training.objectives.candidates import BatchCandidates, Candidates, ListedCandidates
-from sentemb.training.settings import ALL, Settings
+
+if TYPE_CHECKING:
+    from sentemb.training.towers.settings import Settings
 
 
 class DrawSettings(Protocol):
@@ -46,7 +49,7 @@ class MiniBatch:
 def mini_batch(
     corpus: Corpus,
     pairs: NDArray[np.integer],
-    settings: Settings,
+    settings: "Settings",
     epoch: int,
     step: int,
     hard_titles: NDArray[np.int32] | None = None,
@@ -102,7 +105,7 @@ def _draw_hard(
     corpus: Corpus,
     pairs: NDArray[np.integer],
     hard_titles: NDArray[np.int32],
-    settings: Settings,
+    settings: "Settings",
     epoch: int,
     step: int,
 ) -> NDArray[np.int32]:

@@ -25,13 +25,13 @@ from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.text.batch import TextBatch
 from sentemb.training.batches.corpus import Corpus
+from sentemb.training.negative_options import HARD_AMONG
 from sentemb.training.negatives.title_clusters import (
     PROBED,
     TitleClusters,
     n_clusters,
     n_comparisons,
 )
-from sentemb.training.settings import HARD_AMONG
 
 # Offsets of every query, and what they divide: titles or words.
 OfQueries: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]

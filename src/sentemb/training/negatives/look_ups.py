@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sentemb.training.settings import HARD_FROM_EPOCH
+from sentemb.training.negative_options import HARD_FROM_EPOCH
 
 EPOCHS_BETWEEN = 3
 

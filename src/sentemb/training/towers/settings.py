@@ -15,6 +15,13 @@ from sentemb.system.hyperparameters import (
 )
 from sentemb.text.words import BARE, WHITE_SPACE
 from sentemb.training.declared import DeclaredSettings, declared
+from sentemb.training.negative_options import (
+    ALL,
+    DRAWN_NEGATIVES,
+    HARD_AMONG,
+    HARD_FROM_EPOCH,
+    HARD_NEGATIVES,
+)
 from sentemb.training.objectives import objective_options as objectives
 
 if TYPE_CHECKING:
@@ -34,17 +41,8 @@ OF_NEIGHBOURS: dict[str, Any] = {"learning_rate": 0.006, "epochs": 9}
 # The nearest of many texts is often as right as the clicked one, so the hinge learns more from
 # small mini-batches.
 BATCH_SIZES = {objectives.SOFTMAX: 512, objectives.HINGE: 64}
-ALL = "all"
-# The first epoch, counted from 1, with hard negatives: earlier, the ranking that they are drawn
-# from is too poor.
-HARD_FROM_EPOCH = 3
-HARD_NEGATIVES = 3
 # The most pairs of a group of neighbours.
 NEIGHBOURS = 8
-# Titles per query to draw them from: the very best ones are often as right as the clicked one.
-HARD_AMONG = 30
-# Negatives per pair where they are drawn.
-DRAWN_NEGATIVES = 4
 
 
 def _by_optimiser(name: str) -> str:

@@ -29,8 +29,8 @@ from sentemb.training.dev import Dev
 from sentemb.training.objectives.pair_losses import PairObjective
 from sentemb.training.optimisers.pair_optimisers import PairAdam, PairSGD
 from sentemb.training.optimisers.renormalisation import SPARSE
-from sentemb.training.pair_lessons import Lessons, PairBatch
-from sentemb.training.pair_settings import SGD, PairSettings
+from sentemb.training.pairs.pair_lessons import Lessons, PairBatch
+from sentemb.training.pairs.pair_settings import SGD, PairSettings
 from sentemb.training.stopping import Diverged
 
 # A weight this large is of no use in any layer: the training has diverged.

@@ -10,9 +10,10 @@ from sentemb.system.hyperparameters import (
     OPTIMISER,
     Hyperparameter,
 )
-from sentemb.training import settings as of_towers
 from sentemb.training.declared import DeclaredSettings, declared
+from sentemb.training.negative_options import HARD_AMONG
 from sentemb.training.objectives import objective_options as objectives
+from sentemb.training.towers import settings as of_towers
 
 if TYPE_CHECKING:
     from sentemb.models.pairs.pair_model import PairModel
@@ -84,7 +85,7 @@ HYPERPARAMETERS = (
         "to the other negatives.",
         group=NEGATIVES,
         least=0,
-        most=of_towers.HARD_AMONG,
+        most=HARD_AMONG,
         optional=True,
     ),
     objectives.PAIR_OBJECTIVE,

@@ -19,10 +19,10 @@ from sentemb.training.contracts import Optimiser, StoredState
 from sentemb.training.optimisers.adam import Adam
 from sentemb.training.optimisers.nesterov import MomentumSchedule, Nesterov
 from sentemb.training.optimisers.renormalisation import SPARSE, flat
-from sentemb.training.settings import Settings
-from sentemb.training.start import Start
 from sentemb.training.stopping import Diverged
-from sentemb.training.tower_rows import TowerRows
+from sentemb.training.towers.settings import Settings
+from sentemb.training.towers.start import Start
+from sentemb.training.towers.tower_rows import TowerRows
 
 Layouts: TypeAlias = dict[str, Layout]
 

@@ -29,7 +29,7 @@ from sentemb.models.towers.towers import SIDES, Towers
 from sentemb.system.aligned import aligned_empty, aligned_zeros
 from sentemb.system.contracts import Arrays
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.training.settings import ADAM, CONTINUED, HYPERPARAMETERS, PRESETS
+from sentemb.training.towers.settings import ADAM, CONTINUED, HYPERPARAMETERS, PRESETS
 
 # The encoder whose rows other encoders take as word vectors.
 _WORD_VECTORS = "bag"

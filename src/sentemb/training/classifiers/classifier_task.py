@@ -22,7 +22,8 @@ from sentemb.models.files.tensor_files import open_tensors, write_tensors
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
-from sentemb.training.classifier_settings import ClassifierSettings
+from sentemb.training.classifiers.classifier_settings import ClassifierSettings
+from sentemb.training.classifiers.text_features import Learner, TextFeatures, TrainedTower
 from sentemb.training.contracts import StoredState
 from sentemb.training.objectives.classifier import (
     Head,
@@ -33,7 +34,6 @@ from sentemb.training.objectives.classifier import (
 )
 from sentemb.training.optimisers.dense_adam import DenseAdam
 from sentemb.training.stopping import Diverged
-from sentemb.training.text_features import Learner, TextFeatures, TrainedTower
 
 Values: TypeAlias = "ValuedTexts[str] | ValuedTexts[float]"
 

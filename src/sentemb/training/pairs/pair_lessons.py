@@ -16,7 +16,7 @@ from sentemb.training.batches.mini_batches import draw_candidates
 from sentemb.training.batches.text_pairs import TextPairs
 from sentemb.training.negatives.hard_negatives import draw
 from sentemb.training.objectives.pair_losses import PairTargets
-from sentemb.training.pair_settings import PairSettings
+from sentemb.training.pairs.pair_settings import PairSettings
 
 
 @dataclass(frozen=True)

@@ -22,17 +22,17 @@ from sentemb.system.parallel import Workers
 from sentemb.text.words import BARE
 from sentemb.training.batches.additions import Additions
 from sentemb.training.batches.corpus import Corpus
-from sentemb.training.before_and_after import FirstTitles
 from sentemb.training.dev import Dev, DevPlan, check_patience
-from sentemb.training.families import Inputs
 from sentemb.training.identity import Identity
+from sentemb.training.inputs import Inputs
 from sentemb.training.objectives.objective_options import HINGE
 from sentemb.training.progress import Progress
 from sentemb.training.run import Run, is_prepared_log, open_log
-from sentemb.training.seeds import DEV_OF_AVERAGE, MEMBER_FILES, train_members
-from sentemb.training.settings import Settings
-from sentemb.training.start import Start
-from sentemb.training.two_tower_task import TwoTowerTask
+from sentemb.training.towers.before_and_after import FirstTitles
+from sentemb.training.towers.seeds import DEV_OF_AVERAGE, MEMBER_FILES, train_members
+from sentemb.training.towers.settings import Settings
+from sentemb.training.towers.start import Start
+from sentemb.training.towers.two_tower_task import TwoTowerTask
 
 # How near to twice the margin the loss of an epoch is when all texts are alike.
 _COLLAPSED = 0.01

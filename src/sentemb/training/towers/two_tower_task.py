@@ -20,11 +20,12 @@ from sentemb.training.batches.mini_batches import MiniBatch, mini_batch
 from sentemb.training.batches.neighbour_batches import Order
 from sentemb.training.contracts import StoredState
 from sentemb.training.dev import Dev
+from sentemb.training.negative_options import HARD_AMONG
 from sentemb.training.negatives import hard_negatives, look_ups
 from sentemb.training.progress import Reached
-from sentemb.training.settings import HARD_AMONG, Settings
-from sentemb.training.start import Start
-from sentemb.training.two_towers import Layouts, TwoTowers
+from sentemb.training.towers.settings import Settings
+from sentemb.training.towers.start import Start
+from sentemb.training.towers.two_towers import Layouts, TwoTowers
 
 _HARD_TITLES = "hard_titles"  # in checkpoints
 

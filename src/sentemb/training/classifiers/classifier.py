@@ -23,13 +23,13 @@ from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.text.checks import as_texts
 from sentemb.training.checkpoints import remove_checkpoints
-from sentemb.training.classifier_settings import (
+from sentemb.training.classifiers.classifier_settings import (
     HIDDEN_FOR_LABELS,
     HIDDEN_FOR_SCORES,
     MAP_DIM,
     ClassifierSettings,
 )
-from sentemb.training.classifier_task import (
+from sentemb.training.classifiers.classifier_task import (
     ClassifierTask,
     Examples,
     Labels,
@@ -39,13 +39,13 @@ from sentemb.training.classifier_task import (
     fingerprint,
     probabilities,
 )
+from sentemb.training.classifiers.text_features import FixedVectors, TextFeatures, TrainedTower
 from sentemb.training.identity import Identity
 from sentemb.training.loop import ModelFiles, TrainingLoop
 from sentemb.training.objectives.classifier import Head
 from sentemb.training.output import check_output, is_finished
 from sentemb.training.progress import Progress
 from sentemb.training.stopping import stop_signals
-from sentemb.training.text_features import FixedVectors, TextFeatures, TrainedTower
 
 
 class Classifier:

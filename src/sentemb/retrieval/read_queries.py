@@ -1,0 +1,56 @@
+"""The clicked queries of a log as vectors and as words, for rankings of any titles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.retrieval.int8_rows import Int8Rows
+from sentemb.retrieval.words_and_stems import Words, tokens_of
+from sentemb.system.parallel import Turn
+from sentemb.text.batch import Tokens
+
+# Unit vectors of texts by the query tower.
+Embed = Callable[[Sequence[str]], np.ndarray]
+
+
+class ReadQueries:
+    """Clicked queries as parts need them, each made when it is first needed.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        The queries.
+    embed : function
+        Unit vectors of texts by the query tower.
+    """
+
+    def __init__(self, texts: Sequence[str], embed: Embed) -> None:
+        self.texts, self.embed = texts, embed
+        self._rows: Int8Rows | None = None
+        self._is_known = np.zeros(len(texts), np.bool_)
+        self._tokens: dict[Words, Tokens] = {}
+        self._turn = Turn()
+
+    def tokens(self, words: Words) -> Tokens:
+        """All of them, split by ``words``."""
+        with self._turn.lock:
+            if words not in self._tokens:
+                self._tokens[words] = tokens_of(self.texts, words)
+            return self._tokens[words]
+
+    def rows(self, numbers: NDArray[np.integer]) -> Int8Rows:
+        """Rows of 8-bit integers by the query tower, for distinct numbers of queries, (n,)."""
+        with self._turn.lock:
+            new = numbers[~self._is_known[numbers]]
+            if new.size or self._rows is None:
+                vectors = self.embed([self.texts[q] for q in new.tolist()])
+                coded = Int8Rows.of(np.asarray(vectors, np.float32))
+                if self._rows is None:
+                    shape = len(self.texts), coded.codes.shape[1]
+                    self._rows = Int8Rows(np.zeros(shape, np.int8), np.zeros(shape[0], np.float32))
+                self._rows.codes[new], self._rows.scales[new] = coded.codes, coded.scales
+                self._is_known[new] = True
+            return self._rows.rows(numbers.astype(np.int64))

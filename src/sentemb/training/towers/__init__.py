@@ -1,0 +1,1 @@
+"""The training of two towers."""
