@@ -49,7 +49,7 @@ SYSTEMS = {
     LEARNED: [model for model in MODELS if model not in (*WITHOUT_VECTORS, *NEVER_TUNED)],
     OWN: [*TOWERS, *WITHOUT_VECTORS],
 }
-TUNED = {"tune_vectors": True}
+TUNED = {"train_vectors": True}
 TRAINED = ("model", "seed", "parameters", "seconds", "kept", "loss", "dev")
 RANKED = ("model", "vectors", *TRAINED[1:])
 # What is tried on dev, seed 0: a name and what it changes.

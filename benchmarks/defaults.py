@@ -22,7 +22,7 @@ from pages import DATA, ROOT, SETS, machine, write_tables
 from sentemb.system.tables import markdown_table
 
 # Name -> settings. "before" is the version before mini-batches of neighbours (`--source`).
-VARIANTS = {"before": {}, "after": {}, "mixed": {"neighbours": 1}}
+VARIANTS = {"before": {}, "after": {}, "mixed": {"group_size": 1}}
 PARTS = ("dev", "test")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 

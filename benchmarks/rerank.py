@@ -43,8 +43,8 @@ COMMON = {
     "teacher": "lstm", "n_negatives": 3, "hard_negatives": 3, "max_words": 16, "decay": "linear",
     "learning_rate": 0.003,
 }  # fmt: skip
-FIXED = {"start_from": "bag", "tune_vectors": False}
-TUNED = {"start_from": "bag", "tune_vectors": True}
+FIXED = {"start_from": "bag", "train_vectors": False}
+TUNED = {"start_from": "bag", "train_vectors": True}
 WORDEMBED = {"model": "wordembed"}
 ARC1 = {"model": "arc1", "maps": (48, 48), "mlp": 100}
 ARC2 = {"model": "arc2", "maps": (48, 48), "mlp": 100, "learning_rate": 0.002}

@@ -130,7 +130,7 @@ def defaults_section(bench, quick, targets):
     cases = {
         REALISTIC: (logs[REALISTIC], {}),
         REAL: (logs[REAL], {}),
-        f"{REAL}, 3 hard negatives per pair": (logs[REAL], {"hard_negatives": 3, "neighbours": 1}),
+        f"{REAL}, 3 hard negatives per pair": (logs[REAL], {"hard_negatives": 3, "group_size": 1}),
     }
     for name, (log, settings) in cases.items():
         what = f"step of the defaults, {name}, PyTorch by hand / sentemb"

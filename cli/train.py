@@ -226,7 +226,7 @@ def _show_config(ctx: click.Context) -> None:
     help="Word vectors: word2vec or GloVe text, word2vec binary (.bin), unpacked if it ends in "
     ".gz, or a folder of `sentemb vectors convert`. For two towers their principal components are "
     "features of a word, in addition to its trigrams, so that words that the log lacks have a "
-    "vector too. A pair model reads words as these vectors, fixed unless --tune-vectors is given, "
+    "vector too. A pair model reads words as these vectors, fixed unless --train-vectors is given, "
     "and as trained letter trigrams without them.",
     group=FEATURES,
 )

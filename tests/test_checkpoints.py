@@ -23,7 +23,7 @@ from sentemb.training.trainer import train
 
 # 4 mini-batches an epoch; hard negatives are looked up before epochs 3 and 6.
 SETTINGS = {
-    "cells": 6, "epochs": 7, "batch_size": 16, "threads": 1, "hard_negatives": 2, "neighbours": 1,
+    "cells": 6, "epochs": 7, "batch_size": 16, "threads": 1, "hard_negatives": 2, "group_size": 1,
     "learning_rate": 0.05, "checkpoint_seconds": 0,
 }  # fmt: skip
 

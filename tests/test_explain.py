@@ -14,7 +14,7 @@ from sentemb.gradients.differences import STEPS
 from sentemb.gradients.entry_trace import explain_gradient
 from sentemb.models.towers.registry import ENCODERS
 
-SMALL = {"cells": 3, "lengths": (1, 2, 4), "negatives": 2}
+SMALL = {"cells": 3, "lengths": (1, 2, 4), "n_negatives": 2}
 
 
 def test_it_shows_what_gradcheck_took():
@@ -144,7 +144,7 @@ def test_the_command_prints_an_aligned_table():
 def test_the_command_prints_json():
     found = json.loads(run("--explain", "query.Wrec3[1,2]", "--json").stdout)
     assert found == json.loads(
-        json.dumps(explain_gradient("query.Wrec3[1,2]", **SMALL | {"negatives": 3}).as_dict())
+        json.dumps(explain_gradient("query.Wrec3[1,2]", **SMALL | {"n_negatives": 3}).as_dict())
     )
 
 

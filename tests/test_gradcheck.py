@@ -29,7 +29,7 @@ from sentemb.models.towers import rnn as rnn_model
 from sentemb.models.towers.bag import Bag
 from sentemb.models.towers.dssm import DSSM
 
-SMALL = {"cells": 3, "entries": 4, "lengths": (1, 2, 4), "negatives": 2}
+SMALL = {"cells": 3, "entries": 4, "lengths": (1, 2, 4), "n_negatives": 2}
 FULL = {"forget_gate": True, "peepholes": "full"}
 DIAGONAL = {"forget_gate": True, "peepholes": "diagonal"}
 
@@ -117,7 +117,7 @@ def test_printed_form_is_wrong_from_two_words(settings):
         ({"lengths": ()}, "lengths"),
         ({"lengths": (1, 0)}, "lengths"),
         ({"entries": 0}, "entries"),
-        ({"negatives": 0}, "negatives"),
+        ({"n_negatives": 0}, "n_negatives"),
         ({"tolerance": -1}, "tolerance"),
         ({"model": "rnn", "forget_gate": True}, "rnn"),
         ({"cells": 0}, "cells"),

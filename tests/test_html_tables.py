@@ -88,7 +88,7 @@ def test_a_model_shows_its_sizes(shared):
 
 
 def test_a_report_of_the_gradient_check_shows_every_block():
-    small = {"cells": 3, "entries": 4, "negatives": 2, "lengths": (2,)}
+    small = {"cells": 3, "entries": 4, "n_negatives": 2, "lengths": (2,)}
     report = sentemb.gradcheck("lstm", **small, fault="cell-path")
     page = report._repr_html_()
     heads, *rows = cells(page)

@@ -124,10 +124,10 @@ def test_mini_batches_are_of_neighbours_from_the_first_look_up_on():
 
 def test_neighbours_are_the_default_with_hard_negatives_adam_and_softmax():
     usual = Settings()
-    assert usual.neighbours == NEIGHBOURS > 1
+    assert usual.group_size == NEIGHBOURS > 1
     assert {name: getattr(usual, name) for name in OF_NEIGHBOURS} == OF_NEIGHBOURS
     for given in (
-        {"neighbours": 1},
+        {"group_size": 1},
         {"hard_negatives": 0},
         {"epochs": 2},
         {"n_negatives": 4},
@@ -135,13 +135,13 @@ def test_neighbours_are_the_default_with_hard_negatives_adam_and_softmax():
         {"objective": "hinge"},
     ):
         settings = Settings(**given)
-        assert settings.neighbours == 1
+        assert settings.group_size == 1
         for name in OF_NEIGHBOURS.keys() - given.keys():
             assert getattr(settings, name) == OPTIMISERS[settings.optimiser][name]
-    assert Settings.of("paper").neighbours == 1
-    assert Settings.of("large").neighbours == PRESETS["large"]["neighbours"]
-    assert Settings(**CONTINUED).neighbours == 1
-    slow = Settings(optimiser="nesterov", neighbours=4, hard_negatives=1)
+    assert Settings.of("paper").group_size == 1
+    assert Settings.of("large").group_size == PRESETS["large"]["group_size"]
+    assert Settings(**CONTINUED).group_size == 1
+    slow = Settings(optimiser="nesterov", group_size=4, hard_negatives=1)
     assert slow.learning_rate == OPTIMISERS["nesterov"]["learning_rate"]
-    with pytest.raises(SentembError, match="neighbours are found by their hard negatives"):
-        Settings(hard_negatives=0, neighbours=8)
+    with pytest.raises(SentembError, match="groups are made of hard negatives"):
+        Settings(hard_negatives=0, group_size=8)

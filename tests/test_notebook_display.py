@@ -125,7 +125,7 @@ def shown(tmp_path_factory):
         "WordEffects": word_effects(model, "red hat", TITLES[0])["document"],
         "Explanation": explain(model, "red", TITLES[0], log),
         "Imported": Imported(10, 8, Counter({MARKUP: 2}), 5, ["two rows are odd"]),
-        "GradientReport": sentemb.gradcheck("rnn", cells=2, entries=2, negatives=1, lengths=(1,)),
+        "GradientReport": sentemb.gradcheck("rnn", cells=2, entries=2, n_negatives=1, lengths=(1,)),
     }
 
 

@@ -394,7 +394,7 @@ def test_deepmatch_learns_from_whole_words_and_labelled_pairs():
     [
         ("deepmatch", {"word_features": 0}, "deepmatch reads whole words; word_features must be"),
         ("deepmatch", {"vectors": "vectors"}, "deepmatch gives words weights of its own"),
-        ("urae", {"vectors": "vectors", "tune_vectors": True}, "urae learns from fixed words"),
+        ("urae", {"vectors": "vectors", "train_vectors": True}, "urae learns from fixed words"),
         ("urae", {"epochs": 2}, "the scores of urae are trained from epoch 3 on, and epochs is 2"),
     ],
 )

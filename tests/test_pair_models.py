@@ -28,7 +28,7 @@ from sentemb.training.objectives.pair_losses import PairObjective
 
 CASES = [(name, settings) for name, one in PAIR_MODELS.items() for settings in one.variants]
 SMALL = {"embedding": 3, "mlp": 6, "max_words": 9}
-QUICK = {"lengths": (3, 9), "negatives": 3}
+QUICK = {"lengths": (3, 9), "n_negatives": 3}
 # They sum up words.
 ORDER_FREE = "wordembed", "deepmatch"
 # Two texts are longer than what is read.
@@ -89,7 +89,7 @@ def problem_of(case, **settings):
     """The problem of a check, small."""
     entry = all_checks()[case[0]]
     own = {one.name: one.check_default or one.default for one in entry.parameters}
-    own |= {"negatives": 2, "lengths": (2, 4, 9), "seed": 0, "objective": None}
+    own |= {"n_negatives": 2, "lengths": (2, 4, 9), "seed": 0, "objective": None}
     return PairModelProblem(case[0], **own | entry.defaults | case[1] | settings)
 
 

@@ -97,7 +97,7 @@ def test_a_stopped_training_continues_to_the_same_bits(tmp_path, of):
     log, settings = made_up_log(), {"dropout": 0.3}
     data = made_up_labels() if of == "labels" else log
     if of == "tuned vectors":
-        settings |= {"vectors": made_up_vectors(log), "tune_vectors": True}
+        settings |= {"vectors": made_up_vectors(log), "train_vectors": True}
     else:
         settings["dev"] = made_up_labels(20, 1) if of == "labels" else made_up_judged_set(log)
     expected = whole_run(tmp_path / "whole", data, **settings)
@@ -272,7 +272,7 @@ def test_fixed_vectors_stay_fixed_and_tuned_ones_move():
     fixed = train(log, vectors=vectors, **TINY)
     assert fixed.vocabulary.words == vectors.words and not fixed.vocabulary.trigrams
     np.testing.assert_allclose(fixed.weights["table"], vectors.vectors * scale, rtol=1e-6)
-    tuned = train(log, vectors=vectors, tune_vectors=True, **TINY)
+    tuned = train(log, vectors=vectors, train_vectors=True, **TINY)
     assert not np.allclose(tuned.weights["table"], vectors.vectors * scale, rtol=1e-3)
 
 
@@ -336,7 +336,7 @@ def test_a_pair_model_continues_with_its_weights(tmp_path):
     before = PairScorer.from_pretrained(tmp_path / "m")
     settings = {key: TINY[key] for key in ("batch_size", "threads")}
     after = train(
-        log, start_from=tmp_path / "m", epochs=1, learning_rate=1e-9, tune_vectors=True, **settings
+        log, start_from=tmp_path / "m", epochs=1, learning_rate=1e-9, train_vectors=True, **settings
     )
     assert isinstance(after, PairScorer)
     for name, array in before.weights.items():
@@ -367,7 +367,7 @@ def test_long_texts_are_cut_and_counted():
     [
         ({"hard_negatives": 2}, "give a teacher: bm25 or a two-tower model"),
         ({"teacher": "bm25", "hard_negatives": 0}, "leave it out, or hard_negatives 0"),
-        ({"tune_vectors": True}, "leave tune_vectors out"),
+        ({"train_vectors": True}, "leave train_vectors out"),
         ({"labels": True}, "pairs must be a path or LabelledPairs, not ClickLog"),
         ({"objective": "softmax"}, "objective is 'softmax'; give one of hinge, logistic"),
         ({"negatives": "batch"}, "negatives is 'batch'; give one of corpus, log"),

@@ -256,7 +256,7 @@ VARIANTS = {
     "shared bag": {"model": "bag", "cells": None, "shared_towers": True},
     "titles of the corpus": {"negatives": "corpus"},
     "skipped titles": {"negatives": "log", "n_negatives": 2},
-    "hard negatives alone": {"hard_negatives": 2, "neighbours": 1},
+    "hard negatives alone": {"hard_negatives": 2, "group_size": 1},
     "trigrams": {"word_features": 0},
 }
 

@@ -140,7 +140,7 @@ def test_one_entry_is_explained():
     ("settings", "message"),
     [
         ({"form": "trace"}, "no form trace; choose scan or printed"),
-        ({"negatives": 2}, "no negatives, only alpha, lengths, seed; leave negatives out"),
+        ({"n_negatives": 2}, "no n_negatives, only alpha, lengths, seed; leave n_negatives out"),
         ({"shared_towers": True}, "no shared_towers"),
         ({"cells": 3}, "no cells"),
         ({"other": 3}, "no other"),

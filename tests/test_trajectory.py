@@ -31,7 +31,7 @@ RUNS = {
     "lstm with hard negatives": {
         "model": "lstm",
         "hard_negatives": 1,
-        "neighbours": 1,
+        "group_size": 1,
         "learning_rate": 0.005,
     },
     "lstm, mini-batches of neighbours": {"model": "lstm", "hard_negatives": 1},

@@ -206,13 +206,13 @@ def test_simulations_that_would_never_end(tmp_path, settings, monkeypatch):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"negatives": 10**9},
+        {"n_negatives": 10**9},
         {"entries": 10**9},
         {"lengths": (1,) * 1000},
-        {"lengths": (200,) * 50, "negatives": 100, "cells": 1000},
-        {"lengths": (200,) * 50, "negatives": 100, "model": "bag", "cells": 1000},
-        {"lengths": (200,) * 50, "negatives": 100, "model": "dssm", "cells": 1, "hidden": 1000},
-        {"lengths": (200,) * 50, "negatives": 100, "cells": 1, "bag_dim": 1000},
+        {"lengths": (200,) * 50, "n_negatives": 100, "cells": 1000},
+        {"lengths": (200,) * 50, "n_negatives": 100, "model": "bag", "cells": 1000},
+        {"lengths": (200,) * 50, "n_negatives": 100, "model": "dssm", "cells": 1, "hidden": 1000},
+        {"lengths": (200,) * 50, "n_negatives": 100, "cells": 1, "bag_dim": 1000},
     ],
     ids=str,
 )

@@ -84,7 +84,7 @@ def warm_up():
     for name in NAMES:
         yield train(name, "--force", "--dropout", "0.5", "--dev", "judged")
     yield train("arc2", "--force", *VECTORS, small=("--maps", "2"))
-    yield train("arc1", "--force", *VECTORS, "--tune-vectors", small=("--maps", "2"))
+    yield train("arc1", "--force", *VECTORS, "--train-vectors", small=("--maps", "2"))
     yield train("arc2", "--force", "--gate", "printed", "--optimiser", "sgd")
     yield train("arc2", "--force", "--teacher", "rnn")
 
@@ -215,6 +215,7 @@ def shapes():
             ("--vectors", "vectors"),
             ("--optimiser", "sgd"),
             ("--objective", "logistic"),
+            ("--train-vectors",),
             ("--labels",),
         ):
             yield Case(f"pairs shapes: {name} with {more[0]}", (*argv, *more), 1)
@@ -261,7 +262,7 @@ def sources():
             ("word2vec text", "word2vec.txt"),
             ("binary", "word2vec.bin"),
         ):
-            for more in ((), ("--tune-vectors",)):
+            for more in ((), ("--train-vectors",)):
                 code = 0 if reads and not (name == "urae" and more) else 1
                 yield Case(
                     f"pairs sources: {name}, {what} {' '.join(more)}".rstrip(),
@@ -284,7 +285,7 @@ def sources():
         for start in ("lstm", "shared", "bag", "weighted", "dssm", "clsm", "rnn", *NAMES):
             same = start == name
             code = 0 if same or (start not in NAMES and reads) else 1
-            for more in ((), ("--tune-vectors",)):
+            for more in ((), ("--train-vectors",)):
                 wanted = 1 if name == "urae" and more else code
                 small = SMALL[name] + ("--max-words", "9") if same else own
                 argv = list(train(name, "--start-from", start, *more, small=small))
@@ -390,9 +391,9 @@ def sources():
     )
     yield Case(
         "pairs sources: tuned without vectors",
-        train("arc2", "--tune-vectors"),
+        train("arc2", "--train-vectors"),
         1,
-        ("tune_vectors",),
+        ("train_vectors",),
     )
     yield Case(
         "pairs sources: margin of the logistic loss",

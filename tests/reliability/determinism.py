@@ -47,7 +47,7 @@ PAIR_TRAININGS = {
     "arc2 printed": {"model": "arc2", "maps": (7, 5), "gate": "printed", "objective": "logistic"},
     "wordembed": {"embedding": 6, "mlp_layers": 2},
     "senmlp": {"embedding": 6},
-    "senna": {"maps": (7,), "vectors": True, "tune_vectors": True},
+    "senna": {"maps": (7,), "vectors": True, "train_vectors": True},
     "urae": {"cells": 6, "vectors": True},
     "deepmatch": {"nodes": 20, "word_features": 1},
 }

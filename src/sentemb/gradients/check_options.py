@@ -33,7 +33,7 @@ FORM = Hyperparameter(
     choices=("scan", "trace", "printed"),
 )
 NEGATIVES = Hyperparameter(
-    name="negatives",
+    name="n_negatives",
     kind=int,
     default=3,
     help="Negatives per query.",
@@ -126,7 +126,7 @@ class Problem:
     lengths : tuple of int
         Words of the queries, see `checked_lengths`; the titles have the same lengths in another
         order.
-    negatives : int
+    n_negatives : int
         Per query.
     seed : int
     objective : str, optional
@@ -142,7 +142,7 @@ class Problem:
 
     shared_towers: bool = SHARED_TOWERS.default
     lengths: tuple[int, ...] = LENGTHS
-    negatives: int = NEGATIVES.default
+    n_negatives: int = NEGATIVES.default
     seed: int = SEED.default
     objective: str | None = None
     vector_dim: int = VECTOR_DIM.default

@@ -124,7 +124,7 @@ register_check(
 
 def all_checks() -> dict[str, CheckEntry]:
     """The registered checks and one for every pair model, by name."""
-    taken = "lengths", "negatives", "objective"
+    taken = "lengths", "n_negatives", "objective"
     pair_models = {
         entry.name: CheckEntry(
             name=entry.name,

@@ -38,7 +38,7 @@ def gradcheck(
     form: str = FORM.default,
     shared_towers: bool = SHARED_TOWERS.default,
     lengths: Iterable[int] = LENGTHS,
-    negatives: int = NEGATIVES.default,
+    n_negatives: int = NEGATIVES.default,
     seed: int = SEED.default,
     objective: str | None = OBJECTIVE.default,
     vector_dim: int = VECTOR_DIM.default,
@@ -65,7 +65,7 @@ def gradcheck(
     lengths : sequence of int
         Words of the queries, at most 50 numbers from 1 to 200; the titles have the same lengths in
         another order.
-    negatives : int
+    n_negatives : int
         Negatives per query, at most 100.
     seed : int
         Random seed.
@@ -100,7 +100,7 @@ def gradcheck(
         For settings that are wrong or do not go together, and for a problem that is too large.
     """
     problem = Problem(
-        shared_towers, checked_lengths(lengths), negatives, seed, objective, vector_dim
+        shared_towers, checked_lengths(lengths), n_negatives, seed, objective, vector_dim
     )
     tolerances = Tolerances(entries, tolerance)
     with made_up(model, problem, form, fault, encoder_settings) as made:

@@ -136,7 +136,7 @@ class PairModelProblem(CheckedProblem):
         One of `sentemb.models.pairs.PAIR_MODELS`.
     lengths : tuple of int
         Words of the queries; the titles have the same lengths in another order.
-    negatives : int
+    n_negatives : int
         Per list.
     seed : int
         Random seed.
@@ -157,7 +157,7 @@ class PairModelProblem(CheckedProblem):
         self,
         model: str,
         lengths: tuple[int, ...],
-        negatives: int,
+        n_negatives: int,
         seed: int,
         objective: str | None,
         dropout: float,
@@ -167,13 +167,13 @@ class PairModelProblem(CheckedProblem):
         loss = _loss(model, objective)
         self.name = model
         self.settings = {**pair_model.settings(), "objective": loss.name}
-        self.settings |= {"dropout": dropout, "lengths": lengths, "negatives": negatives}
+        self.settings |= {"dropout": dropout, "lengths": lengths, "n_negatives": n_negatives}
         self.settings["seed"] = seed
         # A product of weights of different layers is linear in each one.
         self.piecewise_linear = loss.name == HINGE and pair_model.piecewise_linear
         self._loss = loss
         self.rng = rng = np.random.default_rng(seed)
-        queries, titles, query_index, title_index = _made_up_lists(lengths, negatives, rng)
+        queries, titles, query_index, title_index = _made_up_lists(lengths, n_negatives, rng)
         self.queries = queries
         matcher = _made_up_matcher(pair_model, [*queries, *titles], rng)
         self._passes = PairPasses(
@@ -186,7 +186,7 @@ class PairModelProblem(CheckedProblem):
             Dropout.of(dropout, seed),
         )
         self.least = _LEAST if loss.name == HINGE else 0.0
-        size = negatives + 1
+        size = n_negatives + 1
         n_lists = query_index.size // size
         self._targets = PairTargets.of_lists(np.arange(n_lists + 1) * size, np.ones(n_lists))
         self.parameters = self._shown(matcher.parameters())
@@ -234,9 +234,9 @@ def _loss(model: str, objective: str | None) -> PairObjective:
 
 
 def _made_up_lists(
-    lengths: tuple[int, ...], negatives: int, rng: np.random.Generator
+    lengths: tuple[int, ...], n_negatives: int, rng: np.random.Generator
 ) -> tuple[list[str], list[str], NDArray[np.int64], NDArray[np.int64]]:
-    """Queries, titles, and lists of ``negatives`` + 1 pairs of them, the right one first."""
+    """Queries, titles, and lists of ``n_negatives`` + 1 pairs of them, the right one first."""
     letters = list("abcde")
     words = ["".join(rng.choice(letters, rng.integers(1, 6))) for _ in range(3 * len(lengths) + 6)]
     # Words that hold a trigram more than once, so that counts matter.
@@ -251,13 +251,13 @@ def _made_up_lists(
     n = len(lengths)
     queries = [text(length) for length in lengths]
     titles = [text(length) for length in (*lengths[1:], lengths[0])]
-    titles += [text(int(rng.choice(lengths))) for _ in range(n * negatives)]
-    negative_index = n + np.arange(n * negatives).reshape(n, negatives)
+    titles += [text(int(rng.choice(lengths))) for _ in range(n * n_negatives)]
+    negative_index = n + np.arange(n * n_negatives).reshape(n, n_negatives)
     title_index = np.column_stack([np.arange(n), negative_index])
     # One query in two lists, one title right in one of them and a negative in the other.
     again = np.concatenate([title_index[0, 1:2], title_index[0, :1], title_index[-1, 2:]])
     title_index = np.vstack([title_index, again])
-    query_index = np.repeat([*range(n), 0], negatives + 1)
+    query_index = np.repeat([*range(n), 0], n_negatives + 1)
     return queries, titles, query_index, title_index.ravel()
 
 

@@ -108,7 +108,7 @@ def made_up_towers(
     check_form(encoder, FORM.checked(form))
     if fault is not None:
         check_fault(fault, encoder, form)
-    _check_size(encoder, sum(problem.lengths) * (2 + problem.negatives))
+    _check_size(encoder, sum(problem.lengths) * (2 + problem.n_negatives))
     rng = np.random.default_rng(problem.seed)
     with Workers(1) as workers:
         yield TwoTowers(_made_up_problem(encoder, problem, rng, workers), problem, rng)
@@ -126,7 +126,7 @@ def _check_size(encoder: Any, n_words: int) -> None:
         ]
         raise SentembError(
             f"{n_words:,} words of {of_two - of_one:,} numbers each are too many for a check; "
-            f"there are lengths, negatives, {', '.join(sizes)}: lower one of them"
+            f"there are lengths, n_negatives, {', '.join(sizes)}: lower one of them"
         )
 
 
@@ -157,7 +157,7 @@ def _made_up_problem(
     queries = [text(length) for length in lengths]
     titles = [text(length) for length in (*lengths[1:], lengths[0])]
     negatives = [
-        [text(int(rng.choice(lengths))) for _ in range(problem.negatives)]
+        [text(int(rng.choice(lengths))) for _ in range(problem.n_negatives)]
         for _ in range(len(lengths))
     ]
     tokens = tokenize([*queries, *titles, *(title for of_pair in negatives for title in of_pair)])

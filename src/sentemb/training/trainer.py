@@ -97,13 +97,13 @@ def train(
 
         A pair model starts from a pair model and keeps its vocabulary, or takes the words of two
         towers as word vectors: those of both towers, one after the other, fixed unless
-        ``tune_vectors`` is set.
+        ``train_vectors`` is set.
     vectors : path or WordVectors, optional
         Word vectors; see `read_word_vectors`. For two towers their principal components are
         features of a word, in addition to its trigrams. A word that the log lacks then still has a
         vector if it is in ``vectors``. Words are lower-cased; a word that has no vector takes that
         of the word without the quotes, brackets, commas and the like around it. A pair model reads
-        words as these vectors, which are fixed unless ``tune_vectors`` is set; without them, and
+        words as these vectors, which are fixed unless ``train_vectors`` is set; without them, and
         without ``start_from``, words are read as trained letter trigrams.
 
         For two towers, ``vector_dim`` is the number of components, by default 48, or all dimensions

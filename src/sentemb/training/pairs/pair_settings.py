@@ -33,7 +33,7 @@ HYPERPARAMETERS = (
     *PAIR_MODELS.parameters,
     _SHARED["word_features"],
     Hyperparameter(
-        name="tune_vectors",
+        name="train_vectors",
         kind=bool,
         default=False,
         help="Train the word vectors of --word-vectors or --start-from too, instead of keeping "

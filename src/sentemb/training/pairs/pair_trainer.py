@@ -99,7 +99,7 @@ def train_pair_model(
             lessons,
             model,
             weights,
-            tuned=start is None or chosen.tune_vectors,
+            tuned=start is None or chosen.train_vectors,
             settings=chosen,
             objective=PairObjective(chosen.objective, chosen.margin),
             workers=workers,
@@ -170,9 +170,9 @@ def _checked(settings: PairSettings, labelled: bool, inputs: Inputs) -> None:
         raise SentembError(
             "word vectors come from vectors or from the model in start_from; give one of both"
         )
-    if settings.tune_vectors and inputs.vectors is None and inputs.start_from is None:
+    if settings.train_vectors and inputs.vectors is None and inputs.start_from is None:
         raise SentembError(
-            "without vectors and start_from the words are trained anyway; leave tune_vectors out"
+            "without vectors and start_from the words are trained anyway; leave train_vectors out"
         )
     if settings.hard_negatives and inputs.teacher is None:
         raise SentembError(
@@ -199,9 +199,9 @@ def _checked(settings: PairSettings, labelled: bool, inputs: Inputs) -> None:
 
 def _check_words(model: PairModel, settings: PairSettings, started: bool) -> None:
     """Raise a `SentembError` for settings of words that the model cannot have."""
-    if settings.tune_vectors and not model.trains_words:
+    if settings.train_vectors and not model.trains_words:
         raise SentembError(
-            f"{model.name} learns from fixed words and never trains them; leave tune_vectors out"
+            f"{model.name} learns from fixed words and never trains them; leave train_vectors out"
         )
     if model.reads_whole_words and settings.word_features == 0 and not started:
         raise SentembError(

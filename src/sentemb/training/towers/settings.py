@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ADAM = "adam"
 # The defaults of a training with Adam that continues from a model trained on other clicks.
-CONTINUED: dict[str, Any] = {"epochs": 3, "learning_rate": 0.002, "neighbours": 1}
+CONTINUED: dict[str, Any] = {"epochs": 3, "learning_rate": 0.002, "group_size": 1}
 # The defaults that depend on the optimiser.
 OPTIMISERS: dict[str, dict[str, Any]] = {
     ADAM: {"learning_rate": 0.005, "decay": "linear", "epochs": 10},
@@ -48,7 +48,7 @@ NEIGHBOURS = 8
 def _by_optimiser(name: str) -> str:
     texts = [f"{values[name]} with {optimiser}" for optimiser, values in OPTIMISERS.items()]
     if name in OF_NEIGHBOURS:
-        texts[0] += f" ({OF_NEIGHBOURS[name]} if neighbours is above 1)"
+        texts[0] += f" ({OF_NEIGHBOURS[name]} if group_size is above 1)"
     return ", ".join(texts)
 
 
@@ -128,7 +128,7 @@ HYPERPARAMETERS = (
         default=None,
         default_text=f"{HARD_NEGATIVES} with --n-negatives {ALL} and at least {HARD_FROM_EPOCH} "
         "epochs, otherwise 0",
-        help="Hard negatives per group of neighbours, or per pair if neighbours is 1: unclicked "
+        help="Hard negatives per group of neighbours, or per pair if group_size is 1: unclicked "
         "titles that the current model ranks high, looked up every three epochs from epoch "
         f"{HARD_FROM_EPOCH} on; 0 disables them.",
         group=NEGATIVES,
@@ -216,7 +216,7 @@ HYPERPARAMETERS = (
         optional=True,
     ),
     Hyperparameter(
-        name="neighbours",
+        name="group_size",
         kind=int,
         default=1,
         default_text=f"{NEIGHBOURS} with hard negatives, the objective {objectives.SOFTMAX} and "
@@ -269,7 +269,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "bag_dim": 192,
         "learning_rate": 0.004,
         "epochs": 8,
-        "neighbours": 1,
+        "group_size": 1,
     },
 }
 
@@ -291,10 +291,10 @@ class Settings(DeclaredSettings):
             is_long = self.epochs is None or self.epochs >= HARD_FROM_EPOCH
             may_be = self.n_negatives == ALL and is_long
             self._set("hard_negatives", HARD_NEGATIVES if may_be else 0)
-        if self.neighbours is None:
+        if self.group_size is None:
             is_usual = self.optimiser == ADAM and self.objective == objectives.SOFTMAX
-            self._set("neighbours", NEIGHBOURS if self.hard_negatives and is_usual else 1)
-        is_quick = self.optimiser == ADAM and self.neighbours > 1
+            self._set("group_size", NEIGHBOURS if self.hard_negatives and is_usual else 1)
+        is_quick = self.optimiser == ADAM and self.group_size > 1
         for name, value in OPTIMISERS[self.optimiser].items():
             if getattr(self, name) is None:
                 self._set(name, OF_NEIGHBOURS.get(name, value) if is_quick else value)
@@ -336,10 +336,9 @@ def _check_negatives(settings: Settings) -> None:
             "hard negatives are added to all other titles of the batch; they need negatives batch "
             f"and n_negatives {ALL}"
         )
-    if settings.neighbours > 1 and not settings.hard_negatives:
+    if settings.group_size > 1 and not settings.hard_negatives:
         raise SentembError(
-            "neighbours are found by their hard negatives; leave neighbours out, or set "
-            "hard_negatives"
+            "groups are made of hard negatives; leave group_size out, or set hard_negatives"
         )
     if settings.hard_negatives and settings.epochs < HARD_FROM_EPOCH:
         raise SentembError(

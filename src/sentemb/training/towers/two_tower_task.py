@@ -126,7 +126,7 @@ class TwoTowerTask:
 
     def _order_of(self, epoch: int) -> Order:
         if self._order is None or self._order[0] != epoch:
-            seed, size = self.settings.seed, self.settings.neighbours
+            seed, size = self.settings.seed, self.settings.group_size
             order = Order.mixed(self.corpus, seed, epoch)
             if size > 1 and self.hard_titles is not None:
                 order = Order.of_neighbours(self.corpus, self.hard_titles, size, seed, epoch)
