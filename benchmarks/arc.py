@@ -14,19 +14,15 @@ import time
 from pathlib import Path
 
 import arc_charts
-from arc_lab import SEEDS, Laboratory, read
+from arc_lab import SEEDS, Laboratory
 from arc_parts import PARTS, SYSTEMS
-from arc_tables import filled, labelled
+from arc_tables import SECTIONS, labelled
+from claims import filled, tables_in
 from pages import DATA, DOCS, ROOT, fill
 
 from sentemb.errors import SentembError
 from sentemb.system.tables import markdown_table
 from sentemb.training.stopping import Interrupted
-
-
-def tables_in(folder):
-    """{name: lines} of every CSV file in a folder."""
-    return {path.stem: read(path) for path in sorted(folder.glob("*.csv"))}
 
 
 def main():
@@ -62,7 +58,7 @@ def main():
             print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     tables = tables_in(folder)
     arc_charts.write(tables, DOCS / "figures")
-    fill(DOCS / "arc.md", filled(tables))
+    fill(DOCS / "arc.md", filled(SECTIONS, tables))
     if any(line["set"] == "msrp" for line in tables["labelled"]):
         print("\n".join(markdown_table(labelled("msrp")(tables), 3)))
 

@@ -4,16 +4,13 @@ A claim's function takes the tables of docs/results/arc (lists of dicts by name)
 verdict and the numbers that it follows from. A claim is judged once its rows are there.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import mean
 
 from arc_lab import TOWERS
 from arc_parts import FIXED, LEARNED, OWN
+from claims import FAILS, HOLDS, IN_PART, UNTESTED, Claim
 
-HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
-UNTESTED = "not measured yet"
 NAMES = {
     "bag": "two-tower bag",
     "lstm": "two-tower LSTM",
@@ -35,25 +32,6 @@ POINT = 0.01
 # What counts as the paper's "around 60 %"; and what is more than a coin, by three standard errors.
 _ABOUT_60 = (0.57, 0.63)
 _COIN = 0.524
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One claim.
-
-    Attributes
-    ----------
-    key, text : str
-    needs : tuple of str
-        The tables that it is judged by.
-    judge : callable
-        From the tables to the verdict and the numbers; None if a row is missing.
-    """
-
-    key: str
-    text: str
-    needs: tuple
-    judge: Callable
 
 
 def means(lines, column):

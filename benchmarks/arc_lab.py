@@ -114,7 +114,7 @@ class Laboratory:
         if (folder / "config.json").exists() and not has_checkpoints(folder):
             return sentemb.load(folder)
         if model not in (*TOWERS, *WITHOUT_VECTORS):
-            settings = {"word_vectors": self.vectors, **settings}
+            settings = {"vectors": self.vectors, **settings}
         began = time.monotonic()
 
         def tell(progress):

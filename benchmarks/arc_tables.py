@@ -6,21 +6,11 @@ from statistics import mean, stdev
 
 from arc_claims import NAMES, judged
 from arc_parts import FIXED, LEARNED, OWN
-
-from sentemb.system.tables import markdown_table
+from claims import claim_rows
 
 PRINTED = Path(__file__).with_name("arc_printed.csv")
 KINDS = (FIXED, LEARNED)
 _NEGATIVES = {"test": "random", "test_hard": "similar"}
-
-
-def filled(tables):
-    """{section of docs/arc.md: lines of Markdown}; one whose CSV is missing is left out."""
-    return {
-        name: list(markdown_table(rows(tables), left))
-        for name, (needs, rows, left) in SECTIONS.items()
-        if all(tables.get(table) for table in needs)
-    }
 
 
 def printed(table):
@@ -166,12 +156,6 @@ def labelled(name):
 # -- the rest -------------------------------------------------------------------------------------
 
 
-def _claims(tables):
-    yield ["claim", "what the paper says", "verdict", "measured"]
-    for claim, verdict, why in judged(tables):
-        yield [claim.key, claim.text, f"**{verdict}**", why]
-
-
 def _variants(tables):
     lines = tables["variants"]
     models = dict.fromkeys(line["model"] for line in lines)
@@ -201,7 +185,7 @@ SECTIONS = {
     "response": (("response",), _response, 1),
     "response-differences": (("response", "differences"), _differences("response"), 3),
     "labelled": (("labelled",), labelled("sick"), 3),
-    "claims": (("constructions",), _claims, 4),
+    "claims": (("constructions",), lambda tables: claim_rows(judged(tables)), 4),
     "learning": (("learning",), _learning, 1),
     "variants": (("variants",), _variants, 1),
 }

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from pages import ROOT, SETS, options_for, write_tables
+from systems import with_interval
 
 from sentemb import Index, export, load_ranker
 from sentemb.bridges.export.search_engines.scoring import CLICKED, NEAREST, TITLE, WORDS
@@ -126,15 +127,14 @@ def rows(data, name, threads):
     yield ["", *METRICS.values(), "MRR@10 minus index"]
     for system, values in found.items():
         (difference,) = compare_all([values[:, 0]], found["index"][:, 0])
-        interval = f"{difference.mean:+.3f} ({difference.low:+.3f} to {difference.high:+.3f})"
         means = [f"{mean:.3f}" for mean in values.mean(axis=0)]
-        yield [system, *means, "-" if system == "index" else interval]
+        yield [system, *means, "-" if system == "index" else with_interval(difference)]
 
 
 def main():
     options = options_for(__doc__, SETS)
     tables = {}
-    for name in SETS:
+    for name in options.sets:
         tables[name] = markdown_table(rows(options.data, name, options.threads))
     write_tables("engines", tables)
 

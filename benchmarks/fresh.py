@@ -224,7 +224,7 @@ def section(name, found):
 
 def main():
     options = options_for(__doc__, SETS)
-    for name in SETS:
+    for name in options.sets:
         found = measured(name, options.data, options.threads)
         write_tables("fresh", section(name, found), machine())
 

@@ -7,13 +7,12 @@ not repeated. The tables of a log that is not asked for stay as they are.
     python benchmarks/held_out.py [--data DIR] [--sets NAME ...]
 """
 
-import argparse
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import systems
-from pages import DATA, ROOT, SETS, write_tables
+from pages import ROOT, SETS, options_for, write_tables
+from systems import with_interval
 
 from sentemb.comparison.baselines.clicked_queries import with_clicked_queries
 from sentemb.data.click_log import ClickLog, read_click_log
@@ -155,22 +154,15 @@ def section(data, name, by):
     for place, (row, one) in enumerate(found.items()):
         minus = "-"
         if place:
-            by_how_much = each[place - 1]
-            minus = f"{by_how_much.mean:+.3f} ({by_how_much.low:+.3f} to {by_how_much.high:+.3f})"
+            minus = with_interval(each[place - 1])
         rows.append([row, *(f"{value:.3f}" for value in one.mean), minus])
     return list(markdown_table(rows))
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    options = parser.parse_args()
-    present = [name for name in options.sets if (options.data / name / "pairs.tsv").exists()]
-    if not present:
-        sys.exit(f"{options.data} has none of {', '.join(options.sets)}")
+    options = options_for(__doc__, SETS)
     for by, way in WAYS.items():
-        for name in present:
+        for name in options.sets:
             table = section(options.data, name, by)
             write_tables("held-out", {f"{name}, {way}": table})
 

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from pages import machine, print_tables, write_tables
+from pages import machine, write_tables
 from rounds import Spread, note
 from synthetic import lexicon
 
@@ -204,10 +204,7 @@ def main():
             ]
         )
     tables = {"Import and split": markdown_table(rows)}
-    if quick:
-        print_tables(tables)
-    else:
-        write_tables("import-speed", tables, machine())
+    write_tables("import-speed", tables, machine(), quick)
 
 
 if __name__ == "__main__":

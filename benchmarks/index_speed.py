@@ -14,7 +14,7 @@ from pathlib import Path
 
 import faiss
 import numpy as np
-from pages import machine, print_tables, write_tables
+from pages import machine, write_tables
 from rounds import CLOCKS, note, query_table, take_turns
 from sif_speed import COMMAND, in_process
 from synthetic import mixed_titles
@@ -200,10 +200,7 @@ def main():
         asked = (asked * (m // len(asked) + 1))[:m]
         queries = unit_rows(model.encode_query(asked))
         tables |= searches(index, queries, rounds, clock) | parts(index, asked, rounds, clock)
-    if quick:
-        print_tables(tables)
-    else:
-        write_tables("index-speed", tables, machine())
+    write_tables("index-speed", tables, machine(), quick)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,9 @@ there.
     python benchmarks/learning_curve.py [--data DIR] [--sets tldr ...] [--largest 0.25]
 """
 
-import argparse
-from pathlib import Path
-
 import numpy as np
 import systems
-from pages import DATA, ROOT, machine, write_tables
+from pages import ROOT, machine, options_for, write_tables
 from systems import (
     BM25,
     MODEL,
@@ -169,12 +166,8 @@ def tables_of(results):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    parser.add_argument("--largest", type=float, default=1, help="the largest share to train on")
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
+    largest = {"type": float, "default": 1, "help": "the largest share to train on"}
+    options = options_for(__doc__, SETS, largest=largest)
     results = {}
     for name in SETS:
         for denominator in DENOMINATORS:

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from pages import machine, print_tables, write_tables
+from pages import machine, write_tables
 from rounds import CLOCKS, take_turns
 
 from sentemb import SentenceEncoder
@@ -72,10 +72,7 @@ def main():
         median = result.time(name).median
         rows.append([name, f"{1e3 * median:.0f}", f"{count / median:,.0f}"])
     tables = {"Ten thousand titles": markdown_table(rows)}
-    if quick:
-        print_tables(tables)
-    else:
-        write_tables("module-speed", tables, machine())
+    write_tables("module-speed", tables, machine(), quick)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from pages import machine, print_tables, write_tables
+from pages import machine, write_tables
 from rounds import CLOCKS, note, take_turns
 from synthetic import write_log
 
@@ -104,10 +104,7 @@ def main():
                 ]
             )
     tables = {"Embedding": markdown_table(rows)}
-    if options.quick:
-        print_tables(tables)
-    else:
-        write_tables("onnx-speed", tables, machine())
+    write_tables("onnx-speed", tables, machine(), options.quick)
 
 
 if __name__ == "__main__":

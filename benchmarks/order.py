@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from pages import DATA, ROOT, SETS, write_tables
+from systems import with_interval
 from table4 import ORDER_FREE, REFERENCE, opened, sentemb
 
 from sentemb.comparison.data import read_data
@@ -78,7 +79,7 @@ def cells(found, some=slice(None)):
     theirs = max((found[name][some] for name in RIVALS), key=np.mean)
     gap = compare_all([found[REFERENCE][some]], theirs)[0]
     means = (values[some].mean() for values in found.values())
-    return [*(f"{m:.3f}" for m in means), f"{gap.mean:+.3f} ({gap.low:+.3f} to {gap.high:+.3f})"]
+    return [*(f"{m:.3f}" for m in means), with_interval(gap)]
 
 
 def cut_table(comparison):

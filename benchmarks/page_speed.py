@@ -174,7 +174,7 @@ def main():
     stem_rows = [["log", "stems", "words in the page", "words of queries", "not in the page"]]
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as name:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        for log in LOGS:
+        for log in options.sets:
             parts = parts_of(options.data, log, "query")
             model = trained(parts, 0)
             ranker = fit_ranker(model, parts.train, parts.dev)

@@ -65,7 +65,7 @@ def sections_of(page):
     return {name: body.split("\n") for name, body in _SECTION.findall(text)}
 
 
-def write_tables(name, tables, machine=None):
+def write_tables(name, tables, machine=None, quick=False):
     """Fill the tables of docs/results/``name``.md, and write each as CSV.
 
     Parameters
@@ -78,7 +78,12 @@ def write_tables(name, tables, machine=None):
         yet is put at its end.
     machine : str, optional
         What the page's section ``machine`` names.
+    quick : bool
+        Print the tables and write nothing.
     """
+    if quick:
+        print_tables(tables)
+        return
     page = RESULTS / f"{name}.md"
     known = sections_of(page)
     sections = {file_of(name, heading): list(lines) for heading, lines in tables.items()}
@@ -192,13 +197,27 @@ def processor():
         return platform.processor() or platform.machine()
 
 
-def options_for(description, sets):
-    """The options ``--data`` and ``--threads`` of a script that needs the logs of all ``sets``."""
+def options_for(description, sets, **more):
+    """The options ``--data``, ``--sets`` and ``--threads`` of a script.
+
+    Parameters
+    ----------
+    description : str
+        Its first line is shown.
+    sets : sequence of str
+        Names of logs; by default those that are there. The program ends if none is.
+    **more : dict
+        Further options, each with the arguments of `argparse`.
+    """
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--sets", nargs="+", choices=sets, default=sets)
     parser.add_argument("--threads", type=int, default=1)
+    for name, settings in more.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", **settings)
     options = parser.parse_args()
-    missing = [name for name in sets if not (options.data / name / "pairs.tsv").exists()]
-    if missing:
-        sys.exit(f"{options.data / missing[0]} not found")
+    present = [name for name in options.sets if (options.data / name / "pairs.tsv").exists()]
+    if not present:
+        sys.exit(f"{options.data} has none of {', '.join(options.sets)}")
+    options.sets = present
     return options

@@ -14,7 +14,7 @@ from collections import defaultdict
 import numpy as np
 import torch
 import torch.nn.functional as F
-from pages import machine, print_tables, write_tables
+from pages import machine, write_tables
 from rounds import DisagreementError, Result, note
 
 from sentemb.models.pairs import make_pair_model
@@ -293,10 +293,7 @@ def main():
         "Step": markdown_table(step),
         **profiles,
     }
-    if arguments.quick:
-        print_tables(tables)
-    else:
-        write_tables("pair-speed", tables, machine("torch"))
+    write_tables("pair-speed", tables, machine("torch"), arguments.quick)
 
 
 if __name__ == "__main__":

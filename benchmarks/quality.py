@@ -7,7 +7,6 @@ measures test.
     python benchmarks/quality.py [--data ../shared/data] [--seeds 1]
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -17,7 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from pages import DATA, SETS, machine, write_tables
+from pages import SETS, machine, options_for, write_tables
 
 from sentemb.system.tables import markdown_table
 
@@ -83,17 +82,9 @@ def table(results):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--seeds", type=int, default=1)
-    options = parser.parse_args()
-    present = [name for name in SETS if (options.data / name / "pairs.tsv").exists()]
-    for name in set(SETS) - set(present):
-        print(f"{options.data / name} not found; skipped", file=sys.stderr)
-    if not present:
-        sys.exit(1)
+    options = options_for(__doc__, SETS, seeds={"type": int, "default": 1})
     results = {}
-    for name in present:
+    for name in options.sets:
         for label, extra in SETTINGS.items():
             results[name, label] = [
                 measure(options.data, name, extra, seed) for seed in range(options.seeds)

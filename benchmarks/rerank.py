@@ -14,13 +14,11 @@ run that was stopped continues there; remove the folder to begin from nothing.
     python benchmarks/rerank.py [--data ../shared/data] [--sets tldr] [--threads 1]
 """
 
-import argparse
 import sys
-from pathlib import Path
 
 import numpy as np
-from pages import DATA, ROOT, write_tables
-from systems import kept
+from pages import ROOT, options_for, write_tables
+from systems import kept, with_interval
 
 from sentemb import load, train
 from sentemb.comparison.baselines.bm25 import BM25
@@ -230,11 +228,6 @@ def numbers(values):
     return " / ".join(f"{value:.3f}" for value in values.mean(axis=0))
 
 
-def interval(difference):
-    """The mean of a paired difference and its 95 % interval, formatted."""
-    return f"{difference.mean:+.3f} ({difference.low:+.3f} to {difference.high:+.3f})"
-
-
 def section(name, measured):
     """{heading: table} of one log."""
     found = list(measured.systems())
@@ -251,7 +244,7 @@ def section(name, measured):
     for k, (label, weight, values, of_judged) in enumerate(others):
         rows.append(
             [label, "-" if weight is None else f"{weight}", numbers(values),
-             *(interval(some[k]) for some in differences), numbers(of_judged)]
+             *(with_interval(some[k]) for some in differences), numbers(of_judged)]
         )  # fmt: skip
     of_log = [["system", "NDCG@1"], *([label, f"{v:.3f}"] for label, v in measured.on_the_log())]
     return {
@@ -261,15 +254,8 @@ def section(name, measured):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    parser.add_argument("--threads", type=int)
-    options = parser.parse_args()
-    present = [name for name in options.sets if (options.data / name / "pairs.tsv").exists()]
-    if not present:
-        sys.exit(f"{options.data} has none of {', '.join(options.sets)}")
-    for name in present:
+    options = options_for(__doc__, SETS)
+    for name in options.sets:
         tables = kept(
             MODELS / name / "tables.json",
             lambda name=name: section(name, Measured(options.data, name, options.threads)),

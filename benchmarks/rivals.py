@@ -14,18 +14,17 @@ from benchmarks/glove.py.
     python benchmarks/rivals.py [--data ../shared/data] [--sets tldr]
 """
 
-import argparse
 import importlib.util
 import itertools
 import json
 import sys
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import rival_scores
-from pages import DATA, SETS, write_tables
+from pages import SETS, options_for, write_tables
 from rival_scores import Lab
+from systems import with_interval
 
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import METRICS, HeldOutClicks
@@ -222,11 +221,6 @@ def values_of(row, way):
     return values[~np.isnan(values).any(axis=1)]
 
 
-def interval(difference):
-    """The mean of a paired difference and its 95 % interval, formatted."""
-    return f"{difference.mean:+.3f} ({difference.low:+.3f} to {difference.high:+.3f})"
-
-
 def minus_ours(rows, way):
     """The first metric of each row minus that of our defaults, by label."""
     base = values_of(rows[OURS], way)[:, 0]
@@ -243,7 +237,7 @@ def table(found, way, differences):
         of_set = differences[name]
         for label, row in rows.items():
             means = values_of(row, way).mean(axis=0)
-            minus = interval(of_set[label]) if label in of_set else "-"
+            minus = with_interval(of_set[label]) if label in of_set else "-"
             cells = [*(f"{mean:.3f}" for mean in means), minus, shown(row[way]["setting"])]
             lines.append([name, label, *cells])
     return markdown_table(lines, left=2)
@@ -257,7 +251,7 @@ def strongest(name, rows, way, differences):
     single = max(set(rivals) & set(RIVALS), key=means.get)
 
     def measured(label):
-        return f"`{label}` with {means[label]:.3f}, {interval(differences[name][label])}"
+        return f"`{label}` with {means[label]:.3f}, {with_interval(differences[name][label])}"
 
     text = f"- {name}: {means[OURS]:.3f}. The strongest rival is {measured(single)}."
     if best != single:
@@ -315,16 +309,10 @@ def tables_of(found, histories):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    parser.add_argument("--text-only", action="store_true", help="Use the rows that are there.")
-    options = parser.parse_args()
-    present = [name for name in options.sets if (options.data / name / "pairs.tsv").exists()]
-    if not present:
-        sys.exit(f"{options.data} has none of {', '.join(options.sets)}")
+    text_only = {"action": "store_true", "help": "Use the rows that are there."}
+    options = options_for(__doc__, SETS, text_only=text_only)
     found, histories = {}, {}
-    for name in present:
+    for name in options.sets:
         contest = Contest(Lab(options.data, name))
         names = contest.names()
         if options.text_only:

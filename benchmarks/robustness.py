@@ -11,7 +11,6 @@ first stopped.
     python benchmarks/robustness.py [--data ../shared/data] [--threads 1]
 """
 
-import json
 import random
 import unicodedata
 from dataclasses import replace
@@ -19,8 +18,7 @@ from unittest import mock
 
 import numpy as np
 from pages import ROOT, machine, options_for, write_tables
-from systems import BUILD, SYSTEMS, ranker_of, systems_of, trained
-from systems import kept as kept_file
+from systems import BUILD, SYSTEMS, kept, ranker_of, systems_of, trained
 
 import sentemb
 from sentemb.data.judged_set import read_judged_set
@@ -239,15 +237,11 @@ def measure(name, settings, seed, data, threads):
     return found
 
 
-def kept(name, settings, seed, data, threads):
+def measured(name, settings, seed, data, threads):
     """`measure`, or what an earlier run of this script measured."""
-    KEPT.mkdir(parents=True, exist_ok=True)
     of = "-".join(f"{key}={value}" for key, value in settings.items())
     path = KEPT / f"{name}-{of}-{seed}.json"
-    if not path.exists():
-        path.write_text(json.dumps(measure(name, settings, seed, data, threads)))
-        print(path.name, flush=True)
-    return json.loads(path.read_text())
+    return kept(path, lambda: measure(name, settings, seed, data, threads))
 
 
 def table(rows):
@@ -269,24 +263,24 @@ def table(rows):
 def main():
     options = options_for(__doc__, SETS)
     systems = {
-        name: kept_file(
+        name: kept(
             KEPT / f"systems-{name}.json",
             lambda name=name: measure_systems(name, options.data, options.threads),
         )
-        for name in SETS
+        for name in options.sets
     }
     rows = {name: table_of_systems(of_set) for name, of_set in systems.items()}
     tables = {name: markdown_table(of_set) for name, of_set in rows.items()}
     write_tables("robustness", tables, machine())
     quick = {
         (name, label): [
-            kept(name, VARIANTS[label] | QUICK, seed, options.data, options.threads)
+            measured(name, VARIANTS[label] | QUICK, seed, options.data, options.threads)
             for seed in range(seeds)
         ]
         for (name, label), seeds in SEEDS.items()
     }
     full = {
-        (name, label): [kept(name, VARIANTS[label], 0, options.data, options.threads)]
+        (name, label): [measured(name, VARIANTS[label], 0, options.data, options.threads)]
         for name in SETS
         for label in CHOSEN
     }

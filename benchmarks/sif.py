@@ -17,11 +17,12 @@ import time
 from pathlib import Path
 
 import sif_charts
+from claims import filled, tables_in
 from pages import DATA, DOCS, ROOT, fill
 from sif_lab import Laboratory
 from sif_pairs import pairs
 from sif_parts import PARTS as QUICK
-from sif_tables import filled
+from sif_tables import SECTIONS
 
 from sentemb.errors import SentembError
 
@@ -38,15 +39,6 @@ def vectors_at(path):
     if missing:
         sys.exit(f"{GLOVE / missing[0]} is missing; run: python benchmarks/glove.py {GLOVE}")
     return {dims: GLOVE / dims for dims in DIMS}
-
-
-def tables_in(folder):
-    """{name: lines} of every CSV file in a folder."""
-    found = {}
-    for path in sorted(folder.glob("*.csv")):
-        with open(path, encoding="utf-8", newline="") as lines:
-            found[path.stem] = list(csv.DictReader(lines))
-    return found
 
 
 def measure(lab, folder, names):
@@ -85,7 +77,7 @@ def main():
         measure(lab, folder, options.parts)
     tables = tables_in(folder)
     sif_charts.write(tables, out / "figures")
-    sections = filled(tables)
+    sections = filled(SECTIONS, tables)
     if options.vectors is None:
         fill(DOCS / "sif.md", sections)
     else:

@@ -4,37 +4,14 @@ A claim's function takes the tables of docs/results/sif (lists of dicts by name)
 verdict and the numbers that it follows from. A claim is judged once its tables are there.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
+from claims import FAILS, HOLDS, IN_PART, UNTESTED, Claim
 from sif_lab import YEARS, group_means
 from sif_printed import MEAN, gains, printed
 
-HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
-UNTESTED = "not measured here"
 # The groups that the paper has too.
 PAPER_GROUPS = ("2012", "2013", "2014", "2015", "sick test")
 # The words that the paper finds nearest to the removed component of SICK.
 SYNTAX = frozenset(["just", "when", "even", "one", "up", "little", "way", "there", "while", "but"])
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One claim.
-
-    Attributes
-    ----------
-    key, text : str
-    needs : tuple of str
-        The tables that it is judged by.
-    judge : callable
-        From the tables to the verdict and the numbers.
-    """
-
-    key: str
-    text: str
-    needs: tuple
-    judge: Callable
 
 
 def parts_of(tables, vectors, row):

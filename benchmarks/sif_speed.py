@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from pages import machine, print_tables, write_tables
+from pages import machine, write_tables
 from rounds import CLOCKS, note, ratio_table, take_turns
 from scipy.sparse import csr_matrix
 from synthetic import lexicon
@@ -203,10 +203,7 @@ def main():
         "From strings": ratio_table(whole, n_texts, "splitting alone"),
         "Commands": commands(quick, n_words),
     }
-    if quick:
-        print_tables(tables)
-    else:
-        write_tables("sif-speed", tables, machine())
+    write_tables("sif-speed", tables, machine(), quick)
 
 
 if __name__ == "__main__":

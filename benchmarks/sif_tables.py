@@ -3,26 +3,16 @@
 import csv
 from pathlib import Path
 
+from claims import claim_rows
 from pages import read_csv
 from sif_claims import judged, main_vectors, parts_of, supervised_means
 from sif_lab import OTHERS, SOURCE_NAMES, YEARS, group_means
 from sif_printed import SYSTEMS, mean_over, printed, tasks_of, wrong_means
 
-from sentemb.system.tables import markdown_table
-
 REFERENCE = Path(__file__).with_name("sif_reference.csv")
 _GROUPS = {"sick test": "SICK", "stsb dev": "STS-B dev", "stsb test": "STS-B test"}
 _SETS = {"sick": "SICK", "stsb": "STS-B", "twitter": "Twitter'15"}
 _COLUMNS = {"split": "splitting", "source": "p(w) from", "words": "words in the corpus"}
-
-
-def filled(tables):
-    """{section of docs/sif.md: lines of Markdown}; one whose CSV is missing is left out."""
-    return {
-        name: list(markdown_table(rows(tables), left))
-        for name, (needs, rows, left) in SECTIONS.items()
-        if all(table in tables for table in needs)
-    }
 
 
 # -- cells ----------------------------------------------------------------------------------------
@@ -127,12 +117,6 @@ def _chosen(lines):
 
 
 # -- similarity -----------------------------------------------------------------------------------
-
-
-def _claims(tables):
-    yield ["claim", "what the paper says", "verdict", "measured"]
-    for claim, verdict, why in judged(tables):
-        yield [claim.key, claim.text, f"**{verdict}**", why]
 
 
 def _similarity(tables):
@@ -290,7 +274,7 @@ SECTIONS = {
     "ranking-settings": (("ranking",), lambda tables: _chosen(tables["ranking"]), 9),
     "own-vectors": (("own-vectors",), lambda tables: _figures(tables["own-vectors"]), 1),
     "own-vectors-settings": (("own-vectors",), lambda tables: _chosen(tables["own-vectors"]), 9),
-    "claims": ((), _claims, 4),
+    "claims": ((), lambda tables: claim_rows(judged(tables)), 4),
     "similarity": (("similarity",), _similarity, 1),
     "wrong-means": ((), _wrong_means, 2),
     "printed-means": (("similarity",), _printed_means, 1),

@@ -10,11 +10,8 @@ stopped continues there.
     python benchmarks/slices.py [--data DIR] [--sets tldr ...] [--threads 1]
 """
 
-import argparse
-from pathlib import Path
-
 import numpy as np
-from pages import DATA, write_tables
+from pages import options_for, write_tables
 from scipy.sparse import csr_matrix
 from systems import (
     BM25,
@@ -184,11 +181,7 @@ def tables_of(results):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
+    options = options_for(__doc__, SETS)
     results = {}
     for name in SETS:
         path = BUILD / name / "slices.json"

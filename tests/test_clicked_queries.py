@@ -105,3 +105,10 @@ def test_products_known_by_titles_take_the_ids_of_a_catalogue():
     assert queries == ["hat", "hat", "coat"]
     # Products that have ids keep them.
     assert clicks.with_ids(catalogue, ids).keys == clicks.keys
+
+
+def test_each_product_is_known_by_its_key():
+    pairs = [("tap", "Fix a Tap"), ("bath", "A Bath")]
+    clicks = ClickedQueries.of(ClickLog.from_pairs(pairs)).with_ids(["A Bath", "Fix a Tap"], "ab")
+    keys = [clicks.key_of(title) for title in ("Fix a Tap", " A Bath ", " nowhere ")]
+    assert keys == ["b", "a", "nowhere"]

@@ -19,7 +19,6 @@ from sentemb.analysis.figures.cell_figure import cells_figure
 from sentemb.analysis.figures.drawing import figure_png, save_figure
 from sentemb.analysis.figures.gate_figure import gates_figure
 from sentemb.analysis.figures.heat_map import POSITIVE, SIGNED
-from sentemb.analysis.figures.trace_figure import trace_figure
 from sentemb.analysis.gates import read_gates
 from sentemb.analysis.keywords import KEYWORD_SHARE, extract_keywords
 from sentemb.analysis.labels import short_names
@@ -145,16 +144,6 @@ def test_a_figure_as_png_is_120_dots_per_inch(model):
     assert picture.startswith(STARTS["png"])
     size = [int.from_bytes(picture[k : k + 4], "big") for k in (16, 20)]
     np.testing.assert_allclose(size, figure.get_size_inches() * 120, atol=1)
-
-
-def test_a_trace_alone_is_a_figure(make_model):
-    model = make_model("bilstm")
-    trace = model.trace(TITLE, "document")
-    images = images_of(trace_figure(trace, "a title", directions=2))
-    assert [image.axes.get_title() for image in images] == ["a title", "", "", ""]
-    for image, gate in zip(images, "iocy", strict=True):
-        np.testing.assert_array_equal(image.get_array(), getattr(trace, gate).T)
-    assert images[0].axes.lines[0].get_ydata()[0] == 7.5  # between the two directions
 
 
 def test_a_reading_shows_itself_in_a_notebook(make_model):

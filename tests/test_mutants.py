@@ -1,4 +1,4 @@
-"""The list of faults fits the code; `make mutants` tries whether the tests notice them."""
+"""The faults fit the code; `make mutants` tries whether the tests notice them."""
 
 import ast
 import json
@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from mutants import ROOT, Fault, read_faults
+from mutants.trees import faults_of, read_tree_faults
 
-FAULTS = read_faults()
+FAULTS = [*read_faults(), *read_tree_faults()]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
@@ -35,6 +36,38 @@ def test_faults_have_different_names():
 def test_a_fault_that_does_not_fit_the_code_is_refused(old, new, message):
     with pytest.raises(ValueError, match=message):
         Fault("file.py", "what", old, new, ("tests",)).applied_to("a c a")
+
+
+FUNCTION = '''
+class A:
+    def f(self, x: int = 3) -> int:
+        """Text of 3."""
+        if x < 2 and not self.a:
+            raise ValueError(f"{x - 1}")
+        self.b.append("é" * x)
+        return [x, 4][x]
+'''
+
+
+def test_faults_of_a_syntax_tree():
+    faults = faults_of("src/sentemb/a.py", FUNCTION)
+    found = {str(fault).removeprefix("a.py: A.f: "): fault.applied_to(FUNCTION) for fault in faults}
+    assert list(found) == [
+        "x < 2 and not self.a -> (x < 2 or not self.a)",
+        "x < 2 -> (x <= 2)",
+        "x < 2 -> (x < 3)",
+        "not self.a -> (self.a)",
+        'self.b.append("é" * x) -> pass',
+        "\"é\" * x -> ('é' + x)",
+        "[x, 4] -> ([x, 5])",
+    ]
+    assert all(ast.parse(source) and source != FUNCTION for source in found.values())
+    assert FUNCTION.replace("[x, 4]", "([x, 5])") == found["[x, 4] -> ([x, 5])"]
+
+
+def test_the_same_seed_draws_the_same_faults():
+    drawn = [list(map(str, read_tree_faults(seed))) for seed in ("0", "0", "1")]
+    assert drawn[0] == drawn[1] != drawn[2] and len(drawn[0]) == len(drawn[2])
 
 
 @pytest.mark.slow

@@ -297,6 +297,21 @@ def test_clicks_are_held_back_where_titles_have_none(bag, log, monkeypatch):
         assert fit.dev["held_back"] == (round(share, 4) if share >= 0.1 else 0), count
 
 
+def test_titles_without_clicks_are_candidates_right_ones_and_wrong_ones(bag, log, monkeypatch):
+    fits, fit_weights = [], fitting.fit_weights
+
+    def recorded(features, candidates, start=None):
+        fits.append((features[:, -1].copy(), candidates.is_right))
+        return fit_weights(features, candidates, start)
+
+    monkeypatch.setattr(fitting, "fit_weights", recorded)
+    new = [f"{text} new" for text in made_texts(np.random.default_rng(8), 2 * len(log.titles))]
+    fit_ranker(bag, log, 0.3, catalogue=new, threads=1)
+    assert fits
+    for is_unclicked, is_right in fits:
+        assert set(is_unclicked[is_right]) == set(is_unclicked[~is_right]) == {0, 1}
+
+
 def test_many_held_out_queries_are_sampled(bag, log, monkeypatch):
     monkeypatch.setattr(fitting, "MAX_QUERIES", 5)
     notes = []

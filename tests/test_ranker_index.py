@@ -264,6 +264,22 @@ def test_tune_fits_the_ranker_that_the_index_then_has(index, clicks, tmp_path):
     assert tune(copy.copy(index), dev).recipe == tune(copy.copy(index), dev, seed=0).recipe
 
 
+def test_clicks_of_dev_queries_are_not_seen_while_an_index_is_tuned(index, clicks):
+    held_out = [(f"woollen {TITLES[place]} rare", clicks.titles[place]) for place in range(40)]
+    dev = ClickLog.from_pairs(held_out)
+    pairs = [
+        (clicks.queries[q], clicks.titles[t], int(n))
+        for q, t, n in zip(clicks.query_index, clicks.title_index, clicks.clicks, strict=True)
+    ]
+    # In another spelling, too.
+    seen = [(f"RARE, {query.removesuffix(' rare')}!", title) for query, title in held_out]
+    recipes = [
+        tune(copy.copy(index), dev, ClickLog.from_pairs([*pairs, *more])).recipe
+        for more in ([], held_out, seen)
+    ]
+    assert recipes[0] == recipes[1] == recipes[2]
+
+
 # -- confidence -------------------------------------------------------------------------------
 
 

@@ -1,4 +1,8 @@
-"""Small faults that the tests must notice: see `faults.toml`, run by ``python -m mutants``."""
+"""Small faults that the tests must notice, run by ``python -m mutants``.
+
+Those in kernels, gradients and training are quoted in `faults.toml`; those of other modules are
+made from their syntax trees: see `trees.py`.
+"""
 
 import tomllib
 from dataclasses import dataclass

@@ -1,4 +1,6 @@
-"""Put each fault of `faults.toml` into a copy of the project and run the tests that must notice.
+"""Put faults into a copy of the project, one at a time, and run the tests that must notice.
+
+They are those of `faults.toml` and those drawn from the modules of `modules.toml`.
 
 A fault is killed if a test fails, crashes or takes too long. The exit code is 1 if one survives or
 if one that is listed as equivalent is killed.
@@ -21,6 +23,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from mutants import ROOT, read_faults
+from mutants.trees import read_tree_faults
 
 COPIED = ("src", "cli", "tests", "benchmarks", "docs", "setup.cfg")
 SECONDS = 300  # for one run of pytest; kernels may have to be compiled
@@ -143,9 +146,8 @@ class Tree:
 
 def main():
     options = _options()
-    faults = [
-        fault for fault in read_faults() if re.search(options.only, str(fault), re.IGNORECASE)
-    ]
+    listed = [*read_faults(), *read_tree_faults(options.seed)]
+    faults = [fault for fault in listed if re.search(options.only, str(fault), re.IGNORECASE)]
     if not faults:
         raise Broken(f"no fault has {options.only!r} in its file and name")
     for fault in faults:
@@ -189,6 +191,7 @@ def _options():
     parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__)
     parser.add_argument("--jobs", type=int, default=2, help="faults tried at a time")
     parser.add_argument("--only", default="", metavar="PATTERN", help="in a fault's file and name")
+    parser.add_argument("--seed", default="0", help="draw other faults from the modules")
     parser.add_argument("--json", metavar="FILE", help="write the result there")
     options = parser.parse_args()
     if options.jobs < 1:

@@ -518,7 +518,7 @@ def _wrong_with_message(case, outcome, lines, last):
             wrong.append(f"stderr does not end with one line Error: …, but {last[:80]!r}")
         elif len(last) > LONGEST_MESSAGE + len("Error: "):
             wrong.append(f"a message of {len(last)} letters: {last[:60]!r}")
-    whole_help = "Commands:" in lines or "Bring in:" in lines
+    whole_help = any(line.startswith("  -h, --help") for line in lines)
     said_as_click = lines and lines[0].startswith("Usage: ") and last.startswith("Error: ")
     if outcome.code == 2 and not (said_as_click or whole_help):
         wrong.append(f"wrong usage is not said as click says it: {last[:80]!r}")

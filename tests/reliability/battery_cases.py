@@ -13,7 +13,7 @@ import unicodedata
 
 import numpy as np
 
-from reliability import battery_pairs, battery_shop
+from reliability import battery_bounds, battery_pairs, battery_shop
 from reliability.battery import Case
 from reliability.samples import HISTORY, make_model, pairs, write_samples
 
@@ -140,6 +140,7 @@ def cases():
         case
         for area in (
             usage,
+            bounds,
             numbers,
             settings,
             inputs,
@@ -216,26 +217,8 @@ def usage():
     yield Case("usage: heat map without truth", (*WHOLE["topics"], "-o", "h.svg"), 2)
     yield Case("usage: rank, standard input twice", ("rank", "lstm", "-", "-"), 2)
     yield Case("usage: plot-loss, labels", ("plot-loss", "lstm", "--label", "a", "--label", "b"), 2)
-    choices = {
-        "train": (
-            *("--model", "--preset", "--peepholes", "--negatives", "--optimiser", "--decay"),
-            *("--objective", "--activation", "--truncation"),
-        ),
-        "gradcheck": ("--model", "--peepholes", "--form", "--objective", "--task", "--break"),
-        "vectors convert": ("--dtype",),
-        "sif": ("--weights", "--unknown-p", "--centre", "--keep", "--removal", "--sides"),
-        "sts": ("--fit-u", "--removal", "--sides"),
-        "encode": ("--side",),
-        "evaluate": ("--gain",),
-        "keywords": ("--side",),
-        "plot-gates": ("--view", "--colours"),
-        "plot-loss": ("--metrics",),
-    }
-    for name, options in choices.items():
-        for option in options:
-            yield Case(
-                f"usage: {name} {option} other", (*WHOLE[name], option, "other"), 2, (option,)
-            )
+    yield Case("usage: gradcheck --break other", (*WHOLE["gradcheck"], "--break", "other"), 2)
+    yield Case("usage: plot-loss --metrics other", (*WHOLE["plot-loss"], "--metrics", "other"), 2)
     texts = {
         "score QUERY": ("score", "lstm", "X", "rome"),
         "score TITLE": ("score", "lstm", "rome", "X"),
@@ -259,7 +242,8 @@ def usage():
 WORDS = ("abc", "", "1.5", "nan")
 INFINITE = ("nan", "inf", "-inf", "1e400")
 HUGE = str(10**30)
-# For each option: what must be refused, and what may be; what is not a number is always refused.
+# For each option: what must be refused beyond what its declaration forbids, and what may be; what
+# is not a number is always refused.
 NUMBERS = {
     "simulate": {
         "--pairs": (("-1", "0", HUGE, str(10**15)), ()),
@@ -268,49 +252,16 @@ NUMBERS = {
         "--seed": (("-1",), (HUGE,)),
     },
     "data onet": {"--seed": ((), ("-1", HUGE))},
-    "train": {
-        "--cells": (("-1", "0", "1001", HUGE), ()),
-        "--bag-dim": (("-1", "1001", HUGE), ()),
-        "--hidden": (("-1", "5", HUGE), ()),
-        "--window": (("-1", "2", HUGE), ()),
-        "--word-features": (("-1",), (HUGE,)),
-        "--epochs": (("-1", "0"), ()),
-        "--batch-size": (("-1", "0", "1"), (HUGE,)),
-        "--n-negatives": (("-1", "0"), (HUGE,)),
-        "--hard-negatives": (("-1", HUGE), ()),
-        "--truncate": (("-1", "0"), (HUGE,)),
-        "--layers": (("-1", "0", HUGE), ()),
-        "--patience": (("-1", "0"), (HUGE,)),
-        "--seed": (("-1",), (HUGE,)),
-        "--threads": (("-1", "0", HUGE), ()),
-    },
-    "gradcheck": {
-        "--cells": (("-1", "0", "1001", HUGE), ()),
-        "--bag-dim": (("-1", HUGE), ()),
-        "--seed": (("-1",), (HUGE,)),
-    },
-    "vectors convert": {"--limit": (("-1", "0"), (HUGE,))},
-    "vectors show": {"--top-k": (("-1", "0"), (HUGE,))},
-    "vectors train": {
-        "--dim": (("-1", "0", "10001", HUGE), ()),
-        "--window": (("-1", "0", HUGE), ("1000",)),
-        "--min-count": (("-1", "0", "1000", HUGE), ()),
-        "--epochs": (("-1", "0", HUGE), ()),
-        "--seed": (("-1",), (HUGE,)),
-    },
-    "sif": {
-        "--components": (("-1", "4", "1000", HUGE), ("0", "3")),
-        "--threads": (("-1", "0", HUGE), ()),
-    },
-    "sts": {"--components": (("-1", "4", "1000", HUGE), ("0", "3"))},
-    "rank": {"--top-k": (("-1",), (HUGE,))},
-    "report": {
-        "--limit": (("-1", "0"), (HUGE,)),
-        "--show": (("-1", "1001", HUGE), ("0", "1000")),
-        "--top-k": (("-1", "0", "101", HUGE), ("100",)),
-    },
-    "topics": {"--cell": (("-1", "8", HUGE), ()), "--top-k": (("-1", "0"), (HUGE,))},
-    "compare": {"--seeds": (("-1", "0", HUGE), ()), "--threads": (("-1", "0", HUGE), ())},
+    "train": {"--threads": (("-1", "0", HUGE), ())},
+    "vectors convert": {"--limit": ((), (HUGE,))},
+    "vectors show": {"--top-k": ((), (HUGE,))},
+    "vectors train": {"--window": ((), ("1000",)), "--min-count": (("1000",), ())},
+    "sif": {"--components": (("4",), ("0", "3")), "--threads": (("-1", "0", HUGE), ())},
+    "sts": {"--components": (("4",), ("0", "3"))},
+    "rank": {"--top-k": ((), (HUGE,))},
+    "report": {"--limit": ((), (HUGE,)), "--show": ((), ("0", "1000")), "--top-k": ((), ("100",))},
+    "topics": {"--cell": (("8", HUGE), ()), "--top-k": ((), (HUGE,))},
+    "compare": {"--threads": (("-1", "0", HUGE), ())},
 }
 FRACTIONS = {
     "simulate": dict.fromkeys(
@@ -319,17 +270,19 @@ FRACTIONS = {
     ),
     "data onet": dict.fromkeys(("--dev", "--test"), (("-1", "0", "1.5", "1e30", *INFINITE), ())),
     "train": {
-        **dict.fromkeys(
-            ("--gamma", "--learning-rate", "--max-norm"), (("-1", "0", *INFINITE), ("1e-300",))
-        ),
-        "--margin": (("-1", "0", *INFINITE), ("1e-300", "1.9")),
-        "--momentum": (("-1", "1", *INFINITE), ()),
+        **dict.fromkeys(("--gamma", "--learning-rate", "--max-norm"), ((), ("1e-300",))),
+        "--margin": ((), ("1e-300", "1.9")),
     },
-    "sif": {"--a": (("-1", "0", *INFINITE), ("1e-300", "1e29"))},
+    "sif": {"--a": ((), ("1e-300", "1e29"))},
     "keywords": {"--min-change": (("nan",), ("-1", "inf", "-inf"))},
     "topics": {"--min-change": (("nan",), ("-1", "inf", "-inf"))},
-    "compare": {"--budget": (("-1", "nan"), ("inf", "0"))},
+    "compare": {"--budget": ((), ("inf", "0"))},
 }
+
+
+def bounds():
+    commands = WHOLE | battery_shop.WHOLE | {"serve": battery_shop.SERVE}
+    yield from battery_bounds.cases(commands)
 
 
 def numbers():
@@ -358,28 +311,14 @@ def _number(name, option, value, either):
     argv = WHOLE[name]
     for at in [at for at, part in enumerate(argv) if part == option]:
         argv = (*argv[:at], *argv[at + 2 :])
-    if name == "train" and option == "--hard-negatives":
-        argv = ("train", "log.tsv", "--cells", "3", "--epochs", "3", "-o", "new")
-    if name == "gradcheck" and option in ("--bag-dim", "--cells"):
-        argv = ("gradcheck",)
-    if option == "--window":
-        argv = (*argv, "--model", "clsm")
-    if option == "--hidden":
-        # Without a layer to set, the option itself is wrong.
-        argv = (*argv, "--model", "lstm" if value == "5" else "dssm")
-    if option == "--momentum":
-        argv = (*argv, "--optimiser", "nesterov")
-    if option == "--layers":
-        argv = (*argv, "--model", "dan")
     if option == "--margin":
         argv = tuple(part for part in argv if part not in ("--n-negatives", "1"))
         argv = (*argv, "--epochs", "1")
         argv = (*argv, "--objective", "hinge")
     if name == "sts":
         argv = (*argv, "--fit-u", "each-file")
-    area = "gradients" if name == "gradcheck" and either else "numbers"
     return Case(
-        f"{area}: {name} {option} {value or repr(value)}",
+        f"numbers: {name} {option} {value or repr(value)}",
         (*argv, option, value),
         ANY if either else REFUSED,
         makes=MAKES if either else (),
@@ -389,9 +328,6 @@ def _number(name, option, value, either):
 def settings():
     """Settings that do not go together."""
     for name, more in {
-        "peepholes of a bag": ("--model", "bag", "--peepholes", "full"),
-        "window of an lstm": ("--window", "3"),
-        "truncation of a dssm": ("--model", "dssm", "--truncate", "2"),
         "all titles of the corpus": ("--negatives", "corpus", "--n-negatives", "all"),
         "no skipped titles": ("--negatives", "log"),
         "hard negatives, too few epochs": ("--n-negatives", "all", "--hard-negatives", "3"),
@@ -399,8 +335,6 @@ def settings():
         "patience without a dev set": ("--patience", "2", "--resume", "--force"),
         "negatives of the hinge": ("--objective", "hinge"),
         "scale of the hinge": ("--objective", "hinge", "--gamma", "1"),
-        "gates of an irnn": ("--model", "irnn", "--no-output-gate"),
-        "layers of an lstm": ("--layers", "2"),
         "one and two towers": ("--start-from", "shared", "--separate-towers", "--shared-towers"),
         "another model than the start": ("--start-from", "rnn", "--model", "lstm"),
         "other cells than the start": ("--start-from", "rnn", "--cells", "5"),

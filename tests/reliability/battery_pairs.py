@@ -125,72 +125,13 @@ def cases():
 
 
 def usage():
-    for name, argv in WHOLE.items():
-        if not name.startswith(("train", "gradcheck")):
-            continue
-        for option in ("--model", "--gate", "--optimiser", "--objective"):
-            if name != "gradcheck" or option in ("--model", "--gate", "--objective"):
-                yield Case(
-                    f"pairs usage: {name} {option} other", (*argv, option, "other"), 2, (option,)
-                )
-    for value in (
-        "0",
-        "a",
-        "",
-        "1,2,3,4,5,6,7",
-        "1001",
-        "-1",
-        "1,,2",
-        "1,0",
-        "1.5",
-        "1,",
-        "nan",
-        "9" * 400,
-    ):
-        yield Case(
-            f"pairs usage: --maps {value[:20]!r}",
-            train(small=("--maps", value)),
-            REFUSED,
-            ("maps",),
-        )
-    numbers = {
-        "--embedding": ("0", "-1", "3001", "x", "9" * 30),
-        "--mlp": ("0", "-1", "1001", "x"),
-        "--mlp-layers": ("0", "5", "x"),
-        "--max-words": ("0", "-1", "1001", "x"),
-        "--window": ("0", "10", "x"),
-        "--n-negatives": ("0", "1001", "x"),
-        "--hard-negatives": ("-1", "31", "x"),
-        "--dropout": ("-0.1", "1", "nan", "inf", "x"),
-        "--margin": ("0", "-1", "nan", "inf"),
-        "--learning-rate": ("0", "-1", "nan", "inf", "1e31"),
-        "--batch-size": ("0", "-1"),
-        "--epochs": ("0", "-1"),
-        "--patience": ("0", "-1"),
-        "--threads": ("0", "-1"),
-    }
-    for option, values in numbers.items():
-        for value in values:
-            argv = list(train())
-            if option in argv:
-                at = argv.index(option)
-                del argv[at : at + 2]
-            yield Case(f"pairs usage: {option} {value[:9]}", (*argv, option, value), REFUSED)
-    for name, option, value in (
-        ("deepmatch", "--nodes", "0"),
-        ("deepmatch", "--nodes", "7"),
-        ("deepmatch", "--nodes", "5001"),
-        ("urae", "--cells", "0"),
-        ("urae", "--cells", "1001"),
-    ):
-        small = tuple(part for part in SMALL[name] if part not in (option, "4", "10"))
-        small = small if name == "deepmatch" else ("--embedding", "4")
-        yield Case(
-            f"pairs usage: {name} {option} {value}",
-            train(name, option, value, small=small),
-            ANY,
-            makes=MAKES,
-        )
+    argv = WHOLE["gradcheck"]
+    yield Case("pairs usage: gradcheck --model other", (*argv, "--model", "other"), 2, ("--model",))
+    for value in ("1,,2", "1,0"):
+        argv = train(small=("--maps", value))
+        yield Case(f"pairs usage: --maps {value}", argv, REFUSED, ("maps",))
+    for value in ("0", "-1"):
+        yield Case(f"pairs usage: --threads {value}", (*train(), "--threads", value), REFUSED)
     for argv, says in (
         (
             ("rank", "arc2", "queries.tsv", "docs.tsv", "--depth", "0", "--candidates", "run.txt"),
@@ -258,48 +199,25 @@ def shapes():
             ("maps", "out"),
             makes=MAKES,
         )
-        for option, value in (
-            ()
-            if name not in SOME
-            else (
-                ("--peepholes", "full"),
-                ("--gamma", "3"),
-                ("--momentum", "0.5"),
-                ("--truncate", "3"),
-                ("--bag-dim", "3"),
+        if name in SOME:
+            argv = [part for part in train(name) if part not in ("--n-negatives", "2")]
+            for option, value in (
                 ("--negatives", "batch"),
                 ("--n-negatives", "all"),
                 ("--optimiser", "nesterov"),
                 ("--objective", "softmax"),
-            )
-        ):
-            argv = [part for part in train(name) if part not in ("--n-negatives", "2")]
-            yield Case(
-                f"pairs shapes: {name}, {option} {value}", (*argv, option, value), 1, makes=()
-            )
+            ):
+                yield Case(f"pairs shapes: {name}, {option} {value}", (*argv, option, value), 1)
     for name in ("lstm", "bag"):
-        for option, value in (
-            ("--maps", "3"),
-            ("--gate", "and"),
-            ("--mlp", "3"),
-            ("--max-words", "9"),
-            ("--embedding", "3"),
-            ("--dropout", "0.5"),
+        argv = ("train", "log.tsv", "-o", "new", "--model", name, "--epochs", "1")
+        for more in (
             ("--teacher", "bm25"),
             ("--vectors", "vectors"),
-            ("--nodes", "5"),
             ("--optimiser", "sgd"),
             ("--objective", "logistic"),
-            ("--tune-vectors", None),
-            ("--labels", None),
+            ("--labels",),
         ):
-            more = (option,) if value is None else (option, value)
-            yield Case(
-                f"pairs shapes: {name} with {option}",
-                ("train", "log.tsv", "-o", "new", "--model", name, "--epochs", "1", *more),
-                ANY if option == "--gate" else 1,
-                makes=() if option != "--gate" else MAKES,
-            )
+            yield Case(f"pairs shapes: {name} with {more[0]}", (*argv, *more), 1)
     for what, more, code, says in (
         ("window 9 in 8 words", ("--window", "9", "--max-words", "8"), 1, ("max",)),
         ("6 words for 2 maps", ("--maps", "2,2", "--max-words", "4"), 1, ("words",)),

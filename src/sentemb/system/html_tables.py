@@ -10,8 +10,6 @@ ItemT = TypeVar("ItemT")
 # A translucent blue and orange, legible on light and dark pages and to the colour-blind.
 _SHADE = "rgba(0, 114, 178, {:.2f})"
 FAILED = "rgba(213, 94, 0, 0.20)"
-# What is marked in a table, such as its best row.
-MARKED = _SHADE.format(0.25)
 # Rows of a list, objects of a list, and rows that show what a data set looks like.
 _LISTED = 100
 _BELOW_EACH_OTHER = 20

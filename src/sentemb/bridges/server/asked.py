@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any
 from urllib.parse import parse_qsl
 
 from sentemb.errors import SentembError
@@ -14,8 +14,6 @@ from sentemb.system.bounds import brief, is_finite, is_integer
 _DIGITS = 9
 _PARAMETERS = 20
 _SIDES = ("query", "document")
-
-Reader: TypeAlias = Callable[[str, Any], Any]
 
 
 class Refusal(Exception):
