@@ -251,7 +251,7 @@ def ranking_table():
         "all-MiniLM-L6-v2, fine-tuned on the log": rivals_of(rivals, "minilm-tuned"),
         "the same + BM25 with clicked queries": rivals_of(rivals, "minilm-tuned + bm25-clicks"),
         "sentemb, order-free (`bag-hard`)": {name: found[name]["bag-hard"] for name in REAL},
-        "sentemb, default LSTM alone": {name: found[name]["lstm-96-hard"] for name in REAL},
+        "sentemb, default LSTM alone": lines_of(ours, "defaults", "model"),
         "sentemb, `--preset large` alone": {name: found[name]["bilstm-large"] for name in REAL},
         "**sentemb, defaults: LSTM and ranker**": lines_of(ours, "defaults", "ranker"),
         "sentemb, `--seeds 2`, ranker": lines_of(ours, "defaults, two seeds", "ranker"),

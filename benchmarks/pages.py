@@ -17,7 +17,6 @@ DOCS, README = ROOT / "docs", ROOT / "README.md"
 RESULTS = DOCS / "results"
 DEVELOPER = DOCS / "developer.md"
 
-_HEADING = re.compile(r"##+ (.+)")
 _SECTION = re.compile(r"<!-- (\S+):begin -->\n\n(.*?)\n\n<!-- \1:end -->", re.S)
 _NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?"
 # What a cell of a table may hold besides one number: column suffixes and a pattern.
@@ -106,11 +105,6 @@ def print_tables(tables):
         print("\n".join([f"## {heading}", "", *lines, ""]))
 
 
-def write_results(name, title, script, lines):
-    """Fill the tables of docs/results/``name``.md with those among lines of Markdown."""
-    write_tables(name, tables_of(lines))
-
-
 def file_of(name, heading):
     """The name of the CSV file of the table under a heading."""
     heading = re.split("[:(`]", heading)[0]
@@ -126,19 +120,6 @@ def cells_of(lines):
     """The rows of a Markdown table, each a list of cells, without the line below its head."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return [rows[0], *rows[2:]]
-
-
-def tables_of(lines):
-    """{heading: lines} of every table in lines of Markdown."""
-    tables, heading = {}, ""
-    for before, line in zip(["", *lines], lines, strict=False):
-        if match := _HEADING.match(line):
-            heading = match[1]
-        if line.startswith("|"):
-            if heading in tables and not before.startswith("|"):
-                raise ValueError(f"two tables under the heading {heading!r}; give each its own")
-            tables.setdefault(heading, []).append(line)
-    return tables
 
 
 def csv_of(table):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import ranking_trials
-from pages import DATA, ROOT, write_results
+from pages import DATA, ROOT, write_tables
 from ranking_trials import Trial
 from systems import (
     ALL_TITLES,
@@ -170,51 +170,22 @@ def rows(results, figures):
                 yield [training, system, *means, minus]
 
 
-def page(of_sets, of_trials):
-    """The lines of the page."""
-    lines = [
-        "Means over the test queries, and over the seeds 0, 1 and 2 (two seeds: 0 and 1, 0 and "
-        "2, 1 and 2; three seeds: one average; the large preset: seed 0). `bm25-clicks` is BM25 "
-        "over titles and the queries clicked on them, with the k1, b and stems of the ranker; "
-        "tuned for itself it is in [rivals](rivals.md). The ranker is what `sentemb train --dev` "
-        "stores: the weighted sum of [its parts](../ranker.md), with weights from dev; "
-        f"`rank fusion` adds 1 / ({CONSTANT} + rank) over the {WINDOW} best titles of the model "
-        "and of `bm25-clicks`. The vectors are GloVe 6B with 100 numbers, of which 48 components "
-        "are used. In brackets are 95 % intervals of the paired bootstrap over the queries.",
-        "",
-        "Five trials follow for each log, with the defaults and the seed 0, over all titles of "
-        "test.",
-        "",
-        f"- **New titles.** All clicks of a random {ranking_trials.DROPPED:.0%} of the titles are "
-        "dropped, and model and ranker are trained without them. Queries whose right titles have "
-        "no clicks then, and the others, are measured apart.",
-        "- **Stray clicks.** Clicks for queries drawn by their clicks and titles drawn at random "
-        "are added to the log, as many as a share of its clicks; model and ranker are trained on "
-        "that log.",
-        f"- **Renamed titles.** The {ranking_trials.RENAMED} most clicked right titles lose the "
-        "first half of their words: with `Index.sync`, and in an index that is made again from the "
-        "new names, in which they have no clicks. Only queries for these titles are measured.",
-        "- **The floor.** Queries for which an index finds nothing: those of test, random letters, "
-        f"and {ranking_trials.ASKED} test queries of each other log, which may well have words in "
-        "common with the titles.",
-        "- **Confidence.** The Brier score on test of the confidence of first titles, fitted to "
-        f"all dev queries or to {ranking_trials.FEW} of them (mean of {ranking_trials.DRAWS} "
-        "draws), against isotonic regression and one confidence for all queries.",
-        "",
-    ]
+def tables_of(of_sets, of_trials):
+    """The tables of the page, and the lists of recipes, by heading."""
+    found = {}
     for name, results in of_sets.items():
-        lines += [f"## {name}, judged titles", "", *markdown_table(rows(results, JUDGED), left=2)]
-        lines += ["", f"## {name}, all titles", "", *markdown_table(rows(results, ALL), left=2), ""]
-        lines += ["What dev has chosen:", ""]
-        for label, found in results.items():
-            lines += [f"- {label}: {'; '.join(dict.fromkeys(found['recipes']))}"]
-        lines += [""]
-        for trial, found in of_trials.get(name, {}).items():
+        found[f"{name}, judged titles"] = markdown_table(rows(results, JUDGED), left=2)
+        found[f"{name}, all titles"] = markdown_table(rows(results, ALL), left=2)
+        found[f"{name}, what dev has chosen"] = [
+            f"- {label}: {'; '.join(dict.fromkeys(of_setting['recipes']))}"
+            for label, of_setting in results.items()
+        ]
+        for trial, of_trial in of_trials.get(name, {}).items():
             heading, _, rows_of = TRIALS[trial]
-            table = list(rows_of(found))
+            table = list(rows_of(of_trial))
             left = 2 if "system" in table[0] else 1
-            lines += [f"## {name}, {heading}", "", *markdown_table(table, left=left), ""]
-    return lines
+            found[f"{name}, {heading}"] = markdown_table(table, left=left)
+    return found
 
 
 def run_trial(data, name, trial, threads, build, sets=SETS):
@@ -240,19 +211,13 @@ def main():
             if path.exists() or (name in options.sets and number in options.settings):
                 make = partial(measure, options.data, name, label, options.threads, BUILD)
                 of_sets.setdefault(name, {})[label] = kept(path, make)
-                write(of_sets, of_trials)
+                write_tables("ranking", tables_of(of_sets, of_trials))
         for trial in TRIALS:
             path = BUILD / name / f"ranking-{trial}.json"
             if path.exists() or (name in options.sets and trial in options.trials):
                 make = partial(run_trial, options.data, name, trial, options.threads, BUILD)
                 of_trials.setdefault(name, {})[trial] = kept(path, make)
-                write(of_sets, of_trials)
-
-
-def write(of_sets, of_trials):
-    """Write the page with what is there."""
-    if of_sets:
-        write_results("ranking", "The ranker", "benchmarks/ranking.py", page(of_sets, of_trials))
+                write_tables("ranking", tables_of(of_sets, of_trials))
 
 
 if __name__ == "__main__":

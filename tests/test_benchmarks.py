@@ -129,7 +129,6 @@ print("done")
 _RANKING = f"""{_SYSTEMS}
 import ranking
 from sentemb import ClickLog
-from pages import tables_of
 
 (data / "other").mkdir()
 for part in ("dev", "test"):  # new queries for titles of the log
@@ -150,10 +149,11 @@ n_queries = len(found["one"][0]["ranker"]["hit@1"])
 assert 0 < sum(trials["new-titles"]["is_new"]) < n_queries
 assert list(trials["stray-clicks"]) == ["0", "0.04", "0.1"]
 assert [n for n, *_ in trials["floor"].values()] == [24, 200, 12]
-page = ranking.page({{"tldr": {{"defaults": found}}}}, {{"tldr": trials}})
-assert len(tables_of(page)) == 7
-assert sum(line.startswith("| without clicks |") for line in page) == 4
-assert any("rank fusion | 0." in line or "rank fusion | 1." in line for line in page)
+tables = ranking.tables_of({{"tldr": {{"defaults": found}}}}, {{"tldr": trials}})
+assert len(tables) == 8
+lines = [line for table in tables.values() for line in table]
+assert sum(line.startswith("| without clicks |") for line in lines) == 4
+assert any("rank fusion | 0." in line or "rank fusion | 1." in line for line in lines)
 print("done")
 """
 

@@ -58,16 +58,6 @@ def test_formatted_cells_become_plain_numbers(head, cells, lines, pages):
     assert pages.csv_of([[head], *([cell] for cell in cells)]).splitlines() == lines
 
 
-def test_two_tables_need_two_headings(pages):
-    table = ["| a |", "| --- |", "| 1 |"]
-    assert list(pages.tables_of([*table, "", "## More (of it)", "", *table])) == [
-        "",
-        "More (of it)",
-    ]
-    with pytest.raises(ValueError, match="two tables"):
-        pages.tables_of([*table, "", *table])
-
-
 PAGE = """# Speed
 
 <!-- machine:begin -->
