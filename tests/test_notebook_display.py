@@ -53,7 +53,8 @@ NOT_SHOWN = {
     "HeldOutClicks", "AllPairs", "Candidates", "ScoringProgress", "ExplainedText", "SimilarQuery",
     "Settings", "Likelihood", "Sentences", "Likeliest", "Concentration",
     "SentenceVectorizer", "SIFVectorizer", "Exported", "Explainer", "RankedTitle", "TriagedQuery",
-    "Slice", "Evidence", "Server", "Limits", "Recipe", "Share", "Preparing",
+    "Slice", "Evidence", "Server", "Limits", "Recipe", "Share", "Preparing", "Chance",
+    "Overview", "Vocabulary",
 }  # fmt: skip
 
 

@@ -114,7 +114,7 @@ def test_a_word_has_its_trigrams_itself_and_the_numbers_of_its_vector():
 
 def test_words_are_projected_alike_alone_in_a_batch_and_by_hand(model):
     weights = model.weights["query"]
-    tokens = tokenize(TEXTS)
+    tokens = tokenize(TEXTS, model.vocabulary.split)
     batch = model.vocabulary.batch(TEXTS)
     with Workers(1) as workers:
         P = model.encoder.project(weights, batch, workers)
@@ -127,7 +127,8 @@ def test_words_are_projected_alike_alone_in_a_batch_and_by_hand(model):
         for row, value in naive_features(model.vocabulary, word).items():
             expected = expected + value * weights["table"][row].astype(float)
         assert relative_error(P[place], expected) < 1e-5
-    known = [sum(bool(naive_features(model.vocabulary, w)) for w in t.split()) for t in TEXTS]
+    known = [sum(bool(naive_features(model.vocabulary, w)) for w in model.vocabulary.split(t))
+             for t in TEXTS]  # fmt: skip
     assert found.n_known.tolist() == known and known[2] >= 1 and known[4] == 0
 
 

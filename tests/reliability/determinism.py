@@ -48,7 +48,7 @@ PAIR_TRAININGS = {
     "wordembed": {"embedding": 6, "mlp_layers": 2},
     "senmlp": {"embedding": 6},
     "senna": {"maps": (7,), "vectors": True, "train_vectors": True},
-    "urae": {"cells": 6, "vectors": True},
+    "urae": {"cells": 6, "vectors": True, "epochs": 3},
     "deepmatch": {"nodes": 20, "word_features": 1},
 }
 CHILD = """
