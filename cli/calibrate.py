@@ -43,10 +43,10 @@ def command(index: str, dev: str, dry_run: bool, as_json: bool) -> None:
     with warnings_to_stderr():
         opened = Index.open(index)
     with working("ranking"):
-        found = calibrate(opened, clicks)
+        calibration = calibrate(opened, clicks)
         bands = score_bands(opened, clicks)
     if as_json:
-        told = {**vars(found), "bands": [band._asdict() for band in bands]}
+        told = {**vars(calibration), "bands": [band._asdict() for band in bands]}
         write_lines("-", [json.dumps(told, indent=1)])
     else:
         rows = [
@@ -62,10 +62,13 @@ def command(index: str, dev: str, dry_run: bool, as_json: bool) -> None:
         write_lines("-", aligned([head, *rows]))
         write_lines(
             "-",
-            [f"Brier score {found.brier:.3f}; {found.base_brier:.3f} with one confidence for all"],
+            [
+                f"Brier score {calibration.brier:.3f}; "
+                f"{calibration.base_brier:.3f} with one confidence for all"
+            ],
         )
-    if found.slope == 0:
+    if calibration.slope == 0:
         note("higher scores are not right more often: every query gets the same confidence")
     if not dry_run:
         opened.save(index, force=True)
-        note(f"{index}: calibrated with {found.n_queries:,} held-out queries")
+        note(f"{index}: calibrated with {calibration.n_queries:,} held-out queries")

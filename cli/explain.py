@@ -82,7 +82,7 @@ def command(
         clicks = None if log is None else read_click_log(log)
         titles = None if catalogue is None else read_texts(catalogue)[1]
         if id is not None and title is not None:
-            found = Explainer(ranker, clicks).explain(query, title, top_k, id)
+            explanation = Explainer(ranker, clicks).explain(query, title, top_k, id)
         else:
-            found = explain(ranker, query, title, clicks, titles, top_k)
-    write_lines("-", [json.dumps(found.as_dict(), indent=1) if as_json else str(found)])
+            explanation = explain(ranker, query, title, clicks, titles, top_k)
+    write_lines("-", [json.dumps(explanation.as_dict(), indent=1) if as_json else str(explanation)])

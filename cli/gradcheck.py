@@ -32,11 +32,11 @@ _WITH_VECTORS = {VECTOR_DIM.name: 3}
 
 def _own_settings(function: Any) -> Any:
     """``function`` with an option for what changes the equations of a model, and for its size."""
-    for declared in reversed([one for one in check_parameters() if _is_form(one)]):
+    for declared in reversed(list(filter(_is_form, check_parameters()))):
         users = [name for name, entry in all_checks().items() if declared in entry.parameters]
         help = f"Only for {', '.join(users)}."
         function = option_of(declared, help=help)(function)
-    for declared in reversed([one for one in ENCODERS.parameters if _is_form(one)]):
+    for declared in reversed(list(filter(_is_form, ENCODERS.parameters))):
         function = option_of(declared, default=declared.check_default, family=ENCODERS)(function)
     return option_of(CELLS, default=CELLS.check_default)(function)
 
@@ -158,13 +158,13 @@ def _explain(entry: str, as_json: bool, **settings: Any) -> None:
     from sentemb.gradients.entry_trace import explain_gradient
     from sentemb.system.tables import aligned
 
-    found = explain_gradient(entry, **settings)
+    steps = explain_gradient(entry, **settings)
     if as_json:
-        click.echo(json.dumps(found.as_dict(), indent=1))
-        sys.exit(0 if found.passed else 1)
-    left_out = f", without {found.fault}" if found.fault else ""
-    click.echo(f"{found.entry} of {found.model}, form {found.form}{left_out}")
-    click.echo(f"analytic {found.analytic:+.12e}, largest of its block {found.largest:.3e}\n")
+        click.echo(json.dumps(steps.as_dict(), indent=1))
+        sys.exit(0 if steps.passed else 1)
+    left_out = f", without {steps.fault}" if steps.fault else ""
+    click.echo(f"{steps.entry} of {steps.model}, form {steps.form}{left_out}")
+    click.echo(f"analytic {steps.analytic:+.12e}, largest of its block {steps.largest:.3e}\n")
     heads = ("step", "second order", "error", "fourth order", "error", "change", "taken")
     rows = [heads] + [
         (
@@ -176,15 +176,15 @@ def _explain(entry: str, as_json: bool, **settings: Any) -> None:
             "-" if step.change is None else f"{step.change:.1e}",
             "taken" if step.taken else "-",
         )
-        for step in found.steps
+        for step in steps.steps
     ]
     for line in aligned(rows):
         click.echo(line)
-    click.echo(f"\n{found.reason}")
-    if found.relative is not None:
-        verdict = "PASS" if found.passed else "FAIL"
-        click.echo(f"{verdict}: relative error {found.relative:.1e}, tolerance {found.tolerance:g}")
-    sys.exit(0 if found.passed else 1)
+    click.echo(f"\n{steps.reason}")
+    if steps.relative is not None:
+        verdict = "PASS" if steps.passed else "FAIL"
+        click.echo(f"{verdict}: relative error {steps.relative:.1e}, tolerance {steps.tolerance:g}")
+    sys.exit(0 if steps.passed else 1)
 
 
 def _number(value: float | None, form: str) -> str:

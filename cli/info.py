@@ -25,5 +25,5 @@ def command(folder: str, as_json: bool) -> None:
     from sentemb.analysis.overview import overview
     from sentemb.data.lines import write_lines
 
-    found = overview(folder)
-    write_lines("-", [json.dumps(found.as_dict(), indent=1) if as_json else str(found)])
+    facts = overview(folder)
+    write_lines("-", [json.dumps(facts.as_dict(), indent=1) if as_json else str(facts)])

@@ -83,17 +83,17 @@ def command(
         remedy = f"{model}: no word has a feature of its own; give --among or --log"
     if not known_words(encoder, candidates):
         raise SentembError(remedy)
-    found = neighbours(encoder, words, candidates, top_k, side)
+    nearest = neighbours(encoder, words, candidates, top_k, side)
     note_unknown_words(encoder, words, model)
     if as_json:
         described = [
             {"word": word, "neighbours": [one._asdict() for one in near]}
-            for word, near in zip(words, found, strict=True)
+            for word, near in zip(words, nearest, strict=True)
         ]
         write_lines("-", [json.dumps({"side": side, "words": described}, indent=1)])
     else:
         lines = []
-        for word, near in zip(words, found, strict=True):
+        for word, near in zip(words, nearest, strict=True):
             lines += [visible(word), *(f"{one.score:9.3f}  {visible(one.word)}" for one in near)]
             lines.append("")
         write_lines("-", lines)

@@ -28,7 +28,7 @@ class Ranking(NamedTuple):
         Best first, each with ``id``, ``title``, ``score`` and whatever else there is to print; all
         have the same keys.
     reason : str or None
-        Why there is no good match.
+        The reason for an empty result.
     """
 
     id: str

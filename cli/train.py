@@ -125,7 +125,7 @@ def _models_with(name: str) -> list[str]:
 def _no_option(name: str, model: str) -> str:
     users, option_name = _models_with(name), f"--{name.replace('_', '-')}"
     if not users:
-        return f"there is no setting {name}; see sentemb train --model {model} --help"
+        return f"unknown setting {name}; see sentemb train --model {model} --help"
     return f"{option_name} is not for {model}; leave it out, or choose {', '.join(users)}"
 
 

@@ -227,7 +227,7 @@ def test_a_training_is_configured_by_a_file(tmp_path):
     assert again.output == shown.output.replace("seed = 3", "seed = 4")
     config.write_text("cells = 3\npeephole = 1\n")
     result = run(*common, "--config", str(config), code=2)
-    assert "there is no setting peephole" in result.output
+    assert "unknown setting peephole" in result.output
     config.write_text("model = 'arc2'\nbag-dim = 3\n")
     result = run(*common, "--config", str(config), code=2)
     assert "--bag-dim is not for arc2" in result.output

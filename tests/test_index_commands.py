@@ -128,7 +128,7 @@ def test_only_some_ids_and_scores(place, tmp_path):
     assert out == "       no good match: every score is below 2\n"
     only.write_text("unknown\n")
     out, _ = run("search", place / "index", "red hat", "--only", only)
-    assert out == "       no good match: there is no title to choose from\n"
+    assert out == "       no good match: no titles to choose from\n"
 
 
 def test_a_query_of_unknown_words_finds_nothing_and_says_why(place):

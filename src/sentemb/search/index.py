@@ -52,7 +52,7 @@ from sentemb.text.arguments import as_text, as_texts
 # Why a search finds nothing.
 NOTHING_KNOWN = "the model and the titles know none of its words"
 BELOW_FLOOR = "it does not look like a query that these titles answer"
-NO_TITLES = "there is no title to choose from"
+NO_TITLES = "no titles to choose from"
 # Ids that are looked up at a time.
 _IDS = 8192
 # How often a folder is opened again that was replaced meanwhile.
