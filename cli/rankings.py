@@ -18,7 +18,7 @@ _HELP = {
 
 
 class Ranking(NamedTuple):
-    """What was found for one query.
+    """The ranked titles of one query.
 
     Attributes
     ----------
@@ -106,11 +106,11 @@ def _tsv(rankings: Iterable[Ranking]) -> Iterator[str]:
 
 
 def _by_column(hit: Mapping[str, Any]) -> dict[str, Any]:
-    """What there is to print of a hit; each part of its score is a column."""
-    found: dict[str, Any] = {}
+    """The printed fields of a hit; each part of its score is a column."""
+    columns: dict[str, Any] = {}
     for name, value in hit.items():
-        found |= value if isinstance(value, dict) else {name: value}
-    return found
+        columns |= value if isinstance(value, dict) else {name: value}
+    return columns
 
 
 def _cell(value: Any) -> str:
@@ -122,7 +122,7 @@ def _cell(value: Any) -> str:
 
 def _json(rankings: Iterable[Ranking]) -> Iterator[str]:
     for ranking in rankings:
-        found = {"id": ranking.id, "query": ranking.query, "titles": list(ranking.hits)}
+        record = {"id": ranking.id, "query": ranking.query, "titles": list(ranking.hits)}
         if ranking.reason is not None:
-            found["no_match"] = ranking.reason
-        yield json.dumps(found)
+            record["no_match"] = ranking.reason
+        yield json.dumps(record)
