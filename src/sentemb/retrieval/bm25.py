@@ -118,7 +118,7 @@ def _numbers_among(
     known: Sequence[str], tokens: Tokens, word_index: NDArray[np.integer]
 ) -> NDArray[np.int64]:
     """The number in ``known`` of each word of ``tokens``, -1 for one that is not there."""
-    # The last entry is no word, so that there is one.
+    # The last entry is for unknown words.
     index_of = np.array([*(tokens.number_of.get(word, -1) for word in known), -1], np.int64)
     order = np.argsort(index_of)
     position = np.searchsorted(index_of, word_index, sorter=order)
@@ -216,6 +216,12 @@ class AskedWords(NamedTuple):
 
     offsets: NDArray[np.int64]
     words: NDArray[np.int32]
+
+    def part(self, which: slice) -> AskedWords:
+        """The words of some queries that follow each other."""
+        first, end, _ = which.indices(self.offsets.size - 1)
+        offsets = self.offsets[first : end + 1]
+        return AskedWords(offsets - offsets[0], self.words[offsets[0] : offsets[-1]])
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ lists them: the fit, the index and its files take them from there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
@@ -118,14 +118,17 @@ class Asked:
     def __init__(self, queries: Sequence[str], embed: Embed, stem: str | None) -> None:
         self.queries = queries
         self._embed, self._stem = embed, stem
+        self._look_up: Callable[[Lists], AskedWords] = lambda lists: lists.look_up(self.tokens)
         self._words_in: dict[int, tuple[Lists, AskedWords]] = {}
 
     def __len__(self) -> int:
         return len(self.queries)
 
     def part(self, which: slice) -> Asked:
-        """Some of the queries."""
-        return Asked(self.queries[which], lambda _: self._vectors[which], self._stem)
+        """Some of the queries, which are not read again."""
+        part = Asked(self.queries[which], lambda _: self._vectors[which], self._stem)
+        part._look_up = lambda lists: self.words_in(lists).part(which)
+        return part
 
     @cached_property
     def _vectors(self) -> np.ndarray:
@@ -145,7 +148,7 @@ class Asked:
         """Their words, as numbers of ``lists``."""
         known = self._words_in.get(id(lists))
         if known is None or known[0] is not lists:
-            known = self._words_in[id(lists)] = lists, lists.look_up(self.tokens)
+            known = self._words_in[id(lists)] = lists, self._look_up(lists)
         return known[1]
 
 
