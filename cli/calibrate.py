@@ -46,8 +46,8 @@ def command(index: str, dev: str, dry_run: bool, as_json: bool) -> None:
         calibration = calibrate(opened, clicks)
         bands = score_bands(opened, clicks)
     if as_json:
-        told = {**vars(calibration), "bands": [band._asdict() for band in bands]}
-        write_lines("-", [json.dumps(told, indent=1)])
+        facts = {**vars(calibration), "bands": [band._asdict() for band in bands]}
+        write_lines("-", [json.dumps(facts, indent=1)])
     else:
         rows = [
             [

@@ -1,4 +1,4 @@
-"""What several commands share: reading queries, warnings as notes, a line that shows progress."""
+"""Shared by commands: reading queries, warnings as notes, a line that shows progress."""
 
 import contextlib
 import os
@@ -38,10 +38,10 @@ def sums_of_warnings(n_texts: int) -> Iterator[None]:
     """Print what portions of ``n_texts`` texts warn of as if they were one call."""
     from sentemb.models.face import TextWarning, keeping_text_warnings
 
-    with keeping_text_warnings() as found:
+    with keeping_text_warnings() as warnings_kept:
         yield
-    for what in dict.fromkeys(one.what for one in found):
-        count = sum(one.count for one in found if one.what == what)
+    for what in dict.fromkeys(warning.what for warning in warnings_kept):
+        count = sum(warning.count for warning in warnings_kept if warning.what == what)
         note(f"warning: {TextWarning(count, n_texts, what)}")
 
 
@@ -73,8 +73,8 @@ class UnknownWords:
         unknown = [word for word, known in self._known.items() if not known]
         if unknown:
             named = ", ".join(map(repr, unknown[:_NAMED_WORDS]))
-            more = f" and {len(unknown) - _NAMED_WORDS:,} more words"
-            named += more if len(unknown) > _NAMED_WORDS else ""
+            rest = f" and {len(unknown) - _NAMED_WORDS:,} more words"
+            named += rest if len(unknown) > _NAMED_WORDS else ""
             note(f"note: {of} knows nothing of {named}; these words are read as zero")
 
 
@@ -205,10 +205,10 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"
 
 
-def note_queries(place: str, queries: int, titles: int = 0) -> None:
-    """Say on standard error that ``place`` holds texts that users typed."""
+def note_queries(path: str, queries: int, titles: int = 0) -> None:
+    """Say on standard error that ``path`` holds texts that users typed."""
     clicked = f" and {titles:,} clicked titles" if titles else ""
     note(
-        f"{place}: holds {queries:,} clicked queries{clicked} of the log as plain text; "
+        f"{path}: holds {queries:,} clicked queries{clicked} of the log as plain text; "
         "train --no-ranker and index --cosine leave them out"
     )

@@ -184,13 +184,13 @@ def _show(
 
     lines = table_of(comparison, names, reference)
     if as_json:
-        found = {
+        table = {
             "reference": reference,
             "queries": comparison.n_queries,
             "rows": [asdict(line) for line in lines],
             "missing": comparison.reasons,
         }
-        click.echo(json.dumps(found, indent=1))
+        click.echo(json.dumps(table, indent=1))
     else:
         _show_table(lines, reference, comparison, markdown)
     if comparison.failed and not lines:
@@ -227,13 +227,13 @@ def _show_table(
     # A terminal may be limited to ASCII.
     plus_minus = "±" if markdown else "+-"
     cells = cells_of(lines, reference, plus_minus)
-    said = legend(lines, reference, comparison.n_queries, plus_minus)
+    legend_lines = legend(lines, reference, comparison.n_queries, plus_minus)
     missing = [f"{name}: {reason}" for name, reason in comparison.reasons.items()]
     if markdown:
         table = markdown_table([[markdown_text(cell) for cell in row] for row in cells])
-        text = [*table, "", markdown_text(" ".join(said))]
+        text = [*table, "", markdown_text(" ".join(legend_lines))]
         if missing:
             text += ["", "Missing:", "", *(f"- {markdown_text(line)}" for line in missing)]
     else:
-        text = [*aligned(cells), "", *said, *(f"missing: {line}" for line in missing)]
+        text = [*aligned(cells), "", *legend_lines, *(f"missing: {line}" for line in missing)]
     click.echo("\n".join(text))

@@ -105,25 +105,26 @@ def command(
         note_unknown_words(side.model, texts, folder)
     a, b = sides
     with working("ranking"):
-        found = difference(a, b, texts, titles, held_out, top_k)
-    if found.by_clicks is not None and found.by_clicks.n_missing:
-        place = catalogue or "the indexes"
+        comparison = difference(a, b, texts, titles, held_out, top_k)
+    if comparison.by_clicks is not None and comparison.by_clicks.n_missing:
+        titles_name = catalogue or "the indexes"
         note(
-            f"{found.by_clicks.n_missing:,} clicked titles are not in {place}; they count as missed"
+            f"{comparison.by_clicks.n_missing:,} clicked titles are not in "
+            f"{titles_name}; they count as missed"
         )
     if output is not None:
-        page = difference_page(found, short_names([first, second]), show)
+        page = difference_page(comparison, short_names([first, second]), show)
         write_text(output, page)
         size = len(page.encode()) / 1e6
         note(f"{place_name(output, 'output')}: {min(show, len(texts)):,} queries, {size:.1f} MB")
         if output == "-":
             return
     if as_json:
-        lines = [json.dumps(found.as_dict(show), indent=1)]
+        lines = [json.dumps(comparison.as_dict(show), indent=1)]
     else:
-        lines = found.summary()
-        for query in found.order[: show if output is None else 0].tolist():
-            lines += ["", *found.lines(query)]
+        lines = comparison.summary()
+        for query in comparison.order[: show if output is None else 0].tolist():
+            lines += ["", *comparison.lines(query)]
     write_lines("-", lines)
 
 

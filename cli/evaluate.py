@@ -228,12 +228,12 @@ def _as_dict(
 ) -> dict[str, Any]:
     """The figures of a ranking and, by name, of the parts of a ranker."""
     names = [f"ndcg@{cutoff}" for cutoff in result.cutoffs]
-    found: dict[str, Any] = dict(zip(names, result.mean.tolist(), strict=True))
+    figures: dict[str, Any] = dict(zip(names, result.mean.tolist(), strict=True))
     if alone:
-        found["parts"] = {
+        figures["parts"] = {
             name: dict(zip(names, part.mean.tolist(), strict=True)) for name, part in alone.items()
         }
-    found |= {
+    figures |= {
         "gain": result.gain,
         "ties": _TIES,
         "queries": {
@@ -244,14 +244,14 @@ def _as_dict(
         },
     }
     if per_query:
-        found["per_query"] = {
+        figures["per_query"] = {
             id: {
                 name: None if math.isnan(value) else value
                 for name, value in zip(names, values, strict=True)
             }
             for id, values in zip(query_ids, result.values.tolist(), strict=True)
         }
-    return found
+    return figures
 
 
 def _table(result: Any, alone: Mapping[str, Any], query_ids: Sequence[str]) -> Iterator[str]:
@@ -330,8 +330,8 @@ def _threshold(text: str | None, model: Any, model_dir: str) -> tuple[float, str
 def _as_binary_dict(result: Any, source: str | None) -> dict[str, Any]:
     figures = {name: getattr(result, name) for name in ("accuracy", "f1", "precision", "recall")}
     # JSON has no NaN.
-    found = {name: None if math.isnan(value) else value for name, value in figures.items()}
-    return found | {
+    finite = {name: None if math.isnan(value) else value for name, value in figures.items()}
+    return finite | {
         "accuracy_interval": list(result.accuracy_interval),
         "majority": result.majority,
         "threshold": result.threshold,

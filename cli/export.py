@@ -108,6 +108,7 @@ def _as_typed(message: str, options: dict[str, Any]) -> str:
 
 
 def _without(without_vector: int) -> str:
-    """What is missing of the titles of which the model knows no word."""
-    told = f", {without_vector:,} of them without a vector" if without_vector else ""
-    return f"{told}: the model knows none of their words" if told else ""
+    """Count the titles with no known words, as a clause of the closing line."""
+    if not without_vector:
+        return ""
+    return f", {without_vector:,} of them without a vector: the model knows none of their words"

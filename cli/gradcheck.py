@@ -135,22 +135,22 @@ def _reports(model: str, settings: dict[str, Any]) -> Iterator[Any]:
         return
     variants = [entry.variants for entry in ENCODERS.values()]
     variants += [entry.variants for entry in all_checks().values()]
-    varied = {name for of_entry in variants for some in of_entry for name in some}
+    varied = {name for of_entry in variants for names in of_entry for name in names}
     if varied & settings.keys():
         raise SentembError(f"--model {_ALL} tries all variants itself; leave their settings out")
     of_encoders = {declared.name for declared in ENCODERS.parameters}
     of_checks = {declared.name for declared in check_parameters()}
     for encoder in ENCODERS.values():
-        others = (of_encoders | of_checks) - set(encoder.names)
-        own = {key: value for key, value in settings.items() if key not in others}
+        foreign = (of_encoders | of_checks) - set(encoder.names)
+        applying = {key: value for key, value in settings.items() if key not in foreign}
         for variant in (*encoder.variants, _WITH_VECTORS):
-            yield gradcheck(encoder.name, **{**variant, **own})
+            yield gradcheck(encoder.name, **{**variant, **applying})
     of_towers = of_encoders | of_checks | {field.name for field in fields(Problem)}
     for check in all_checks().values():
-        others = of_towers - set(check.names)
-        own = {key: value for key, value in settings.items() if key not in others}
+        foreign = of_towers - set(check.names)
+        applying = {key: value for key, value in settings.items() if key not in foreign}
         for variant in check.variants:
-            yield gradcheck(check.name, **variant, **own)
+            yield gradcheck(check.name, **variant, **applying)
 
 
 def _explain(entry: str, as_json: bool, **settings: Any) -> None:

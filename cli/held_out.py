@@ -42,7 +42,7 @@ def evaluated(
     clicks: "ClickLog",
     catalogue: str | None,
     metrics: Sequence[str],
-    others: Sequence[str],
+    rivals: Sequence[str],
     learned: "ClickLog | None",
     cosine: bool,
     per_query: bool,
@@ -61,7 +61,7 @@ def evaluated(
         File of lines id<TAB>title.
     metrics : sequence of str
         See `sentemb.evaluation.held_out`.
-    others : sequence of str
+    rivals : sequence of str
         Folders of models or indexes, or names in `LEXICAL`.
     learned : ClickLog, optional
         What bm25-clicks learns from.
@@ -77,41 +77,44 @@ def evaluated(
     from sentemb.evaluation.held_out import HeldOutClicks
     from sentemb.search.ranking.ranker import HybridRanker
 
-    opened = {name: _opened(name, cosine) for name in dict.fromkeys((model, *others))}
+    opened = {name: _opened(name, cosine) for name in dict.fromkeys((model, *rivals))}
     first_model = opened[model]
-    place, titles = catalogue_of(model, first_model, path, catalogue, clicks)
+    titles_name, titles = catalogue_of(model, first_model, path, catalogue, clicks)
     if isinstance(first_model, HybridRanker):
         over = first_model.over(titles)
         # The parts follow the ranker, before all others.
-        opened = {model: over, **over.parts_alone(), **{name: opened[name] for name in others}}
+        opened = {model: over, **over.parts_alone(), **{name: opened[name] for name in rivals}}
     held_out = HeldOutClicks(clicks, titles, metrics)
     with warnings_to_stderr():
-        found = {
-            name: held_out.evaluate(_retriever(name, one, titles, learned, len(clicks.queries)))
-            for name, one in opened.items()
+        evaluations = {
+            name: held_out.evaluate(_retriever(name, ranker, titles, learned, len(clicks.queries)))
+            for name, ranker in opened.items()
         }
-    first = found[model]
+    first = evaluations[model]
     if first.n_outside:
         note(
-            f"{first.n_outside:,} of {first.n_clicked:,} clicked titles are not in {place}: they "
+            f"{first.n_outside:,} of {first.n_clicked:,} clicked titles are not in "
+            f"{titles_name}: they "
             "count as missed"
         )
     if len(first.queries) < _FEW_QUERIES:
         note(f"only {len(first.queries):,} queries: figures and intervals are uncertain")
-    differences = _differences(found)
+    differences = _differences(evaluations)
     if as_json:
-        yield json.dumps({**_as_dict(found, differences, place, per_query), **known}, indent=1)
+        yield json.dumps(
+            {**_as_dict(evaluations, differences, titles_name, per_query), **known}, indent=1
+        )
         return
-    yield f"{len(first.queries):,} queries against {first.n_titles:,} titles of {place}"
+    yield f"{len(first.queries):,} queries against {first.n_titles:,} titles of {titles_name}"
     yield ""
-    yield from aligned(_rows(found))
+    yield from aligned(_rows(evaluations))
     if differences:
         yield ""
         yield from aligned(_difference_rows(model, first.metrics, differences))
         yield "in brackets: 95 % intervals of the paired bootstrap over the queries"
     if per_query:
         yield ""
-        yield from _query_lines(found)
+        yield from _query_lines(evaluations)
 
 
 def note_known_queries(
@@ -223,19 +226,19 @@ def note_pairs(name: str, n_pairs: int) -> None:
         note(f"{name}: a pair model; {n_pairs:,} pairs to score")
 
 
-def _differences(found: "dict[str, Evaluation]") -> "dict[str, list[Difference]]":
+def _differences(evaluations: "dict[str, Evaluation]") -> "dict[str, list[Difference]]":
     """The first system minus each of the others, by metric."""
     import numpy as np
 
     from sentemb.evaluation.significance import compare_all
 
-    (_, first), *others = found.items()
-    if not others:
+    (_, first), *rivals = evaluations.items()
+    if not rivals:
         return {}
     n_metrics = len(first.metrics)
-    columns = np.concatenate([(first.values - other.values).T for _, other in others])
+    columns = np.concatenate([(first.values - rival.values).T for _, rival in rivals])
     each = compare_all(columns, np.zeros(columns.shape[1]))
-    return {name: each[k * n_metrics : (k + 1) * n_metrics] for k, (name, _) in enumerate(others)}
+    return {name: each[k * n_metrics : (k + 1) * n_metrics] for k, (name, _) in enumerate(rivals)}
 
 
 def shown(metrics: Sequence[str]) -> list[str]:
@@ -243,10 +246,10 @@ def shown(metrics: Sequence[str]) -> list[str]:
     return [name.replace("ndcg", "NDCG").replace("mrr", "MRR") for name in metrics]
 
 
-def _rows(found: "dict[str, Evaluation]") -> Iterator[list[str]]:
-    yield ["", *shown(next(iter(found.values())).metrics)]
-    for name, one in found.items():
-        yield [name, *(f"{value:.3f}" for value in one.mean)]
+def _rows(evaluations: "dict[str, Evaluation]") -> Iterator[list[str]]:
+    yield ["", *shown(next(iter(evaluations.values())).metrics)]
+    for name, evaluation in evaluations.items():
+        yield [name, *(f"{value:.3f}" for value in evaluation.mean)]
 
 
 def _difference_rows(
@@ -254,50 +257,62 @@ def _difference_rows(
 ) -> Iterator[list[str]]:
     yield [f"{name} minus", *differences]
     for metric, each in zip(shown(metrics), zip(*differences.values(), strict=True), strict=True):
-        yield [metric, *(f"{one.mean:+.3f} ({one.low:+.3f} to {one.high:+.3f})" for one in each)]
+        yield [
+            metric,
+            *(
+                f"{difference.mean:+.3f} ({difference.low:+.3f} to {difference.high:+.3f})"
+                for difference in each
+            ),
+        ]
 
 
-def _query_lines(found: "dict[str, Evaluation]") -> Iterator[str]:
-    first = next(iter(found.values()))
+def _query_lines(evaluations: "dict[str, Evaluation]") -> Iterator[str]:
+    first = next(iter(evaluations.values()))
     rows = [
-        [name, *(f"{value:.3f}" for value in one.values[q])]
+        [name, *(f"{value:.3f}" for value in evaluation.values[q])]
         for q in range(len(first.queries))
-        for name, one in found.items()
+        for name, evaluation in evaluations.items()
     ]
     head, *lines = aligned([["", *shown(first.metrics)], *rows])
     yield f"{head}  query"
-    for place, line in enumerate(lines):
-        yield f"{line}  {visible(first.queries[place // len(found)])}"
+    for number, line in enumerate(lines):
+        yield f"{line}  {visible(first.queries[number // len(evaluations)])}"
 
 
 def _as_dict(
-    found: "dict[str, Evaluation]",
+    evaluations: "dict[str, Evaluation]",
     differences: "dict[str, list[Difference]]",
-    place: str,
+    titles_name: str,
     per_query: bool,
 ) -> dict[str, Any]:
-    (name, first), *_ = found.items()
+    (name, first), *_ = evaluations.items()
 
     def by_metric(values: Any) -> dict[str, Any]:
         return dict(zip(first.metrics, values, strict=True))
 
     result: dict[str, Any] = {
         "queries": len(first.queries),
-        "catalogue": place,
+        "catalogue": titles_name,
         "titles": first.n_titles,
         "clicked_titles": first.n_clicked,
         "clicked_titles_outside": first.n_outside,
         "model": name,
-        "systems": {name: by_metric(one.mean.tolist()) for name, one in found.items()},
+        "systems": {
+            name: by_metric(evaluation.mean.tolist()) for name, evaluation in evaluations.items()
+        },
         "model_minus": {
-            name: by_metric([vars(one) for one in each]) for name, each in differences.items()
+            name: by_metric([vars(difference) for difference in each])
+            for name, each in differences.items()
         },
     }
     if per_query:
         result["per_query"] = [
             {
                 "query": query,
-                "systems": {name: by_metric(one.values[q].tolist()) for name, one in found.items()},
+                "systems": {
+                    name: by_metric(evaluation.values[q].tolist())
+                    for name, evaluation in evaluations.items()
+                },
             }
             for q, query in enumerate(first.queries)
         ]

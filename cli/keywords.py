@@ -71,9 +71,11 @@ def command(
         described = [
             {
                 "text": text,
-                "models": [_as_dict(*some) for some in zip(folders, encoders, found, strict=True)],
+                "models": [
+                    _as_dict(*entry) for entry in zip(folders, encoders, keywords, strict=True)
+                ],
             }
-            for text, found in zip(texts, findings, strict=True)
+            for text, keywords in zip(texts, findings, strict=True)
         ]
         write_lines("-", [json.dumps({"side": side, "texts": described}, indent=1)])
         return
@@ -83,38 +85,38 @@ def command(
         "-",
         (
             line
-            for text, found in zip(texts, findings, strict=True)
-            for line in show(text, found, names)
+            for text, keywords in zip(texts, findings, strict=True)
+            for line in show(text, keywords, names)
         ),
     )
 
 
-def _as_dict(folder: str, encoder: Any, found: Any) -> dict[str, Any]:
+def _as_dict(folder: str, encoder: Any, keywords: Any) -> dict[str, Any]:
     from sentemb.analysis.keywords import DIRECTIONS, NOT_COMPARED
 
-    names = [direction.replace(" ", "_") for direction in DIRECTIONS[: len(found.counts)]]
+    names = [direction.replace(" ", "_") for direction in DIRECTIONS[: len(keywords.counts)]]
     words = []
     for word, counts, verdict in zip(
-        found.words, found.counts.T.tolist(), found.verdicts, strict=True
+        keywords.words, keywords.counts.T.tolist(), keywords.verdicts, strict=True
     ):
         counts = [None if count == NOT_COMPARED else count for count in counts]
         words.append({"word": word, **dict(zip(names, counts, strict=True)), "keyword": verdict})
     return {
         "model": folder,
         "encoder": encoder.encoder.name,
-        "cells": found.cells,
-        "threshold": dict(zip(names, found.thresholds.tolist(), strict=True)),
+        "cells": keywords.cells,
+        "threshold": dict(zip(names, keywords.thresholds.tolist(), strict=True)),
         "words": words,
     }
 
 
-def _rows(found: Any, mark: Callable[[int], str]) -> Iterator[list[str]]:
+def _rows(keywords: Any, mark: Callable[[int], str]) -> Iterator[list[str]]:
     """The columns of one model, row by row; ``mark`` writes the counts above 40 %."""
     from sentemb.analysis.keywords import NOT_COMPARED
 
     verdicts = {True: "yes", False: "", None: "-"}
     for counts, declared, verdict in zip(
-        found.counts.T.tolist(), found.declared.T.tolist(), found.verdicts, strict=True
+        keywords.counts.T.tolist(), keywords.declared.T.tolist(), keywords.verdicts, strict=True
     ):
         cells = [
             "-" if count == NOT_COMPARED else mark(count) if above else str(count)
@@ -123,37 +125,37 @@ def _rows(found: Any, mark: Callable[[int], str]) -> Iterator[list[str]]:
         yield [*cells, verdicts[verdict]]
 
 
-def _heads(found: Any) -> list[str]:
+def _heads(keywords: Any) -> list[str]:
     from sentemb.analysis.keywords import DIRECTIONS
 
-    return [*DIRECTIONS[: len(found.counts)], "keyword"]
+    return [*DIRECTIONS[: len(keywords.counts)], "keyword"]
 
 
-def _table(text: str, found: Sequence[Any], names: Sequence[str]) -> Iterator[str]:
+def _table(text: str, findings: Sequence[Any], names: Sequence[str]) -> Iterator[str]:
     from sentemb.system.tables import aligned, visible
 
     rows = [[""], [""]]
-    for name, one in zip(names, found, strict=True):
-        head = _heads(one)
+    for name, keywords in zip(names, findings, strict=True):
+        head = _heads(keywords)
         rows[0] += [name, *[""] * (len(head) - 1)]
         rows[1] += head
-    columns = [_rows(one, str) for one in found]
-    for word, *cells in zip(found[0].words, *columns, strict=True):
+    columns = [_rows(keywords, str) for keywords in findings]
+    for word, *cells in zip(findings[0].words, *columns, strict=True):
         rows.append([word, *(cell for part in cells for cell in part)])
     yield visible(text)
     yield from aligned(rows if any(names) else rows[1:])
     yield ""
 
 
-def _markdown(text: str, found: Sequence[Any], names: Sequence[str]) -> Iterator[str]:
+def _markdown(text: str, findings: Sequence[Any], names: Sequence[str]) -> Iterator[str]:
     from sentemb.system.tables import markdown_table, markdown_text
 
     rows = [["word"]]
-    for name, one in zip(names, found, strict=True):
+    for name, keywords in zip(names, findings, strict=True):
         prefix = f"{markdown_text(name)}, " if name else ""
-        rows[0] += [f"{prefix}{head}" for head in _heads(one)]
-    columns = [_rows(one, "**{}**".format) for one in found]
-    for word, *cells in zip(found[0].words, *columns, strict=True):
+        rows[0] += [f"{prefix}{head}" for head in _heads(keywords)]
+    columns = [_rows(keywords, "**{}**".format) for keywords in findings]
+    for word, *cells in zip(findings[0].words, *columns, strict=True):
         rows.append([markdown_text(word), *(cell for part in cells for cell in part)])
     yield markdown_text(text)
     yield ""

@@ -87,13 +87,16 @@ def command(
     note_unknown_words(encoder, words, model)
     if as_json:
         described = [
-            {"word": word, "neighbours": [one._asdict() for one in near]}
+            {"word": word, "neighbours": [neighbour._asdict() for neighbour in near]}
             for word, near in zip(words, nearest, strict=True)
         ]
         write_lines("-", [json.dumps({"side": side, "words": described}, indent=1)])
     else:
         lines = []
         for word, near in zip(words, nearest, strict=True):
-            lines += [visible(word), *(f"{one.score:9.3f}  {visible(one.word)}" for one in near)]
+            lines += [
+                visible(word),
+                *(f"{neighbour.score:9.3f}  {visible(neighbour.word)}" for neighbour in near),
+            ]
             lines.append("")
         write_lines("-", lines)

@@ -50,7 +50,7 @@ class Command(click.Command):
         for parameter in self.params:
             value = ctx.params.get(parameter.name or "")
             values = value if isinstance(value, tuple) else [value]
-            given = [one for one in values if isinstance(one, str)]
+            given = [path for path in values if isinstance(path, str)]
             if isinstance(parameter.type, Written):
                 written += parameter.type.outputs(given, ctx)
             elif isinstance(parameter.type, Read):
@@ -99,8 +99,8 @@ class Written(click.Path):
         self.is_folder, self._can_stream, self._outputs = is_folder, can_stream, outputs
 
     def outputs(self, given: Sequence[str], ctx: click.Context) -> list[Output]:
-        """What is written for the values that were given."""
-        paths = [path for one in given for path in self._outputs(one, ctx.params)]
+        """The files that the given values write."""
+        paths = [path for value in given for path in self._outputs(value, ctx.params)]
         return [Output(path, self.is_folder, self._can_stream) for path in paths]
 
 
@@ -109,7 +109,7 @@ class Read(click.Path):
 
     def inputs(self, given: Sequence[str]) -> list[str]:
         """The names that may be those of the log."""
-        return [path for one in given for path in (one, one.rpartition(":")[0]) if path]
+        return [path for value in given for path in (value, value.rpartition(":")[0]) if path]
 
 
 class Text(click.ParamType):

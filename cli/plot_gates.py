@@ -110,9 +110,9 @@ def _draw_gates(
 
     shown = chosen_gates(readings, gates)
     drawn = [
-        f"{', '.join(gate for gate in shown if gate in one.gates) or 'nothing'} of "
-        f"{one.cells} cells"
-        for one in readings
+        f"{', '.join(gate for gate in shown if gate in reading.gates) or 'nothing'} of "
+        f"{reading.cells} cells"
+        for reading in readings
     ]
     return gates_figure(readings, scale, shown), numbers_of_gates(readings, shown), drawn
 
@@ -122,5 +122,5 @@ def _draw_cells(readings: Sequence[Any], scale: str) -> tuple[Any, dict[str, Any
     from sentemb.analysis.figures.cell_figure import cells_figure
     from sentemb.analysis.gate_numbers import numbers_of_cells
 
-    drawn = [f"y of the most active of {one.cells} cells" for one in readings]
+    drawn = [f"y of the most active of {reading.cells} cells" for reading in readings]
     return cells_figure(readings, scale), numbers_of_cells(readings), drawn

@@ -42,15 +42,15 @@ def command(model: str, query: str, title: str, output: str, as_json: bool) -> N
         figure_format(output)  # a wrong ending is reported before any work
     scorer = PairScorer.from_pretrained(model)
     with naming(model):
-        found = match(scorer, query, title)
+        matching = match(scorer, query, title)
     note_unknown_words(scorer, [query, title], model)
     if as_json:
-        write_lines("-", [json.dumps(found.as_dict(), indent=1, allow_nan=False)])
+        write_lines("-", [json.dumps(matching.as_dict(), indent=1, allow_nan=False)])
         return
     with warnings_to_stderr():
-        save_figure(match_figure(found), output)
+        save_figure(match_figure(matching), output)
     windows = ""
-    if found.cells is not None:
-        windows = ", {} x {} windows".format(*found.cells.shares.shape)
-    words = " and ".join(str(len(text.words)) for text in found.texts.values())
+    if matching.cells is not None:
+        windows = ", {} x {} windows".format(*matching.cells.shares.shape)
+    words = " and ".join(str(len(text.words)) for text in matching.texts.values())
     note(f"{output}: {words} words{windows}")

@@ -136,16 +136,16 @@ def _candidates(
 
     run = read_run(path)
     with naming(place_name(path)):
-        found = Candidates.of(run, query_ids, title_ids, depth)
+        candidates = Candidates.of(run, query_ids, title_ids, depth)
     for count, what in (
-        (found.n_unknown_queries, "queries that are not in QUERIES: they are ignored"),
-        (found.n_unknown_titles, "titles that are not in TITLES: they are ignored"),
+        (candidates.n_unknown_queries, "queries that are not in QUERIES: they are ignored"),
+        (candidates.n_unknown_titles, "titles that are not in TITLES: they are ignored"),
     ):
         if count:
             note(f"{place_name(path)} has {count:,} {what}")
-    if found.n_without:
-        note(f"{found.n_without:,} queries have no candidates and are left out")
-    return found
+    if candidates.n_without:
+        note(f"{candidates.n_without:,} queries have no candidates and are left out")
+    return candidates
 
 
 def _by_pairs(
@@ -196,19 +196,19 @@ def _by_vectors(
     vectors = encoder.unit_vectors(list(query_of.values()), "query")
     with Workers() as workers, closing(TimeLeft("titles")) as line:
         k = top_k or len(titles)
-        found = best_titles(encoder, vectors, title_ids, titles, k, workers, line.show)
+        best = best_titles(encoder, vectors, title_ids, titles, k, workers, line.show)
     run = {
-        query_id: {id: score for score, id, _ in own}
-        for query_id, own in zip(query_of, found, strict=True)
+        query_id: {id: score for score, id, _ in hits}
+        for query_id, hits in zip(query_of, best, strict=True)
     }
-    return run, {id: titles[place] for own in found for _, id, place in own}
+    return run, {id: titles[row] for hits in best for _, id, row in hits}
 
 
 def _by_ranker(
     ranker: "HybridRanker", query_of: dict[str, str], title_of: dict[str, str], top_k: int
 ) -> dict[str, dict[str, float]]:
     ids = list(title_of)
-    ids = [ids[place] for place in _falling(ids)]
+    ids = [ids[row] for row in _falling(ids)]
     over = ranker.over([title_of[id] for id in ids])
     return _run_of(list(query_of), ids, *over.find(list(query_of.values()), top_k or len(ids)))
 
@@ -222,12 +222,12 @@ def _falling(title_ids: Sequence[str]) -> list[int]:
 
 
 def _run_of(
-    query_ids: Sequence[str], title_ids: Sequence[str], places: Any, scores: Any
+    query_ids: Sequence[str], title_ids: Sequence[str], rows: Any, scores: Any
 ) -> dict[str, dict[str, float]]:
-    """The run of places in ``title_ids`` and their scores, one row of each per query."""
+    """The run of rows of ``title_ids`` and their scores, an array of each per query."""
     return {
-        query_id: {title_ids[place]: score for place, score in zip(*row, strict=True) if place >= 0}
-        for query_id, *row in zip(query_ids, places.tolist(), scores.tolist(), strict=True)
+        query_id: {title_ids[row]: score for row, score in zip(*best, strict=True) if row >= 0}
+        for query_id, *best in zip(query_ids, rows.tolist(), scores.tolist(), strict=True)
     }
 
 

@@ -1,4 +1,4 @@
-"""What `train` and `tune` share: fit the ranker of a model, with progress, and say what it is."""
+"""Shared by `train` and `tune`: fit the ranker of a model, with progress, and describe it."""
 
 from __future__ import annotations
 
@@ -160,16 +160,16 @@ def _readable_twice(sources: dict[str, Any], skip_bad_lines: bool) -> dict[str, 
     def log(path: str) -> Any:
         return read_click_log(path, skip_bad_lines=skip_bad_lines)
 
-    kept = dict(sources)
-    if _is_stream(kept["pairs"]):
-        kept["pairs"] = log(kept["pairs"])
-    if not is_share(kept["dev"]) and _is_stream(kept["dev"]):
-        kept["dev"] = read_held_out(kept["dev"])
-    if kept["replay"] is not None and _is_stream(kept["replay"][0]):
-        kept["replay"] = log(kept["replay"][0]), kept["replay"][1]
-    if kept["catalogue"] is not None and _is_stream(kept["catalogue"]):
-        kept["catalogue"] = read_texts(kept["catalogue"])[1]
-    return kept
+    readable = dict(sources)
+    if _is_stream(readable["pairs"]):
+        readable["pairs"] = log(readable["pairs"])
+    if not is_share(readable["dev"]) and _is_stream(readable["dev"]):
+        readable["dev"] = read_held_out(readable["dev"])
+    if readable["replay"] is not None and _is_stream(readable["replay"][0]):
+        readable["replay"] = log(readable["replay"][0]), readable["replay"][1]
+    if readable["catalogue"] is not None and _is_stream(readable["catalogue"]):
+        readable["catalogue"] = read_texts(readable["catalogue"])[1]
+    return readable
 
 
 def _is_stream(path: str) -> bool:

@@ -18,7 +18,7 @@ _HELP = {
 
 
 class Ranking(NamedTuple):
-    """What was found for one query.
+    """The ranked titles of one query.
 
     Attributes
     ----------
@@ -109,11 +109,11 @@ def _tsv(rankings: Iterable[Ranking]) -> Iterator[str]:
 
 
 def _by_column(hit: Mapping[str, Any]) -> dict[str, Any]:
-    """What there is to print of a hit; each part of its score is a column."""
-    found: dict[str, Any] = {}
+    """The printed fields of a hit; each part of its score is a column."""
+    columns: dict[str, Any] = {}
     for name, value in hit.items():
-        found |= value if isinstance(value, dict) else {name: value}
-    return found
+        columns |= value if isinstance(value, dict) else {name: value}
+    return columns
 
 
 def _cell(value: Any) -> str:

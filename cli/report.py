@@ -122,19 +122,19 @@ def command(
         opened = index.model_alone() if cosine else index
     else:
         opened = load_best(model, cosine=cosine)
-    own = opened.model if isinstance(opened, Index | HybridRanker) else opened
+    encoder = opened.model if isinstance(opened, Index | HybridRanker) else opened
     name = Path(model).resolve().name
     if limit is None and _has_titles(dev):
         with warnings_to_stderr(), working("ranking"):
-            found = _triage(model, opened, dev, catalogue, log, show, top_k)
-            report = page(triage_report(own, name, found))
-        facts = {"queries": len(found.order), "shown": len(found.worst)}
-        what = f"{len(found.order):,} queries, the worst {len(found.worst):,} in detail"
+            ranked_queries = _triage(model, opened, dev, catalogue, log, show, top_k)
+            report = page(triage_report(encoder, name, ranked_queries))
+        facts = {"queries": len(ranked_queries.order), "shown": len(ranked_queries.worst)}
+        what = f"{facts['queries']:,} queries, the worst {facts['shown']:,} in detail"
     else:
         _refuse({"--catalogue": catalogue, "--log": log})
         with warnings_to_stderr(), working("reading"):
-            pairs, texts = read_pairs(own, dev, limit or _LIMIT)
-            report = page(collect(own, name, pairs, texts))
+            pairs, texts = read_pairs(encoder, dev, limit or _LIMIT)
+            report = page(collect(encoder, name, pairs, texts))
         facts = {"pairs": len(pairs)}
         what = f"{len(pairs)} pairs"
     write_text(output, report)
@@ -184,10 +184,12 @@ def _triage(
         note_pairs(model, len(held_out.queries) * len(titles))
     learned = None if log is None else read_click_log(log)
     ranked = None if isinstance(opened, Index) else titles
-    found = triage(opened, held_out, ranked, worst=worst, top=top, log=learned)
-    if found.n_outside:
-        note(f"{found.n_outside:,} relevant titles are not in the catalogue: they cannot be found")
-    return found
+    outcome = triage(opened, held_out, ranked, worst=worst, top=top, log=learned)
+    if outcome.n_outside:
+        note(
+            f"{outcome.n_outside:,} relevant titles are not in the catalogue: they cannot be found"
+        )
+    return outcome
 
 
 def _titles(

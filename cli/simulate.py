@@ -54,14 +54,14 @@ def command(output: str, **settings: Any) -> None:
     from sentemb.data.simulation.simulator import simulate
 
     line = ProgressLine(SECONDS_BEFORE_PROGRESS)
-    said: list[str] = []
+    notes: list[str] = []
 
     def progress(done: int) -> None:
         if line.is_due and line.on_terminal:
             line.draw(f"{done} of {settings['pairs']} pairs")
-        elif line.is_due and not said:
-            said.append(f"simulating {settings['pairs']} pairs ...")
-            line.note(said[0])
+        elif line.is_due and not notes:
+            notes.append(f"simulating {settings['pairs']} pairs ...")
+            line.note(notes[0])
 
     try:
         made = simulate(output, **settings, progress=progress)

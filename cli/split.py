@@ -67,7 +67,7 @@ def command(
     from sentemb.data.splitting import split_file
 
     with working("splitting"):
-        found = split_file(
+        counts = split_file(
             log,
             output,
             dev,
@@ -78,14 +78,16 @@ def command(
             skip_bad_lines=skip_bad_lines,
             force=force,
         )
-    if found.bad_lines:
-        note(f"{found.bad_lines:,} bad lines of the log were skipped")
+    if counts.bad_lines:
+        note(f"{counts.bad_lines:,} bad lines of the log were skipped")
     what = "titles" if by == "title" else "queries"
-    parts = [f"{found.lines[0]:,} lines to train"]
-    for name, lines, held_out in zip(("dev", "test"), found.lines[1:], found.held_out, strict=True):
+    parts = [f"{counts.lines[0]:,} lines to train"]
+    for name, lines, held_out in zip(
+        ("dev", "test"), counts.lines[1:], counts.held_out, strict=True
+    ):
         if lines:
             parts.append(f"{lines:,} {name} ({held_out:,} {what})")
-    added = "" if catalogue is None else f" ({found.added:,} of them only in the log)"
+    added = "" if catalogue is None else f" ({counts.added:,} of them only in the log)"
     sides = {
         "query": "no query is on two sides",
         "title": "no held-out title is clicked in training",
@@ -94,10 +96,10 @@ def command(
     summarise(
         output,
         {
-            "lines": dict(zip(("train", "dev", "test"), found.lines, strict=True)),
-            f"held_out_{what}": dict(zip(("dev", "test"), found.held_out, strict=True)),
-            "titles": found.titles,
-            "bad_lines": found.bad_lines,
+            "lines": dict(zip(("train", "dev", "test"), counts.lines, strict=True)),
+            f"held_out_{what}": dict(zip(("dev", "test"), counts.held_out, strict=True)),
+            "titles": counts.titles,
+            "bad_lines": counts.bad_lines,
         },
-        f"{output}: {', '.join(parts)}; {found.titles:,} titles{added}; {sides[by]}",
+        f"{output}: {', '.join(parts)}; {counts.titles:,} titles{added}; {sides[by]}",
     )

@@ -55,63 +55,66 @@ def command(
     sets, skipped = find_similarity_sets(files)
     for message in skipped:
         note(message)
-    found = sts(SentenceEncoder.from_pretrained(model_dir), sets, **settings)
-    _note_unknown(found.sets)
+    result = sts(SentenceEncoder.from_pretrained(model_dir), sets, **settings)
+    _note_unknown(result.sets)
     if as_json:
-        write_lines("-", [json.dumps({"fit_u": fit_u, **_as_dict(found)}, indent=1)])
+        write_lines("-", [json.dumps({"fit_u": fit_u, **_as_dict(result)}, indent=1)])
     else:
-        write_lines("-", _table(found, markdown))
+        write_lines("-", _table(result, markdown))
 
 
 def _note_unknown(sets: Sequence[Any]) -> None:
-    total = sum(one.unknown for one in sets)
+    total = sum(dataset.unknown for dataset in sets)
     if total:
-        worst = max(sets, key=lambda one: one.unknown)
-        texts = 2 * sum(one.pairs for one in sets)
+        worst = max(sets, key=lambda dataset: dataset.unknown)
+        texts = 2 * sum(dataset.pairs for dataset in sets)
         where = f", {worst.unknown:,} of them in {worst.name}" if len(sets) > 1 else ""
         note(f"{total:,} of {texts:,} texts have no word that the model knows{where}")
-    for one in sets:
-        if math.isnan(one.pearson):
-            note(f"{one.name}: all cosines are equal; the correlation is undefined")
+    for dataset in sets:
+        if math.isnan(dataset.pearson):
+            note(f"{dataset.name}: all cosines are equal; the correlation is undefined")
 
 
-def _as_dict(found: Any) -> dict[str, Any]:
+def _as_dict(result: Any) -> dict[str, Any]:
     return {
-        "sets": [_record(one) for one in found.sets],
-        "folders": [_record(one) for one in found.folders],
-        "mean": _record(found.mean),
+        "sets": [_record(row) for row in result.sets],
+        "folders": [_record(row) for row in result.folders],
+        "mean": _record(result.mean),
     }
 
 
-def _record(one: Any) -> dict[str, Any]:
+def _record(row: Any) -> dict[str, Any]:
     # JSON has no NaN.
     return {
         name: None if isinstance(value, float) and math.isnan(value) else value
-        for name, value in asdict(one).items()
+        for name, value in asdict(row).items()
     }
 
 
-def _table(found: Any, markdown: bool) -> Iterator[str]:
+def _table(result: Any, markdown: bool) -> Iterator[str]:
     from sentemb.system.tables import aligned, markdown_table, markdown_text
 
-    prefix = _common([one.name for one in found.sets])
-    rows = [list(_HEAD), *(_row(one.name.removeprefix(prefix), one) for one in found.sets)]
-    if len(found.folders) > 1:
-        names = (one.name.removeprefix(prefix) or "." for one in found.folders)
+    prefix = _common([score.name for score in result.sets])
+    rows = [list(_HEAD), *(_row(score.name.removeprefix(prefix), score) for score in result.sets)]
+    if len(result.folders) > 1:
+        names = (score.name.removeprefix(prefix) or "." for score in result.folders)
         rows += (
-            _row(f"mean of {name}", one) for name, one in zip(names, found.folders, strict=True)
+            _row(f"mean of {name}", score)
+            for name, score in zip(names, result.folders, strict=True)
         )
-    if len(found.sets) > 1:
-        rows.append(_row("mean", found.mean))
+    if len(result.sets) > 1:
+        rows.append(_row("mean", result.mean))
     if markdown:
         yield from markdown_table([list(map(markdown_text, row)) for row in rows])
     else:
         yield from aligned(rows)
 
 
-def _row(name: str, one: Any) -> list[str]:
-    figures = ("-" if math.isnan(r) else f"{100 * r:.1f}" for r in (one.pearson, one.spearman))
-    return [name, f"{one.pairs:,}", *figures]
+def _row(name: str, result: Any) -> list[str]:
+    figures = (
+        "-" if math.isnan(r) else f"{100 * r:.1f}" for r in (result.pearson, result.spearman)
+    )
+    return [name, f"{result.pairs:,}", *figures]
 
 
 def _common(names: Sequence[str]) -> str:

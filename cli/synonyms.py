@@ -68,9 +68,9 @@ def command(
         query_words, title_words = (
             frequent_words(texts, split, min_uses or 5) for texts in (clicks.queries, clicks.titles)
         )
-    found = synonyms(encoder, query_words, title_words, top_k, min_score)
-    write_lines(output, solr_lines(found))
+    groups = synonyms(encoder, query_words, title_words, top_k, min_score)
+    write_lines(output, solr_lines(groups))
     note(
-        f"{len(found):,} of {len(query_words):,} words have synonyms among {len(title_words):,}; "
+        f"{len(groups):,} of {len(query_words):,} words have synonyms among {len(title_words):,}; "
         "--min-score sets how many"
     )

@@ -84,18 +84,18 @@ def command(
         raise SentembError(f"{model}: has no cell {cell}; give one from 0 to {encoder.dim - 1}")
     ids, texts = read_texts(queries)
     topics = None if truth is None else _topics(truth, ids, texts)
-    found = [query_cells(encoder, text, min_change) for text in texts]
-    collected = collect_words(found)
+    cells = [query_cells(encoder, text, min_change) for text in texts]
+    collected = collect_words(cells)
     if not collected:
         raise SentembError(
             f"{queries}: the cells extract no words; lower --min-change or give longer queries"
         )
-    leading = {} if topics is None else _leading(found, topics, encoder.dim, output)
+    leading = {} if topics is None else _leading(cells, topics, encoder.dim, output)
     if cell is not None:
         collected = {number: words for number, words in collected.items() if number == cell}
     shown = [
         (id, text, of_query)
-        for id, text, of_query in zip(ids, texts, found, strict=True)
+        for id, text, of_query in zip(ids, texts, cells, strict=True)
         if cell is None or cell in of_query.extracted
     ]
     if as_json:
@@ -110,13 +110,13 @@ def command(
 
 
 def _leading(
-    found: Sequence[Any], topics: Sequence[str], cells: int, heat_map: str | None
+    cells_of_queries: Sequence[Any], topics: Sequence[str], cells: int, heat_map: str | None
 ) -> Leading:
     """The leading topic of each cell that extracts words; draws them all if there is a file."""
     from sentemb.analysis.topics import cells_by_topics
 
     # Rows are cells, columns topics.
-    names, counts = cells_by_topics(found, topics, cells)
+    names, counts = cells_by_topics(cells_of_queries, topics, cells)
     if heat_map is not None:
         _draw(heat_map, names, counts)
     return {
@@ -162,7 +162,7 @@ def _as_dict(
             topic, share = leading[number]
             described |= {"topic": topic, "topic_share": share}
         described["words"] = [
-            {"word": found.word, "times": found.times, "share": found.share} for found in words
+            {"word": word.word, "times": word.times, "share": word.share} for word in words
         ]
         cells.append(described)
     if queries is None:
@@ -174,8 +174,8 @@ def _as_dict(
                 "id": id,
                 "query": text,
                 "cells": [
-                    {"cell": number, "words": [query.words[place] for place in places]}
-                    for number, places in query.extracted.items()
+                    {"cell": number, "words": [query.words[position] for position in positions]}
+                    for number, positions in query.extracted.items()
                 ],
             }
             for id, text, query in queries
@@ -190,8 +190,8 @@ def _query_lines(queries: Sequence[Any]) -> list[str]:
     lines: list[str] = []
     for id, text, query in queries:
         rows = [
-            [f"  cell {number}", " ".join(query.words[place] for place in places) or "-"]
-            for number, places in query.extracted.items()
+            [f"  cell {number}", " ".join(query.words[position] for position in positions) or "-"]
+            for number, positions in query.extracted.items()
         ]
         lines += [f"{id}  {visible(text)}", *aligned(rows, left=2), ""]
     return lines
@@ -212,7 +212,7 @@ def _overview(collected: Mapping[int, Any], leading: Leading, top_k: int) -> lis
     rows = [["cell", "words", "topic", "word (times, share)"]]
     for number, words in collected.items():
         topic = "{} {:.2f}".format(*leading[number]) if number in leading else ""
-        first = [f"{found.word} ({found.times}, {found.share:.2f})" for found in words[:top_k]]
+        first = [f"{word.word} ({word.times}, {word.share:.2f})" for word in words[:top_k]]
         rows.append([str(number), str(len(words)), topic, "  ".join(first)])
     if not leading:
         rows = [[*row[:2], row[3]] for row in rows]
@@ -224,5 +224,5 @@ def _cell_lines(cell: int, words: Sequence[Any], leading: Leading) -> list[str]:
 
     topic = "" if cell not in leading else ", most words from {}: {:.2f}".format(*leading[cell])
     rows = [["word", "times", "share"]]
-    rows += [[found.word, str(found.times), f"{found.share:.2f}"] for found in words]
+    rows += [[word.word, str(word.times), f"{word.share:.2f}"] for word in words]
     return [f"cell {cell}: {len(words)} words{topic}", *(aligned(rows) if words else [])]

@@ -397,8 +397,8 @@ def _say_seeds(training: dict[str, Any]) -> None:
         return
     of_seeds, epochs = training["dev_of_seeds"], training["kept_epochs"]
     for k, (seed, epoch) in enumerate(zip(training["seeds"], epochs, strict=True)):
-        own = {name: values[k] for name, values in of_seeds.items()}
-        say(f"seed {seed}: kept epoch {epoch}, on dev: {_figures(own)}")
+        values_of_seed = {name: values[k] for name, values in of_seeds.items()}
+        say(f"seed {seed}: kept epoch {epoch}, on dev: {_figures(values_of_seed)}")
     say(f"average: on dev: {_figures(training['dev_of_average'])}")
 
 

@@ -85,8 +85,8 @@ def command(
         if not dry_run:
             ranker.save(source)
     if as_json:
-        found = {"recipe": ranker.recipe.as_dict(), "dev": ranker.dev}
-        write_lines("-", [json.dumps(found, indent=1)])
+        facts = {"recipe": ranker.recipe.as_dict(), "dev": ranker.dev}
+        write_lines("-", [json.dumps(facts, indent=1)])
     else:
         describe(ranker, None if dry_run else source)
 

@@ -84,8 +84,8 @@ def convert(
         vectors = replace(vectors, counts=counts_of(vectors.words, known, str(counts)))
         n_counted = int((vectors.counts > 0).sum()) if vectors.counts is not None else 0
         _note(f"{counts}: {n_counted:,} of {len(vectors):,} words have a count")
-    told = {"source": source, "licence": licence}
-    vectors = replace(vectors, **given(told))
+    source_fields = {"source": source, "licence": licence}
+    vectors = replace(vectors, **given(source_fields))
     write_word_vectors(vectors, output, force=force, dtype=dtype)
     _summarise(output, vectors, dtype, "titles.txt")
 
@@ -117,17 +117,17 @@ def show(vectors: str, words: tuple[str, ...], top_k: int, as_json: bool) -> Non
 
     from sentemb.models.vectors.reading import read_word_vectors
 
-    found = read_word_vectors(vectors, verify=not words, note=_note)
+    vectors_read = read_word_vectors(vectors, verify=not words, note=_note)
     if words:
-        nearest = {word: found.nearest(word, top_k) for word in words}
+        nearest = {word: vectors_read.nearest(word, top_k) for word in words}
         if as_json:
             click.echo(json.dumps(nearest, indent=1))
         else:
-            for word, others in nearest.items():
-                for other, cosine in others:
-                    _say_fields(word, other, f"{cosine:.4f}")
+            for word, neighbours in nearest.items():
+                for neighbour, cosine in neighbours:
+                    _say_fields(word, neighbour, f"{cosine:.4f}")
         return
-    facts = _facts(found)
+    facts = _facts(vectors_read)
     if as_json:
         click.echo(json.dumps(facts, indent=1))
     else:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from sentemb.search.product_fields import INTEGER, REAL, TEXT, ProductFields, Value
 
-# Of texts that are each followed by a line end; an empty one fits any type.
+# Texts, each followed by a line end, of one type; an empty text fits any.
 _FORMS = {
     "integer": re.compile(r"(?:(?:-?(?:0|[1-9][0-9]{0,17}))?\n)*"),
     "point": re.compile(r"(?:(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?)?\n)*"),
@@ -72,7 +72,7 @@ class FieldColumn:
             example = texts[0] if texts else fields[0]
             warnings.warn(
                 f"{self.name} is text and not a number because of {example!r}; "
-                + (f"{len(texts):,} of {len(fields):,} fields are no numbers" if texts else
+                + (f"{len(texts):,} of {len(fields):,} fields are not numbers" if texts else
                    "write numbers without separators of thousands or leading zeros"),
                 stacklevel=2,
             )  # fmt: skip

@@ -56,8 +56,8 @@ from sentemb.text.arguments import as_text, as_texts
 NOTHING_KNOWN = "the model and the titles know none of its words"
 BELOW_FLOOR = "it does not look like a query that these titles answer"
 NO_TITLES = "no titles to choose from"
-# Sorting and facets are over so many titles with the highest scores, as far as they have a share of
-# the highest.
+# Sorting and facets are over the titles with the highest scores: at most this many, with at least
+# this share of the highest.
 MOST_MATCHES, LEAST_SHARE = 1000, 0.5
 # Ids that are looked up at a time.
 _IDS = 8192
