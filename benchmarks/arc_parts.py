@@ -30,7 +30,7 @@ from sentemb.evaluation.binary import count_predictions, labelled_scores
 from sentemb.evaluation.significance import compare_all, holm
 
 # What the learning rate is chosen from, on dev, with a part of the pairs; plain gradient descent,
-# with which the paper trains, is tried with fixed vectors beside Adam.
+# with which the paper trains, is tried with fixed vectors too.
 RATES = {"adam": (0.001, 0.002, 0.003, 0.005), "sgd": (0.01, 0.1, 0.3)}
 SEARCH_PAIRS = 10000
 DEFAULT_RATE = TRAINING["learning_rate"]
@@ -216,7 +216,7 @@ def best_dev(line):
 
 
 def variants(lab, path):
-    """What was tried on dev beside the learning rate, with fixed word vectors."""
+    """What was tried on dev besides the learning rate, with fixed word vectors."""
     rows = Rows(path, ("variant", *TRAINED), 3)
     log, dev = part_of(lab.log("completion"), SEARCH_PAIRS), lab.judged("completion", "dev")
     for name, (models, changes) in VARIANTS.items():
@@ -385,9 +385,10 @@ def differences(lab, path):
     path.unlink(missing_ok=True)
     rows = Rows(path, fields, 5)
     for name, parts in (("completion", ("test", "test_hard")), ("response", ("test",))):
+        source = lab.results / f"{name}.csv"
+        lines = reported(read(source)) if source.exists() else ()
         for vectors in (FIXED, LEARNED):
             for part in parts:
-                lines = reported(read(lab.results / f"{name}.csv"))
                 found = _mean_hits(lab, name, lines, vectors, part)
                 if REFERENCE not in found or len(found) < 2:
                     continue
