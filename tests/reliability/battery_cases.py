@@ -1211,7 +1211,7 @@ def damaged_vectors():
             code,
             ("vectors", "--force"),
             setup=lambda box: (box / "vectors/letter.txt").write_text("my own"),
-            makes=("vectors/vectors.*", "vectors/words.txt", "models/vectors/counts.txt")
+            makes=("vectors/vectors.*", "vectors/words.txt", "vectors/counts.txt")
             if more
             else (),
         )
