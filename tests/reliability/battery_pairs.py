@@ -143,7 +143,7 @@ def usage():
         (("evaluate", "arc2", "labelled.tsv", "--labels", "--metrics", "mrr@1"), "--metrics"),
         (("evaluate", "arc2", "judged", "--threshold", "0"), "--labels"),
         (("plot-match", "arc2", "hotels"), "TITLE"),
-        (("data", "clauses", "prose.txt"), "TEXT"),
+        (("data", "clauses", "prose.txt"), "--output"),
         (("data", "labelled", "scored.tsv"), "OUT"),
     ):
         yield Case(f"pairs usage: {' '.join(argv[:2])} {argv[-2]} {argv[-1]}", argv, 2, (says,))
@@ -189,7 +189,7 @@ def shapes():
             f"pairs shapes: {name}, one tower",
             train(name, "--shared-towers"),
             0 if name in ("arc1", "senna") else 2,
-            ("shared_towers",),
+            ("--shared-towers",),
             makes=MAKES,
         )
         yield Case(
@@ -212,7 +212,6 @@ def shapes():
         argv = ("train", "log.tsv", "-o", "new", "--model", name, "--epochs", "1")
         for more in (
             ("--teacher", "bm25"),
-            ("--vectors", "vectors"),
             ("--optimiser", "sgd"),
             ("--objective", "logistic"),
             ("--train-vectors",),
