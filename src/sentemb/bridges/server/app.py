@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from sentemb.bridges.page.search_page import search_page
+from sentemb.bridges.page.search_page import IMAGE, search_page
 from sentemb.bridges.server import asked
 from sentemb.bridges.server.answers import Answers
 from sentemb.bridges.server.asked import Refusal
 from sentemb.bridges.server.hosts import checked_hosts, checked_origins, host_name
 from sentemb.bridges.server.request_limits import Limits, Rates
 from sentemb.data.click_log import ClickLog
+from sentemb.errors import SentembError
 from sentemb.search.index import Index
 from sentemb.system.bounds import plain
 from sentemb.system.extras import package
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _ANSWERS = "sentemb"
 _DEFAULT_K = 10
 _JSON = "application/json"
+# How a request chooses, orders and counts by the fields of products.
+_FIELDS = ("where", "sort", "facets")
 _REMEDIES = {
     404: "there is nothing at this address; the API is /search, /explain, /gates, /encode, /health",
     405: "this address does not take the method {method}; use {allowed}",
@@ -178,7 +181,8 @@ class _App:
         self._parameters()
         answers = self._answers
         data = {"facts": json_data(answers.facts())}
-        page = search_page(answers.name, self._engine, data, connects=True)
+        has_images = IMAGE in answers.index.fields.types
+        page = search_page(answers.name, self._engine, data, connects=True, has_images=has_images)
         response = self._respond(page.encode("utf-8"), mimetype="text/html")
         response.headers["Content-Security-Policy"] = _PAGE_POLICY
         return response
@@ -190,18 +194,23 @@ class _App:
     def _search(self) -> Response:
         if self._flask.request.method == "POST":
             return self._search_many()
-        given = self._parameters("q", "k", "cosine", "all")
-        query = asked.text("q", asked.needed(given, "q"), self._limits.characters)
+        given = self._parameters("q", "k", "cosine", "all", "like", *_FIELDS)
+        answers, fields = self._answers, self._fields_of(given)
         k = asked.count_in_address("k", given.get("k", str(_DEFAULT_K)), self._limits.k)
         cosine = asked.flag_in_address("cosine", given.get("cosine", "false"))
         self._charge(1)
         everything = asked.flag_in_address("all", given.get("all", "false"))
-        how: dict[str, Any] = {"cosine": cosine, "everything": everything}
-        (result,) = self._answers.search([query], k, **how, check=self._clock())
+        if "like" in given and "q" not in given:
+            if answers.title_of(given["like"]) is None:
+                raise Refusal(404, f"the id {plain(given['like'])} is not in the index")
+            return self._json(answers.similar(given["like"], k, cosine, fields))
+        query = asked.text("q", asked.needed(given, "q"), self._limits.characters)
+        how: dict[str, Any] = {"cosine": cosine, "everything": everything, "fields": fields}
+        (result,) = answers.search([query], k, **how, check=self._clock())
         return self._json(result)
 
     def _search_many(self) -> Response:
-        given = self._object("queries", "k", "min_score", "only", "cosine", "all")
+        given = self._object("queries", "k", "min_score", "only", "cosine", "all", *_FIELDS)
         limits = self._limits
         queries = asked.texts(
             "queries", asked.needed(given, "queries"), limits.texts, limits.characters
@@ -213,11 +222,26 @@ class _App:
         everything = asked.flag("all", given.get("all", False))
         self._charge(len(queries))
         answers = self._answers
-        how = cosine, everything, self._clock()
+        how = cosine, everything, self._fields_of(given), self._clock()
         answer: dict[str, Any] = {"results": answers.search(queries, k, min_score, only, *how)}
         if only is not None:
             answer["unknown_ids"] = answers.n_unknown(only)
         return self._json(answer)
+
+    def _fields_of(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The condition, the order and the facets that a request asks for, checked."""
+        fields: dict[str, Any] = {
+            name: asked.text(name, given[name], self._limits.characters)
+            for name in _FIELDS
+            if name in given
+        }
+        if "facets" in fields:
+            fields["facets"] = fields["facets"].split(",")
+        try:
+            self._answers.check_fields(fields)
+        except SentembError as error:
+            raise Refusal(400, str(error)) from None
+        return fields
 
     def _explain(self) -> Response:
         given = self._parameters("q", "id", "cosine")

@@ -44,9 +44,17 @@
     return found;
   }
 
+  const facts = JSON.parse(document.getElementById("facts").textContent);
   globalThis.engine = {
-    facts: JSON.parse(document.getElementById("facts").textContent),
-    search: (query, k, signal) => ask("search", { q: query, k }, signal),
+    facts,
+    search: (query, k, signal, { filters, sort }) => {
+      const asked = { q: query, k };
+      const where = Object.entries(filters).map(([name, value]) => `"${name}" = '${value.replaceAll("'", "''")}'`);
+      if (where.length) asked.where = where.join(" and ");
+      if (sort) asked.sort = sort;
+      if (facts.facets.length) asked.facets = facts.facets.join(",");
+      return ask("search", asked, signal);
+    },
     explain: (query, id, signal) => ask("explain", { q: query, id }, signal),
     gates: (query, id, signal) => ask("gates", { q: query, id }, signal),
   };
