@@ -195,16 +195,18 @@ class _App:
         if self._flask.request.method == "POST":
             return self._search_many()
         given = self._parameters("q", "k", "cosine", "all", "like", *_FIELDS)
-        answers, fields = self._answers, self._fields_of(given)
+        answers, similar = self._answers, "like" in given and "q" not in given
+        text = asked.needed(given, "like" if similar else "q")
+        query = asked.text("q", text, self._limits.characters)
         k = asked.count_in_address("k", given.get("k", str(_DEFAULT_K)), self._limits.k)
         cosine = asked.flag_in_address("cosine", given.get("cosine", "false"))
-        self._charge(1)
         everything = asked.flag_in_address("all", given.get("all", "false"))
-        if "like" in given and "q" not in given:
-            if answers.title_of(given["like"]) is None:
-                raise Refusal(404, f"the id {plain(given['like'])} is not in the index")
-            return self._json(answers.similar(given["like"], k, cosine, fields))
-        query = asked.text("q", asked.needed(given, "q"), self._limits.characters)
+        self._charge(1)
+        fields = self._fields_of(given)
+        if similar:
+            if answers.title_of(query) is None:
+                raise Refusal(404, f"the id {plain(query)} is not in the index; give another")
+            return self._json(answers.similar(query, k, cosine, fields))
         how: dict[str, Any] = {"cosine": cosine, "everything": everything, "fields": fields}
         (result,) = answers.search([query], k, **how, check=self._clock())
         return self._json(result)
