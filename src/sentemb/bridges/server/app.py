@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from sentemb.bridges.page.search_page import search_page
+from sentemb.bridges.page.search_page import IMAGE, search_page
 from sentemb.bridges.server import asked
 from sentemb.bridges.server.answers import Answers
 from sentemb.bridges.server.asked import Refusal
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _ANSWERS = "sentemb"
 _DEFAULT_K = 10
 _JSON = "application/json"
+# How a request chooses, orders and counts by the fields of products.
+_FIELDS = ("where", "sort", "facets")
 _REMEDIES = {
     404: "there is nothing at this address; the API is /search, /click, /explain, /gates, /encode, "
     "/health",
@@ -193,7 +195,8 @@ class _App:
         self._parameters()
         answers = self._answers
         data = {"facts": json_data({**answers.facts(), "records": self._record is not None})}
-        page = search_page(answers.name, self._engine, data, connects=True)
+        has_images = IMAGE in answers.index.fields.types
+        page = search_page(answers.name, self._engine, data, connects=True, has_images=has_images)
         response = self._respond(page.encode("utf-8"), mimetype="text/html")
         response.headers["Content-Security-Policy"] = _PAGE_POLICY
         return response
@@ -205,20 +208,29 @@ class _App:
     def _search(self) -> Response:
         if self._flask.request.method == "POST":
             return self._search_many()
-        given = self._parameters("q", "k", "cosine", "all", "draft")
-        query = asked.text("q", asked.needed(given, "q"), self._limits.characters)
+        given = self._parameters("q", "k", "cosine", "all", "like", "draft", *_FIELDS)
+        answers, similar = self._answers, "like" in given and "q" not in given
+        text = asked.needed(given, "like" if similar else "q")
+        query = asked.text("q", text, self._limits.characters)
         k = asked.count_in_address("k", given.get("k", str(_DEFAULT_K)), self._limits.k)
         cosine = asked.flag_in_address("cosine", given.get("cosine", "false"))
-        self._charge(1)
         everything = asked.flag_in_address("all", given.get("all", "false"))
         is_draft = asked.flag_in_address("draft", given.get("draft", "false"))
-        how: dict[str, Any] = {"cosine": cosine, "everything": everything}
+        self._charge(1)
+        fields = self._fields_of(given)
+        if similar:
+            if answers.title_of(query) is None:
+                raise Refusal(404, f"the id {plain(query)} is not in the index; give another")
+            return self._json(answers.similar(query, k, cosine, fields))
+        how: dict[str, Any] = {"cosine": cosine, "everything": everything, "fields": fields}
         with self._recording(is_draft) as results:
-            results += self._answers.search([query], k, **how, check=self._clock())
+            results += answers.search([query], k, **how, check=self._clock())
         return self._json(results[0])
 
     def _search_many(self) -> Response:
-        given = self._object("queries", "k", "min_score", "only", "cosine", "all", "draft")
+        given = self._object(
+            "queries", "k", "min_score", "only", "cosine", "all", "draft", *_FIELDS
+        )
         limits = self._limits
         queries = asked.texts(
             "queries", asked.needed(given, "queries"), limits.texts, limits.characters
@@ -231,13 +243,28 @@ class _App:
         is_draft = asked.flag("draft", given.get("draft", False))
         self._charge(len(queries))
         answers = self._answers
-        how = cosine, everything, self._clock()
+        how = cosine, everything, self._fields_of(given), self._clock()
         with self._recording(is_draft) as results:
             results += answers.search(queries, k, min_score, only, *how)
         answer: dict[str, Any] = {"results": results}
         if only is not None:
             answer["unknown_ids"] = answers.n_unknown(only)
         return self._json(answer)
+
+    def _fields_of(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The condition, the order and the facets that a request asks for, checked."""
+        fields: dict[str, Any] = {
+            name: asked.text(name, given[name], self._limits.characters)
+            for name in _FIELDS
+            if name in given
+        }
+        if "facets" in fields:
+            fields["facets"] = fields["facets"].split(",")
+        try:
+            self._answers.check_fields(fields)
+        except SentembError as error:
+            raise Refusal(400, str(error)) from None
+        return fields
 
     @contextlib.contextmanager
     def _recording(self, is_draft: bool) -> Iterator[list[dict[str, Any]]]:

@@ -56,10 +56,21 @@
   }
 
   const facts = JSON.parse(document.getElementById("facts").textContent);
+
+  /** The parameters of a search. */
+  function search(query, k, { filters, sort }) {
+    const asked = { q: query, k };
+    const where = Object.entries(filters).map(([name, value]) => `"${name}" = '${value.replaceAll("'", "''")}'`);
+    if (where.length) asked.where = where.join(" and ");
+    if (sort) asked.sort = sort;
+    if (facts.facets.length) asked.facets = facts.facets.join(",");
+    return asked;
+  }
+
   globalThis.engine = {
     facts,
-    search: (query, k, signal) => ask("search", { q: query, k, draft: true }, signal),
-    record: facts.records && ((query, k) => ask("search", { q: query, k })),
+    search: (query, k, signal, how) => ask("search", { ...search(query, k, how), draft: true }, signal),
+    record: facts.records && ((query, k, how) => ask("search", search(query, k, how))),
     click: (search, id) => ask("click", {}, undefined, { search, id }),
     explain: (query, id, signal) => ask("explain", { q: query, id }, signal),
     gates: (query, id, signal) => ask("gates", { q: query, id }, signal),
