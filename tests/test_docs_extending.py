@@ -121,7 +121,7 @@ for q, query in enumerate(queries):
     every = np.arange(len(titles))
     scores = ranker.score_pairs([query], titles, 0 * every, every)
     best = np.lexsort((every, -scores))[:5]
-    kept = found.places[q] >= 0
+    kept = found.titles[q] >= 0
     assert (found.scores[q][kept] == scores[best][kept]).all(), query
     expected = [titles[t].split()[0] == query.split()[0] for t in best]
     assert found.values["first_word"][q][kept].tolist() == np.array(expected)[kept].tolist()

@@ -45,7 +45,7 @@ def scores(ranker, parts, n_titles, queries=QUERIES):
     of_pairs, _ = engine.of_pairs(parts, ranker.recipe, asked, q, t, workers)
     is_empty = np.zeros(n_titles, np.bool_)
     found = engine.best(parts, ranker.recipe, asked, 3, is_empty, workers)
-    return of_pairs, found.places, found.scores
+    return of_pairs, found.titles, found.scores
 
 
 # -- parts ------------------------------------------------------------------------------------

@@ -263,7 +263,7 @@ def test_other_vectors_and_a_mask(bag, log, titles, dtype):
     scores = scores.reshape(len(QUERIES), -1)
     near = all_pairs(ranker, QUERIES, titles)
     assert np.abs(scores - near).max() < (1e-3 if dtype == "float16" else 0.02)
-    for row, places, of_row in zip(scores, found.places, found.scores, strict=True):
+    for row, places, of_row in zip(scores, found.titles, found.scores, strict=True):
         there = places >= 0
         assert mask[places[there]].all() and np.array_equal(row[places[there]], of_row[there])
         assert not there.all() or (row[mask & ~catalogue.is_empty] > of_row[-1]).sum() < k
@@ -317,7 +317,7 @@ def test_titles_that_come_and_go_score_as_if_they_had_been_there(bag, log, title
         found = [
             engine.best(one.parts, ALL, asked, k, one.is_empty, workers) for one in (changed, again)
         ]
-        assert np.array_equal(found[0].places, found[1].places)
+        assert np.array_equal(found[0].titles, found[1].titles)
         assert np.array_equal(found[0].scores, found[1].scores)
 
 
@@ -325,11 +325,11 @@ def test_all_titles_removed(bag, log, titles):
     ranker = made_ranker(bag, log, titles)
     nothing = ranker.catalogue(titles).without(np.zeros(len(titles), bool), [])
     found = engine.best(nothing.parts, ALL, ranker.asked(QUERIES), 3, nothing.is_empty, Workers(1))
-    assert found.places.shape == (len(QUERIES), 0)
+    assert found.titles.shape == (len(QUERIES), 0)
     back = nothing.joined(ranker.catalogue(["red tub"]), ["red tub"])
     assert engine.best(
         back.parts, ALL, ranker.asked(["red tub"]), 3, back.is_empty, Workers(1)
-    ).places.tolist() == [[0]]
+    ).titles.tolist() == [[0]]
 
 
 # -- clicks -----------------------------------------------------------------------------------

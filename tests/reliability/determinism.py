@@ -182,10 +182,10 @@ def of_a_shop(threads):
             calibrate(index, log)
             index.save(folder / "index" / dtype)
             found = index.ranked(log.queries, 5)
-            values = {"places": found.places, "scores": found.scores, **found.values}
+            values = {"places": found.titles, "scores": found.scores, **found.values}
             arrays |= {f"{dtype} {key}": array for key, array in values.items()}
             near = index.ranked(log.queries, 5, cosine=True)
-            arrays[f"{dtype} near"] = near.places
+            arrays[f"{dtype} near"] = near.titles
         for path in sorted((folder / part for part in ("split", "index")), key=str):
             for file in sorted(path.rglob("*")):
                 if file.is_file() and file.name != "history.jsonl":  # it has seconds

@@ -164,7 +164,7 @@ def _summed(
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What BM25 knows of a collection.
+    """The statistics of a collection that BM25 weighs words by.
 
     Attributes
     ----------
@@ -352,15 +352,15 @@ class Lists:
 
     def of_words(self, tokens: Tokens, title: int) -> tuple[tuple[str, float], ...]:
         """The words of one query that a title holds, each with what it adds to the score."""
-        found: dict[str, float] = {}
+        added: dict[str, float] = {}
         for number in tokens.word_index.tolist():
             word = tokens.words[number]
-            place = self._number_of.get(word, -1)
-            low, high = self.offsets[place : place + 2] if place >= 0 else (0, 0)
+            index = self._number_of.get(word, -1)
+            low, high = self.offsets[index : index + 2] if index >= 0 else (0, 0)
             entry = low + int(np.searchsorted(self.titles[low:high], title))
             if entry < high and self.titles[entry] == title:
-                found[word] = found.get(word, 0.0) + float(self.weights[entry])
-        return tuple(found.items())
+                added[word] = added.get(word, 0.0) + float(self.weights[entry])
+        return tuple(added.items())
 
     def without(self, is_kept: NDArray[np.bool_]) -> Self:
         """The lists of the titles where ``is_kept``, (n_titles,), is true."""
@@ -371,27 +371,27 @@ class Lists:
         titles = number[self.titles[entries]].astype(np.int32)
         return type(self)(self.words, offsets, titles, self.weights[entries], n)._compact()
 
-    def joined(self, more: Lists) -> Self:
+    def joined(self, behind: Lists) -> Self:
         """These lists with the titles of other ones behind them."""
         number_of = dict(self._number_of)
         numbers = np.array(
-            [number_of.setdefault(word, len(number_of)) for word in more.words], np.int64
+            [number_of.setdefault(word, len(number_of)) for word in behind.words], np.int64
         )
         word_of = np.concatenate(
             [
                 np.repeat(np.arange(len(self.words)), np.diff(self.offsets)),
-                np.repeat(numbers, np.diff(more.offsets)),
+                np.repeat(numbers, np.diff(behind.offsets)),
             ]
         )
         order = np.argsort(word_of, kind="stable")
-        titles = np.concatenate([self.titles, more.titles + np.int32(self.n_titles)])[order]
+        titles = np.concatenate([self.titles, behind.titles + np.int32(self.n_titles)])[order]
         counts = np.bincount(word_of, minlength=len(number_of))
         return type(self)(
             list(number_of),
             np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
             titles.astype(np.int32),
-            np.concatenate([self.weights, more.weights])[order],
-            self.n_titles + more.n_titles,
+            np.concatenate([self.weights, behind.weights])[order],
+            self.n_titles + behind.n_titles,
         )
 
     def _compact(self) -> Self:

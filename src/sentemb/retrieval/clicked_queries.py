@@ -89,29 +89,29 @@ class ClickedQueries:
             return self
         is_kept = ~is_left_out
         number = np.cumsum(is_kept) - 1
-        kept = is_kept[self.clicked]
-        products = np.repeat(np.arange(len(self.keys)), np.diff(self.offsets))[kept]
+        stays = is_kept[self.clicked]
+        products = np.repeat(np.arange(len(self.keys)), np.diff(self.offsets))[stays]
         counts = np.bincount(products, minlength=len(self.keys))
         return replace(
             self,
             queries=[self.queries[q] for q in np.flatnonzero(is_kept).tolist()],
             offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            clicked=number[self.clicked[kept]].astype(np.int32),
-            clicks=self.clicks[kept],
+            clicked=number[self.clicked[stays]].astype(np.int32),
+            clicks=self.clicks[stays],
         )
 
     def without_products(self, is_left_out: NDArray[np.bool_]) -> Self:
         """No clicks for some products, (n_keys,) bool; the shares of the others do not change."""
         lengths = np.diff(self.offsets)
-        kept = ~np.repeat(is_left_out, lengths)
+        stays = ~np.repeat(is_left_out, lengths)
         offsets = np.concatenate([[0], np.cumsum(np.where(is_left_out, 0, lengths))])
         left = replace(
             self,
             offsets=offsets.astype(np.int64),
-            clicked=self.clicked[kept],
-            clicks=self.clicks[kept],
+            clicked=self.clicked[stays],
+            clicks=self.clicks[stays],
         )
-        left.__dict__["shares"] = self.shares[kept]
+        left.__dict__["shares"] = self.shares[stays]
         return left
 
     def with_ids(self, titles: Sequence[str], ids: Sequence[str]) -> Self:
@@ -163,10 +163,10 @@ class ClickedQueries:
             its title.
         """
         by_title, by_key = self._number_of_title, self._number_of
-        found = (by_title.get(title.strip(), -1) for title in titles)
+        products = (by_title.get(title.strip(), -1) for title in titles)
         if ids is not None:
-            found = (by_key.get(id, number) for id, number in zip(ids, found, strict=True))
-        numbers = np.fromiter(found, np.int64, len(titles))
+            products = (by_key.get(id, number) for id, number in zip(ids, products, strict=True))
+        numbers = np.fromiter(products, np.int64, len(titles))
         lengths = np.where(numbers >= 0, np.diff(self.offsets, append=0)[numbers], 0)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         starts = np.repeat(self.offsets[numbers] - offsets[:-1], lengths)

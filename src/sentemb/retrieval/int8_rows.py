@@ -34,15 +34,15 @@ class Int8Rows:
         factors = np.divide(LARGEST, largest, out=np.zeros_like(largest), where=scales > 0)
         return cls(np.rint(vectors * factors[:, None]).astype(np.int8), scales)
 
-    def rows(self, places: "slice | NDArray[np.int64]") -> "Int8Rows":
+    def rows(self, which: "slice | NDArray[np.int64]") -> "Int8Rows":
         """Some of the rows."""
-        return Int8Rows(self.codes[places], self.scales[places])
+        return Int8Rows(self.codes[which], self.scales[which])
 
     def vectors(self) -> NDArray[np.float32]:
         """The vectors, (n, dim)."""
         return self.codes * self.scales[:, None]
 
-    def joined(self, more: "Int8Rows") -> "Int8Rows":
-        """These rows, then those of ``more``."""
-        codes = np.concatenate([self.codes, more.codes])
-        return Int8Rows(codes, np.concatenate([self.scales, more.scales]))
+    def joined(self, behind: "Int8Rows") -> "Int8Rows":
+        """These rows, then those of ``behind``."""
+        codes = np.concatenate([self.codes, behind.codes])
+        return Int8Rows(codes, np.concatenate([self.scales, behind.scales]))

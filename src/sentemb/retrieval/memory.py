@@ -117,9 +117,9 @@ class MemoryRows:
     ) -> None:
         for task in range(first, end):
             low, high = int(bounds[task]), int(bounds[task + 1])
-            some = slice(int(self.offsets[low]), int(self.offsets[high]))
-            found = products(queries, self.rows.rows(some))
-            add_best(total, weight, found, self.offsets, some.start, low, high)
+            block = slice(int(self.offsets[low]), int(self.offsets[high]))
+            of_rows = products(queries, self.rows.rows(block))
+            add_best(total, weight, of_rows, self.offsets, block.start, low, high)
 
     def best(
         self,
@@ -138,12 +138,12 @@ class MemoryRows:
     def without(self, is_kept: NDArray[np.bool_]) -> Self:
         """The rows of the titles where ``is_kept``, (n_titles,), is true."""
         lengths = np.diff(self.offsets)
-        kept = np.repeat(is_kept, lengths)
+        stays = np.repeat(is_kept, lengths)
         offsets = np.concatenate([[0], np.cumsum(lengths[is_kept])]).astype(np.int64)
-        return type(self)(offsets, self.rows.rows(np.flatnonzero(kept)), self.texts[kept])
+        return type(self)(offsets, self.rows.rows(np.flatnonzero(stays)), self.texts[stays])
 
-    def joined(self, more: MemoryRows) -> Self:
+    def joined(self, behind: MemoryRows) -> Self:
         """These rows with those of more titles behind them."""
-        rows = self.rows.joined(more.rows)
-        offsets = np.concatenate([self.offsets, self.offsets[-1] + more.offsets[1:]])
-        return type(self)(offsets, rows, np.concatenate([self.texts, more.texts]))
+        rows = self.rows.joined(behind.rows)
+        offsets = np.concatenate([self.offsets, self.offsets[-1] + behind.offsets[1:]])
+        return type(self)(offsets, rows, np.concatenate([self.texts, behind.texts]))

@@ -72,7 +72,7 @@ def nearest(
 
     Returns
     -------
-    places, scores : (m, min(k, n)) int64, (m, min(k, n)) float64
+    positions, scores : (m, min(k, n)) int64, (m, min(k, n)) float64
         Rows of ``titles`` and their dot products, highest first, equal ones in the order of the
         rows; -1 and -inf where the mask leaves fewer.
 
@@ -88,20 +88,20 @@ def nearest(
     if mask is not None:
         left = np.flatnonzero(mask)
         if left.size < n // _FEW_LEFT:
-            some = titles.rows(left) if isinstance(titles, Int8Rows) else titles[left]
-            found, found_scores = nearest(exact, some, k, None, workers)
-            places, scores = _empty_heaps(m, k)
-            places[:, : found.shape[1]], scores[:, : found.shape[1]] = left[found], found_scores
-            return places, scores
-    places, scores = _empty_heaps(m, k)
+            allowed = titles.rows(left) if isinstance(titles, Int8Rows) else titles[left]
+            best, best_scores = nearest(exact, allowed, k, None, workers)
+            positions, scores = _empty_heaps(m, k)
+            positions[:, : best.shape[1]], scores[:, : best.shape[1]] = left[best], best_scores
+            return positions, scores
+    positions, scores = _empty_heaps(m, k)
     if not m or not k:
-        return places, scores
+        return positions, scores
     threads = workers.threads if workers else 1
     heaps = []
     if m >= threads * _QUERIES_PER_THREAD:
         for part in range(threads):
-            own = slice(m * part // threads, m * (part + 1) // threads)
-            heaps.append((places[own], scores[own], exact[own], 0, n))
+            block = slice(m * part // threads, m * (part + 1) // threads)
+            heaps.append((positions[block], scores[block], exact[block], 0, n))
     else:
         parts = min(threads, max(1, n // _TITLES_PER_THREAD))
         for part in range(parts):
@@ -113,9 +113,9 @@ def nearest(
     else:
         workers.run(tasks)
     if m < threads * _QUERIES_PER_THREAD:
-        places, scores = (np.concatenate([heap[of] for heap in heaps], axis=1) for of in (0, 1))
-    order = np.lexsort((places, -scores), axis=1)[:, :k]
-    return np.take_along_axis(places, order, axis=1), np.take_along_axis(scores, order, axis=1)
+        positions, scores = (np.concatenate([heap[of] for heap in heaps], axis=1) for of in (0, 1))
+    order = np.lexsort((positions, -scores), axis=1)[:, :k]
+    return np.take_along_axis(positions, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
 
 def _empty_heaps(m: int, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -125,7 +125,7 @@ def _empty_heaps(m: int, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]
 def _scan(
     titles: np.ndarray | Int8Rows,
     mask: NDArray[np.bool_] | None,
-    places: NDArray[np.int64],
+    positions: NDArray[np.int64],
     scores: NDArray[np.float64],
     exact: NDArray[np.float64],
     first: int,
@@ -139,11 +139,11 @@ def _scan(
     is_half = not isinstance(titles, Int8Rows) and titles.dtype == np.float16
     bits = np.empty((size if is_half else 0, dim), np.uint32)
     for low in range(first, end, size):
-        some = slice(low, min(low + size, end))
+        block = slice(low, min(low + size, end))
         rows: np.ndarray
         scales, tile = _NO_SCALES, None
         if isinstance(titles, Int8Rows):
-            codes, scales = titles.codes[some], titles.scales[some]
+            codes, scales = titles.codes[block], titles.scales[block]
             rows = codes
             # A damaged file may have -128, too.
             radius = (LARGEST + 1) * math.sqrt(dim) * float(np.abs(scales).max())
@@ -152,7 +152,7 @@ def _scan(
             if m >= _FEW:
                 tile = rows * scales[:, None]
         else:
-            rows = np.ascontiguousarray(titles[some])
+            rows = np.ascontiguousarray(titles[block])
             if is_half:
                 widen(bits, rows.view(np.uint16))
                 tile = rows = bits[: len(rows)].view(np.float32)
@@ -160,7 +160,7 @@ def _scan(
             else:
                 with np.errstate(over="ignore"):
                     tile = rows.astype(np.float32, copy=False)
-        allowed = _NO_MASK if mask is None else mask[some]
+        allowed = _NO_MASK if mask is None else mask[block]
         for left in range(0, m, _QUERIES):
             right = min(left + _QUERIES, m)
             products = buffer[: len(rows) * (right - left)].reshape(len(rows), right - left)
@@ -175,7 +175,7 @@ def _scan(
                 radius = 1.001 * math.sqrt(square) + math.sqrt(dim) * 2.0**-62
                 errors = queries.errors(radius)[left:right]
             merge_rows(
-                places[left:right],
+                positions[left:right],
                 scores[left:right],
                 exact[left:right],
                 errors,

@@ -69,11 +69,11 @@ def products(queries: QueryRows, rows: np.ndarray | Int8Rows) -> NDArray[np.floa
         The rows.
     """
     n, m = len(rows), len(queries)
-    found = np.zeros((n, m), np.float32)
+    table = np.zeros((n, m), np.float32)
     if m >= FEW:
         tile = rows.vectors() if isinstance(rows, Int8Rows) else rows
-        add_matmul(found, np.ascontiguousarray(tile, np.float32), queries.across)
-        return found
+        add_matmul(table, np.ascontiguousarray(tile, np.float32), queries.across)
+        return table
     line = np.empty(n, np.float32)
     for q in range(m):
         if isinstance(rows, Int8Rows):
@@ -81,8 +81,8 @@ def products(queries: QueryRows, rows: np.ndarray | Int8Rows) -> NDArray[np.floa
             integer_dots(line, rows.codes, rows.scales, queries.integers[q], step)
         else:
             dots(line, np.ascontiguousarray(rows, np.float32), queries.single[q])
-        found[:, q] = line
-    return found
+        table[:, q] = line
+    return table
 
 
 def exact_products(

@@ -54,11 +54,11 @@ def indexed_dots(
     a_index, b_index : (k,) int
         Rows of A and of B.
     """
-    found = np.empty(len(a_index))
+    dots = np.empty(len(a_index))
     queries, rows = np.ascontiguousarray(A, np.float64), np.ascontiguousarray(B)
     numbers = np.asarray(a_index, np.int64), np.asarray(b_index, np.int64)
-    products_of_pairs(found, queries, *numbers, rows, np.empty(0, np.float32), 0, len(found))
-    return found
+    products_of_pairs(dots, queries, *numbers, rows, np.empty(0, np.float32), 0, len(dots))
+    return dots
 
 
 def _rows(vectors: ArrayLike, name: str) -> np.ndarray:

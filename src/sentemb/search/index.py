@@ -786,9 +786,9 @@ class Index:
         if not (limits.everything or limits.cosine):
             is_below = snapshot.ranker.is_below_floor(texts, ranked)
         confidences: list[float] | list[None] = [None] * len(texts)
-        if confidence is not None and ranked.places.size:
+        if confidence is not None and ranked.titles.size:
             # A query for which nothing is found has the score -inf; its confidence is not used.
-            is_there = ranked.places[:, 0] >= 0
+            is_there = ranked.titles[:, 0] >= 0
             confidences = confidence(np.where(is_there, ranked.scores[:, 0], 0)).tolist()
         n_titles = len(snapshot.ids) if mask is None else int(mask.sum())
         hits: Rows[list[Hit]] = Rows()
@@ -882,7 +882,7 @@ class Index:
             The titles that may be found.
         """
         ranked = self.ranked(queries, k, mask)
-        return ranked.places, ranked.scores
+        return ranked.titles, ranked.scores
 
     def ranked(
         self,
@@ -1001,7 +1001,7 @@ def _matches(ranked: Ranked, q: int) -> list[_Match]:
     """The titles of query ``q``, best first."""
     names = [name for name in PARTS if name in ranked.values]
     values = zip(*(ranked.values[name][q].tolist() for name in names), strict=True)
-    rows = zip(ranked.places[q].tolist(), ranked.scores[q].tolist(), values, strict=True)
+    rows = zip(ranked.titles[q].tolist(), ranked.scores[q].tolist(), values, strict=True)
     return [
         _Match(row, score, dict(zip(names, of_parts, strict=True)))
         for row, score, of_parts in rows

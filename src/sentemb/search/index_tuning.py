@@ -158,8 +158,8 @@ def first_titles(index: Index, clicks: ClickLog) -> tuple[NDArray[np.float64], N
         place >= 0
         and index.titles[place].strip() in {clicks.titles[t] for t in clicked[first:end].tolist()}
         for place, first, end in zip(
-            found.places[:, 0].tolist(), offsets[:-1], offsets[1:], strict=True
+            found.titles[:, 0].tolist(), offsets[:-1], offsets[1:], strict=True
         )
     ]
-    is_found = found.places[:, 0] >= 0
+    is_found = found.titles[:, 0] >= 0
     return found.scores[is_found, 0], np.array(is_right)[is_found]

@@ -33,13 +33,13 @@ class Ranked(NamedTuple):
 
     Attributes
     ----------
-    places, scores : (m, k) int64, (m, k) float64
+    titles, scores : (m, k) int64, (m, k) float64
         -1 and -inf where fewer titles are found.
     values : dict of str to (m, k) float64
         What each part of the recipe scores; 0 where no title is.
     """
 
-    places: NDArray[np.int64]
+    titles: NDArray[np.int64]
     scores: NDArray[np.float64]
     values: dict[str, NDArray[np.float64]]
 
@@ -62,9 +62,9 @@ def of_pairs(
 
 def weighted_sum(recipe: Recipe, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
     """The scores of the parts, each times its weight, added in the order of the recipe."""
-    first, *others = recipe.parts
+    first, *behind = recipe.parts
     total = recipe.weight(first) * values[first]
-    for part in others:
+    for part in behind:
         total = total + recipe.weight(part) * values[part]
     return total
 
@@ -134,10 +134,10 @@ def _nearest(
     allowed = mask
     if is_empty.any():
         allowed = ~is_empty if mask is None else mask & ~is_empty
-    places, cosines = nearest(asked.rows.exact, part.rows, k, allowed, workers)
-    places[~asked.rows.exact.any(axis=1)] = -1
-    is_there = places >= 0
-    ranked.places[:] = places
+    titles, cosines = nearest(asked.rows.exact, part.rows, k, allowed, workers)
+    titles[~asked.rows.exact.any(axis=1)] = -1
+    is_there = titles >= 0
+    ranked.titles[:] = titles
     ranked.values[COSINE][is_there] = cosines[is_there]
     ranked.scores[is_there] = recipe.weight(COSINE) * cosines[is_there]
 
@@ -177,7 +177,7 @@ def _best_of_block(
     is_best = rank < k
     cells = block.start + query_index[is_best], rank[is_best]
     order = order[is_best]
-    ranked.places[cells], ranked.scores[cells] = title_index[order], scores[order]
+    ranked.titles[cells], ranked.scores[cells] = title_index[order], scores[order]
     for name, of_part in values.items():
         ranked.values[name][cells] = of_part[order]
 
@@ -224,10 +224,10 @@ def _candidates(
     m, n = total.shape
     room = min(n, 2 * k + _ROOM)
     while True:
-        places, counts = np.empty((m, room), np.int32), np.empty(m, np.int64)
-        workers.over(m, candidates, places, counts, total, errors, k)
+        titles, counts = np.empty((m, room), np.int32), np.empty(m, np.int64)
+        workers.over(m, candidates, titles, counts, total, errors, k)
         if counts.max() <= room:
             break
         room = int(counts.max())  # many titles have nearly equal scores
     query_index = np.repeat(np.arange(m), counts)
-    return query_index, places[np.arange(room) < counts[:, None]].astype(np.int64)
+    return query_index, titles[np.arange(room) < counts[:, None]].astype(np.int64)

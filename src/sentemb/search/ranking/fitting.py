@@ -158,15 +158,17 @@ def fit_ranker(
     if held_out is None:
         raise SentembError("the weights of a ranker are fitted to a dev set; give dev")
     assert isinstance(held_out, JudgedDev | ClicksDev)
-    kept = ClickedQueries.of(read)
+    served = ClickedQueries.of(read)
     # What the ranker may see while it is fitted.
-    is_held_out = in_log(kept.queries, held_out.queries)
-    clicks = kept.without_queries(is_held_out)
-    _note_left_out([kept.queries[q] for q in np.flatnonzero(is_held_out).tolist()], held_out, note)
+    is_held_out = in_log(served.queries, held_out.queries)
+    clicks = served.without_queries(is_held_out)
+    _note_left_out(
+        [served.queries[q] for q in np.flatnonzero(is_held_out).tolist()], held_out, note
+    )
     if isinstance(held_out, JudgedDev):
         right, titles = best_graded(held_out.judged), list(held_out.judged.titles)
     else:
-        kept, right = clicks, held_out.clicks
+        served, right = clicks, held_out.clicks
         titles = in_tie_order({title.strip() for title in held_out.titles})
     ranker = fit_weights_of(
         encoder,
@@ -174,7 +176,7 @@ def fit_ranker(
         titles,
         None,
         clicks,
-        kept,
+        served,
         seed=seed,
         threads=threads,
         on_progress=on_progress,
@@ -192,7 +194,7 @@ def fit_weights_of(
     titles: Sequence[str],
     ids: Sequence[str] | None,
     clicks: ClickedQueries,
-    kept: ClickedQueries,
+    served: ClickedQueries,
     *,
     seed: int = 0,
     threads: int | None = None,
@@ -209,7 +211,7 @@ def fit_weights_of(
         The right titles of the queries.
     titles, ids : sequence of str
         The catalogue; without ids, clicks are known by titles.
-    clicks, kept : ClickedQueries
+    clicks, served : ClickedQueries
         What the ranker reads while it is fitted, without the queries of ``right``, and afterwards.
     seed, threads, on_progress, on_note
         As for `fit_ranker`.
@@ -218,7 +220,7 @@ def fit_weights_of(
     drawn = _drawn(right, seed, note)
     fitting = _Fitting(model, drawn, titles, ids, clicks, seed, Workers(threads))
     recipe, held_back = fitting.fit(_stems(note), on_progress or _ignore)
-    fields = fitting.material(kept, recipe.stem).fields
+    fields = fitting.material(served, recipe.stem).fields
     ranker = HybridRanker(model, recipe, clicks, fields, titles, threads=threads)
     ranker.prepare(fitting.catalogue(recipe, fields))
     recipe, figures = _measured(ranker, drawn, ranker.titles, note)
@@ -226,15 +228,15 @@ def fit_weights_of(
     floor = None
     if recipe.weight(MEMORY) and recipe.weight(BM25):
         floor = _floor(ranker, drawn.queries, seed)
-    return HybridRanker(model, recipe, kept, fields, dev=dev, floor=floor, threads=threads)
+    return HybridRanker(model, recipe, served, fields, dev=dev, floor=floor, threads=threads)
 
 
 def _floor(ranker: HybridRanker, queries: Sequence[str], seed: int) -> Floor:
     """The floor of a ranker over its titles, from what it finds for dev queries and nonsense."""
     whole_field, words = ranker.fields.whole, words_of(ranker.recipe.stem)
     unanswerable = nonsense(seed, whole_field, queries)
-    found = [ranker.ranked(texts, 1) for texts in (queries, unanswerable)]
-    return fit_floor(queries, found[0], unanswerable, found[1], whole_field, words)
+    ranked = [ranker.ranked(texts, 1) for texts in (queries, unanswerable)]
+    return fit_floor(queries, ranked[0], unanswerable, ranked[1], whole_field, words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,9 +307,9 @@ class _Fitting:
         self._shared: dict[tuple[ClickedQueries, str], Part] = {}
         self._read = ReadQueries(clicks.queries, self._embed)
         self._vectors = np.asarray(model.unit_vectors(titles, "document"), np.float32)
-        places = {title.strip(): place for place, title in enumerate(titles)}
+        position_of = {title.strip(): position for position, title in enumerate(titles)}
         self._right_places = np.array(
-            [places.get(title.strip(), -1) for title in right.titles], np.int64
+            [position_of.get(title.strip(), -1) for title in right.titles], np.int64
         )[right.title_index]
 
     def fit(
@@ -333,14 +335,14 @@ class _Fitting:
         by_stem = {stem: self.material(fitted_clicks, stem) for stem in stems}
         parts = {stem: self._parts(fitted_clicks, by_stem[stem], names) for stem in stems}
         asked = {stem: self._asked(stem) for stem in stems}
-        found = [
+        pairs = [
             self._best(parts[stem], Recipe({name: 1.0}), asked[stem], allowed)
             for stem in stems
             for name in names
             if stem is stems[0] or name in _OF_WORDS
             if parts[stem][name].is_evidence
         ]
-        candidates = self._candidates(found, allowed)
+        candidates = self._candidates(pairs, allowed)
         if candidates is None:
             return MODEL_ALONE, 0.0
         step()
@@ -356,8 +358,8 @@ class _Fitting:
         # Once more, with the titles that the sum itself ranks high.
         material = by_stem[recipe.stem].with_recipe(recipe)
         final = self._parts(fitted_clicks, material, names)
-        found.append(self._best(final, recipe, asked[recipe.stem], allowed))
-        candidates = self._candidates(found, allowed)
+        pairs.append(self._best(final, recipe, asked[recipe.stem], allowed))
+        candidates = self._candidates(pairs, allowed)
         assert candidates is not None
         features = self._features(final, names, asked[recipe.stem], candidates)
         last = fit_weights(features, candidates)
@@ -373,7 +375,7 @@ class _Fitting:
         return self._clicks.without_products(drawn < share), share
 
     def material(self, clicks: ClickedQueries, stem: str | None) -> Material:
-        """What parts over the catalogue are built from; it is made once."""
+        """The material of parts over the catalogue; it is made once."""
         key = clicks, stem
         if key not in self._materials:
             of_titles = clicks.of_titles(self._titles, self._ids)
@@ -406,11 +408,11 @@ class _Fitting:
                 parts[part.name] = part.build(material)
             elif part.name in names:
                 if (clicks, part.name) not in self._shared:
-                    self._shared[clicks, part.name] = self._kept(part.build(material))
+                    self._shared[clicks, part.name] = self._for_dev(part.build(material))
                 parts[part.name] = self._shared[clicks, part.name]
         return parts
 
-    def _kept(self, part: Part) -> Part:
+    def _for_dev(self, part: Part) -> Part:
         n = len(self._titles)
         if isinstance(part, Memory) and len(self._right.queries) * n <= _CELLS:
             return _DevMemory(part.memory, self._asked(None), n)
@@ -424,14 +426,14 @@ class _Fitting:
         allowed: NDArray[np.bool_],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         is_empty = np.logical_not(self._vectors.any(axis=1))
-        found = engine.best(parts, recipe, asked, _CANDIDATES, is_empty, self._workers, allowed)
-        query_index = np.repeat(np.arange(len(asked)), found.places.shape[1])
-        is_there = found.places.ravel() >= 0
-        return query_index[is_there], found.places.ravel()[is_there]
+        ranked = engine.best(parts, recipe, asked, _CANDIDATES, is_empty, self._workers, allowed)
+        query_index = np.repeat(np.arange(len(asked)), ranked.titles.shape[1])
+        is_there = ranked.titles.ravel() >= 0
+        return query_index[is_there], ranked.titles.ravel()[is_there]
 
     def _candidates(
         self,
-        found: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+        pairs: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
         allowed: NDArray[np.bool_],
     ) -> Candidates | None:
         """Distinct candidates and the right titles; None if there is nothing to fit."""
@@ -439,16 +441,16 @@ class _Fitting:
         usable = self._right_places >= 0
         usable[usable] = allowed[self._right_places[usable]]
         right = self._right.query_index[usable] * np.int64(n) + self._right_places[usable]
-        cells = np.unique(np.concatenate([right, *(q * n + t for q, t in found)]))
+        cells = np.unique(np.concatenate([right, *(q * n + t for q, t in pairs)]))
         is_right = np.isin(cells, right)
         query_index = cells // n
         n_queries = len(self._right.queries)
         n_right = np.bincount(query_index, is_right, n_queries)
         n_all = np.bincount(query_index, minlength=n_queries)
-        kept = ((n_right > 0) & (n_all > n_right))[query_index]
-        if not kept.any():
+        can_teach = ((n_right > 0) & (n_all > n_right))[query_index]
+        if not can_teach.any():
             return None
-        return Candidates(query_index[kept], cells[kept] % n, is_right[kept])
+        return Candidates(query_index[can_teach], cells[can_teach] % n, is_right[can_teach])
 
     def _features(
         self,
@@ -458,7 +460,7 @@ class _Fitting:
         candidates: Candidates,
         left_out: Sequence[str] = (),
     ) -> NDArray[np.float64]:
-        """What each part scores for each candidate, (n, n_parts); 0 for parts left out."""
+        """The score of each part for each candidate, (n, n_parts); 0 for parts left out."""
         features = np.zeros((candidates.is_right.size, len(names)))
         pairs = candidates.query_index, candidates.title_index
         for column, name in enumerate(names):
@@ -524,8 +526,8 @@ def _measured(
     """
     held_out = HeldOutClicks(right, titles, FIGURES)
 
-    def measured(some: HybridRanker) -> dict[str, float]:
-        mean = held_out.evaluate(some).mean.tolist()
+    def measured(measured_ranker: HybridRanker) -> dict[str, float]:
+        mean = held_out.evaluate(measured_ranker).mean.tolist()
         return {name: round(value, 6) for name, value in zip(FIGURES, mean, strict=True)}
 
     figures = {"sum": measured(ranker)}
@@ -553,8 +555,10 @@ def _drawn(right: ClickLog, seed: int, note: Callable[[str], None]) -> ClickLog:
         return right
     drawn = np.random.default_rng([seed, _KEY]).choice(n, MAX_QUERIES, replace=False)
     note(f"the ranker is fitted to {MAX_QUERIES:,} of the {n:,} dev queries, drawn by the seed")
-    kept = np.isin(right.query_index, drawn)
-    pairs = zip(right.query_index[kept].tolist(), right.title_index[kept].tolist(), strict=True)
+    is_drawn = np.isin(right.query_index, drawn)
+    pairs = zip(
+        right.query_index[is_drawn].tolist(), right.title_index[is_drawn].tolist(), strict=True
+    )
     return ClickLog.from_pairs((right.queries[q], right.titles[t]) for q, t in pairs)
 
 

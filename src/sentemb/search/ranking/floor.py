@@ -103,7 +103,7 @@ class Floor:
     def is_below(
         self,
         queries: Sequence[str],
-        found: Ranked,
+        ranked: Ranked,
         statistics: Statistics,
         words: Words,
     ) -> NDArray[np.bool_]:
@@ -113,12 +113,12 @@ class Floor:
         ----------
         queries : sequence of str
             The queries.
-        found : Ranked
+        ranked : Ranked
             Their best titles, at least one of each where there is any.
         statistics, words
             Those of BM25 over titles and clicked queries.
         """
-        x = _features(queries, found, statistics, words, self.letters)
+        x = _features(queries, ranked, statistics, words, self.letters)
         sums = self.weights[0] + x @ np.array(self.weights[1:])
         return np.asarray(sums < self.threshold)
 
@@ -131,22 +131,22 @@ def nonsense(seed: int, statistics: Statistics, queries: Sequence[str]) -> list[
     """Random letters, and random words in the lengths of ``queries``."""
     draw = np.random.default_rng([seed, _KEY])
     letters = list(string.ascii_lowercase)
-    found = [
+    texts = [
         " ".join("".join(draw.choice(letters, draw.integers(3, 10))) for _ in range(n))
         for n in draw.integers(1, 4, _NONSENSE).tolist()
     ]
     lengths = [max(1, len(query.split())) for query in queries]
     for n in draw.choice(lengths, _NONSENSE).tolist():
         numbers = draw.integers(0, len(statistics.words), n).tolist()
-        found.append(" ".join(statistics.words[k] for k in numbers))
-    return found
+        texts.append(" ".join(statistics.words[k] for k in numbers))
+    return texts
 
 
 def fit_floor(
     queries: Sequence[str],
-    found: Ranked,
+    ranked: Ranked,
     unanswerable: Sequence[str],
-    found_for_them: Ranked,
+    ranked_for_them: Ranked,
     statistics: Statistics,
     words: Words,
 ) -> Floor:
@@ -154,18 +154,18 @@ def fit_floor(
 
     Parameters
     ----------
-    queries, found : sequence of str, Ranked
+    queries, ranked : sequence of str, Ranked
         Dev queries, and their best titles.
-    unanswerable, found_for_them : sequence of str, Ranked
+    unanswerable, ranked_for_them : sequence of str, Ranked
         What `nonsense` returned, and the best titles.
     statistics, words
         As for `Floor.is_below`.
     """
     letters = Letters.of(statistics)
-    real = _features(queries, found, statistics, words, letters)
-    other = _features(unanswerable, found_for_them, statistics, words, letters)
-    x = np.concatenate([real, other])
-    y = np.concatenate([np.ones(len(real)), np.zeros(len(other))])
+    real = _features(queries, ranked, statistics, words, letters)
+    unreal = _features(unanswerable, ranked_for_them, statistics, words, letters)
+    x = np.concatenate([real, unreal])
+    y = np.concatenate([np.ones(len(real)), np.zeros(len(unreal))])
     mean, deviation = x.mean(axis=0), x.std(axis=0)
     deviation[deviation == 0] = 1
     z = np.concatenate([np.ones((len(x), 1)), (x - mean) / deviation], axis=1)
@@ -186,7 +186,7 @@ def fit_floor(
 
 def _features(
     queries: Sequence[str],
-    found: Ranked,
+    ranked: Ranked,
     statistics: Statistics,
     words: Words,
     letters: Letters,
@@ -194,10 +194,10 @@ def _features(
     """The features of each query, (m, 5)."""
     rows = np.empty((len(queries), len(FEATURES)))
     least = math.log(0.1 / max(statistics.n_titles, 1))
-    memory, bm25 = (found.values[name][:, 0] for name in (MEMORY, BM25))
+    memory, bm25 = (ranked.values[name][:, 0] for name in (MEMORY, BM25))
     for q, query in enumerate(queries):
         asked = words(query)
-        if not asked or found.places[q, 0] < 0:
+        if not asked or ranked.titles[q, 0] < 0:
             rows[q] = (0, 0, letters.log_probability(query.lower()), least, 0)
             continue
         holding = statistics.held_by(asked)

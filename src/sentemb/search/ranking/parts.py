@@ -51,7 +51,7 @@ class Fields(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """What parts are built from.
+    """The titles and clicks that parts are built from.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class Asked:
 
 
 class Bound(NamedTuple):
-    """What is known of float32 scores that a part has added.
+    """Bounds on float32 scores that a part has added.
 
     Attributes
     ----------
@@ -225,8 +225,8 @@ class Part(Protocol):
         """The part over the titles where ``is_kept``, (n_titles,), is true."""
         ...
 
-    def joined(self, more: Any) -> Self:
-        """The part over its own titles, then those of ``more``, of the same class."""
+    def joined(self, behind: Any) -> Self:
+        """The part over its own titles, then those of ``behind``, of the same class."""
         ...
 
     def arrays(self) -> Arrays:
@@ -294,15 +294,15 @@ class Cosine:
         return exact_products(asked.rows, self.rows, query_index, title_index, workers)
 
     def without(self, is_kept: NDArray[np.bool_]) -> Self:
-        kept = np.flatnonzero(is_kept)
-        rows = self.rows.rows(kept) if isinstance(self.rows, Int8Rows) else self.rows[kept]
+        stays = np.flatnonzero(is_kept)
+        rows = self.rows.rows(stays) if isinstance(self.rows, Int8Rows) else self.rows[stays]
         return type(self)(rows)
 
-    def joined(self, more: Cosine) -> Self:
-        if isinstance(self.rows, Int8Rows) and isinstance(more.rows, Int8Rows):
-            return type(self)(self.rows.joined(more.rows))
-        assert not isinstance(self.rows, Int8Rows) and not isinstance(more.rows, Int8Rows)
-        return type(self)(np.concatenate([self.rows, more.rows]))
+    def joined(self, behind: Cosine) -> Self:
+        if isinstance(self.rows, Int8Rows) and isinstance(behind.rows, Int8Rows):
+            return type(self)(self.rows.joined(behind.rows))
+        assert not isinstance(self.rows, Int8Rows) and not isinstance(behind.rows, Int8Rows)
+        return type(self)(np.concatenate([self.rows, behind.rows]))
 
     def arrays(self) -> Arrays:
         rows = self.rows
@@ -344,7 +344,7 @@ class Memory:
 
     @staticmethod
     def bound(weight: float, asked: Asked) -> Bound:
-        """What `add` returns."""
+        """The bound that `add` returns."""
         reach = abs(weight) * LONGEST
         return Bound(abs(weight) * asked.rows.error + 2 * _UNIT * reach, reach, 1)
 
@@ -360,8 +360,8 @@ class Memory:
     def without(self, is_kept: NDArray[np.bool_]) -> Self:
         return type(self)(self.memory.without(is_kept))
 
-    def joined(self, more: Memory) -> Self:
-        return type(self)(self.memory.joined(more.memory))
+    def joined(self, behind: Memory) -> Self:
+        return type(self)(self.memory.joined(behind.memory))
 
     def arrays(self) -> Arrays:
         memory = self.memory
@@ -428,8 +428,8 @@ class Bm25:
     def without(self, is_kept: NDArray[np.bool_]) -> Self:
         return type(self)(self.lists.without(is_kept))
 
-    def joined(self, more: Bm25) -> Self:
-        return type(self)(self.lists.joined(more.lists))
+    def joined(self, behind: Bm25) -> Self:
+        return type(self)(self.lists.joined(behind.lists))
 
     def arrays(self) -> Arrays:
         lists = self.lists
@@ -509,8 +509,8 @@ class Unclicked:
     def without(self, is_kept: NDArray[np.bool_]) -> Self:
         return type(self)(self.values[is_kept])
 
-    def joined(self, more: Unclicked) -> Self:
-        return type(self)(np.concatenate([self.values, more.values]))
+    def joined(self, behind: Unclicked) -> Self:
+        return type(self)(np.concatenate([self.values, behind.values]))
 
     def arrays(self) -> Arrays:
         return {"values": self.values}

@@ -58,7 +58,7 @@ class Nearest(NamedTuple):
 
 @dataclass(frozen=True)
 class Share:
-    """What one part adds to the score of a query and a title.
+    """The share of one part in the score of a query and a title.
 
     Attributes
     ----------
@@ -85,17 +85,17 @@ class Share:
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON-serialisable dict."""
-        found: dict[str, Any] = {"part": self.part, "weight": self.weight, "value": self.value}
-        found["added"] = self.added
+        facts: dict[str, Any] = {"part": self.part, "weight": self.weight, "value": self.value}
+        facts["added"] = self.added
         if self.nearest is not None:
-            found["nearest"] = self.nearest._asdict()
+            facts["nearest"] = self.nearest._asdict()
         if self.words:
-            found["words"] = dict(self.words)
-        return found
+            facts["words"] = dict(self.words)
+        return facts
 
 
 class LeftOut(NamedTuple):
-    """What the words of a query and of a title do to the score.
+    """The effects of the words of a query and of a title on the score.
 
     Attributes
     ----------
@@ -141,10 +141,10 @@ class Catalogue:
         parts = {name: part.without(is_kept) for name, part in self.parts.items()}
         return Catalogue(titles, parts, self.is_empty[is_kept])
 
-    def joined(self, more: Catalogue, titles: Sequence[str]) -> Catalogue:
-        """These titles, then ``more``; ``titles`` are the texts of all."""
-        parts = {name: part.joined(more.parts[name]) for name, part in self.parts.items()}
-        return Catalogue(titles, parts, np.concatenate([self.is_empty, more.is_empty]))
+    def joined(self, behind: Catalogue, titles: Sequence[str]) -> Catalogue:
+        """These titles, then ``behind``; ``titles`` are the texts of all."""
+        parts = {name: part.joined(behind.parts[name]) for name, part in self.parts.items()}
+        return Catalogue(titles, parts, np.concatenate([self.is_empty, behind.is_empty]))
 
 
 class HybridRanker:
@@ -240,7 +240,7 @@ class HybridRanker:
 
     @property
     def clicks(self) -> ClickedQueries:
-        """What the parts know of the log."""
+        """The clicks of the log that the parts read."""
         with self._turn.lock:
             if callable(self._clicks):
                 self._clicks = self._clicks()
@@ -300,9 +300,9 @@ class HybridRanker:
 
     def alone(self, part: str) -> HybridRanker:
         """The ranker that consists of one part, a name of `sentemb.search.ranking.recipe.PARTS`."""
-        other = self._with(self.recipe.alone(part), self._titles)
-        other._prepared = self._prepared  # what has been prepared serves every sum
-        return other
+        ranker = self._with(self.recipe.alone(part), self._titles)
+        ranker._prepared = self._prepared  # what has been prepared serves every sum
+        return ranker
 
     def parts_alone(self) -> dict[str, HybridRanker]:
         """Each part of the sum that ranks as a ranker of its own, and the cosine in any case.
@@ -394,8 +394,8 @@ class HybridRanker:
             Best first, equal scores in the order of the titles; -1 and -inf where fewer titles are
             found: none for a query of which neither the model nor BM25 knows a word.
         """
-        found = self.ranked(as_texts(queries), whole("k", k, 1, 2**31 - 1))
-        return found.places, found.scores
+        ranked = self.ranked(as_texts(queries), whole("k", k, 1, 2**31 - 1))
+        return ranked.titles, ranked.scores
 
     def ranked(
         self, queries: Sequence[str], k: int, titles: Sequence[str] | None = None
@@ -448,28 +448,28 @@ class HybridRanker:
         ranked = self.ranked(queries, k, given)
         rankings = [
             [pair for pair in zip(*row, strict=True) if pair[0] >= 0]
-            for row in zip(ranked.places.tolist(), ranked.scores.tolist(), strict=True)
+            for row in zip(ranked.titles.tolist(), ranked.scores.tolist(), strict=True)
         ]
         return rankings[0] if isinstance(query, str) else rankings
 
-    def is_below_floor(self, queries: Sequence[str], found: engine.Ranked) -> NDArray[np.bool_]:
+    def is_below_floor(self, queries: Sequence[str], ranked: engine.Ranked) -> NDArray[np.bool_]:
         """Which queries the titles cannot answer, (m,); none without a floor.
 
         Parameters
         ----------
         queries : sequence of str
             The queries.
-        found : Ranked
+        ranked : Ranked
             Their best titles by the recipe of this ranker.
         """
-        if self.floor is None or not found.places.shape[1]:
+        if self.floor is None or not ranked.titles.shape[1]:
             return np.zeros(len(queries), np.bool_)
-        return self.floor.is_below(queries, found, self.fields.whole, words_of(self.recipe.stem))
+        return self.floor.is_below(queries, ranked, self.fields.whole, words_of(self.recipe.stem))
 
     # -- explanations -------------------------------------------------------------------------
 
     def explain(self, query: str, title: str, id: str | None = None) -> list[Share]:
-        """What each part adds to the score of a query and a title.
+        """The share of each part in the score of a query and a title.
 
         Parameters
         ----------
@@ -542,17 +542,17 @@ class HybridRanker:
             If the folder holds another model, another process writes there, or it cannot be
             written.
         """
-        place, sha256 = path_of(folder), fingerprint(self.model.saved())
-        if fingerprint(load_model(place)) != sha256:
+        path, sha256 = path_of(folder), fingerprint(self.model.saved())
+        if fingerprint(load_model(path)) != sha256:
             raise SentembError(
                 f"{folder}: holds another model than that of the ranker; save the model there "
                 "first, or name its folder"
             )
-        with locked(place):
-            write_ranker(place, self.stored())
+        with locked(path):
+            write_ranker(path, self.stored())
 
     def stored(self) -> StoredRanker:
-        """What a folder keeps of the ranker, next to the model."""
+        """The ranker as a folder keeps it, next to the model."""
         needs = self.recipe.needs_clicks
         return StoredRanker(
             fingerprint(self.model.saved()),
@@ -643,9 +643,9 @@ def shares(
     queries: Sequence[str],
     workers: Workers,
 ) -> list[Share]:
-    """What each part adds to the score of one query and one title of a catalogue."""
+    """The share of each part in the score of one query and one title of a catalogue."""
     pair = np.zeros(1, np.int64), np.array([title])
-    found = []
+    result = []
     for name in recipe.parts:
         part = catalogue.parts[name]
         value = float(part.of_pairs(asked, *pair, workers)[0])
@@ -665,5 +665,5 @@ def shares(
                 nearest = Nearest(shown, value, is_clicked)
         elif isinstance(part, Bm25):
             words = part.lists.of_words(asked.tokens, title)
-        found.append(Share(name, recipe.weight(name), value, nearest, words))
-    return found
+        result.append(Share(name, recipe.weight(name), value, nearest, words))
+    return result

@@ -42,7 +42,7 @@ _NUMBERS = {"offsets": np.int64, "clicked": np.int32, "clicks": np.int64, "produ
 
 @dataclass(frozen=True, eq=False)
 class StoredRanker:
-    """What a model folder holds of a ranker.
+    """A ranker as a model folder holds it.
 
     Attributes
     ----------
@@ -107,10 +107,10 @@ def write_ranker(folder: Path, stored: StoredRanker) -> None:
         counts = stored.floor.letters.counts
         tensors["letters"] = _bytes_of(list(counts))
         tensors["letter_counts"] = np.array(list(counts.values()), np.int64)
-    place = make_folder(folder / RANKER)
-    write_tensors(place / RANKER_FILE, tensors, description)
+    path = make_folder(folder / RANKER)
+    write_tensors(path / RANKER_FILE, tensors, description)
     copy = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
-    write_text(place / RANKER_COPY, copy)
+    write_text(path / RANKER_COPY, copy)
 
 
 def _bytes_of(lines: Sequence[str]) -> np.ndarray:
@@ -127,11 +127,11 @@ def read_ranker(folder: Path) -> StoredRanker:
     """
     path = folder / RANKER / RANKER_FILE
     with _naming_the_ranker(), open_tensors(path) as file:
-        found = _checked(path, file)
-        if not {"clicks", "fields"} & found.keys():
+        record = _checked(path, file)
+        if not {"clicks", "fields"} & record.keys():
             # Otherwise it is checked together with them.
             file.check()
-        floor = _floor(path, file, found)
+        floor = _floor(path, file, record)
         sha256 = file.sha256
 
     @cache
@@ -139,27 +139,27 @@ def read_ranker(folder: Path) -> StoredRanker:
         return _read(path, sha256)
 
     return StoredRanker(
-        str(found.get("model")),
-        Recipe.of(found["recipe"]),
-        found["dev"],
-        (lambda: read()[0]) if "clicks" in found else None,
-        (lambda: read()[1]) if "fields" in found else None,
+        str(record.get("model")),
+        Recipe.of(record["recipe"]),
+        record["dev"],
+        (lambda: read()[0]) if "clicks" in record else None,
+        (lambda: read()[1]) if "fields" in record else None,
         floor,
     )
 
 
-def _floor(path: Path, file: TensorFile, found: dict[str, Any]) -> Floor | None:
+def _floor(path: Path, file: TensorFile, record: dict[str, Any]) -> Floor | None:
     """The floor of a ranker, if it has one."""
-    if "floor" not in found:
+    if "floor" not in record:
         return None
-    weights = found["floor"].get("weights") if isinstance(found["floor"], dict) else None
+    weights = record["floor"].get("weights") if isinstance(record["floor"], dict) else None
     if (
         not isinstance(weights, list)
         or len(weights) != len(FEATURES) + 1
         or not all(map(is_finite, weights))
-        or not is_finite(found["floor"].get("threshold"))
-        or "fields" not in found
-        or not {MEMORY, BM25} <= set(Recipe.of(found["recipe"]).parts)
+        or not is_finite(record["floor"].get("threshold"))
+        or "fields" not in record
+        or not {MEMORY, BM25} <= set(Recipe.of(record["recipe"]).parts)
         or file.dtype("letters") != np.uint8
         or file.dtype("letter_counts") != np.int64
     ):
@@ -170,7 +170,7 @@ def _floor(path: Path, file: TensorFile, found: dict[str, Any]) -> Floor | None:
         raise file.damaged("its floor is wrong")
     return Floor(
         tuple(map(float, weights)),
-        float(found["floor"]["threshold"]),
+        float(record["floor"]["threshold"]),
         Letters(dict(zip(letters, counts.tolist(), strict=True))),
     )
 
@@ -187,19 +187,19 @@ def _naming_the_ranker() -> Iterator[None]:
 
 
 def _checked(path: Path, file: TensorFile) -> dict[str, Any]:
-    found = file.metadata
-    check_format(path, found, _FORMAT)
-    if not (isinstance(found.get("recipe"), dict) and _are_dev_figures(found.get("dev"))):
+    record = file.metadata
+    check_format(path, record, _FORMAT)
+    if not (isinstance(record.get("recipe"), dict) and _are_dev_figures(record.get("dev"))):
         raise file.damaged("the recipe or the dev figures are missing or wrong")
     try:
-        recipe = Recipe.of(found["recipe"])
+        recipe = Recipe.of(record["recipe"])
     except SentembError as error:
         raise file.damaged(str(error).partition(";")[0]) from None
-    if recipe.needs_clicks and "clicks" not in found:
+    if recipe.needs_clicks and "clicks" not in record:
         raise file.damaged("its clicks are missing")
-    if recipe.reads_words and "fields" not in found:
+    if recipe.reads_words and "fields" not in record:
         raise file.damaged("its statistics of words are missing")
-    return found
+    return record
 
 
 def _are_dev_figures(dev: object) -> bool:
@@ -215,9 +215,9 @@ def _read(path: Path, sha256: str) -> tuple[ClickedQueries, Fields]:
     with _naming_the_ranker(), open_tensors(path) as file:
         if file.sha256 != sha256:
             raise SentembError(f"{path}: the ranker has changed since it was opened; open it again")
-        found = _checked(path, file)
+        record = _checked(path, file)
         dtypes = {**dict.fromkeys(_TEXTS, np.uint8), **_NUMBERS}
-        if "fields" in found:
+        if "fields" in record:
             for name in Fields._fields:
                 dtypes |= {f"{name}_words": np.uint8, f"{name}_holding": np.int64}
         for name, dtype in dtypes.items():
@@ -229,12 +229,12 @@ def _read(path: Path, sha256: str) -> tuple[ClickedQueries, Fields]:
         clicks = ClickedQueries(**fields_of_clicks)
         if not _are_clicks(clicks):
             raise file.damaged("its clicks are not those of its queries and titles")
-        if "fields" not in found:
+        if "fields" not in record:
             nothing = Statistics([], np.empty(0, np.int64), 0, 1.0)
             return clicks, Fields(nothing, nothing)
         fields = {}
         for name in Fields._fields:
-            facts = found["fields"].get(name) if isinstance(found["fields"], dict) else None
+            facts = record["fields"].get(name) if isinstance(record["fields"], dict) else None
             words = lines_of(path, arrays[f"{name}_words"].tobytes())
             statistics = _statistics(words, arrays[f"{name}_holding"], facts)
             if statistics is None:

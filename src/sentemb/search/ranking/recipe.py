@@ -1,4 +1,4 @@
-"""What a ranking adds up: the weight of each part, and the parameters of BM25."""
+"""The weights of the parts of a ranking, and the parameters of BM25."""
 
 from __future__ import annotations
 

@@ -85,12 +85,12 @@ def fit_weights(
             break
         size = 1.0
         while True:
-            found = _loss(w - size * step, X, target, first, sizes)
-            if found[0] <= loss - 1e-4 * size * decrease or size < 1e-6:
+            tried = _loss(w - size * step, X, target, first, sizes)
+            if tried[0] <= loss - 1e-4 * size * decrease or size < 1e-6:
                 break
             size /= 2
         w = w - size * step
-        loss, gradient, curvature = found
+        loss, gradient, curvature = tried
     return Fit(w / scale, loss)
 
 
