@@ -20,6 +20,7 @@ let explaining = null; // that of the open explanation
 let pause = 0;
 let settling = 0;
 let settled = true; // whether the next query gets an entry of its own in the history
+let recorded = null; // the last search that the engine recorded: what it was, a promise of its name
 let maps = []; // heat maps to draw again when the colours or the width change
 
 // -- small things --------------------------------------------------------------------------------
@@ -170,6 +171,7 @@ function result(hit, k, highest) {
     else {
       expand(k);
       remember(false);
+      recordClick(hit);
     }
   });
   const panel = make("div", { className: "panel", id: `panel-${k}`, role: "region", hidden: true });
@@ -199,6 +201,26 @@ function bar(className, share) {
 
 function nameOf(confidence) {
   return SURE.find(([least]) => confidence >= least)[1];
+}
+
+// -- recording -----------------------------------------------------------------------------------
+
+/** Have the search that is on the page recorded, once; typing alone records nothing. */
+function record() {
+  if (!engine.record || !state.query.trim()) return null;
+  const { query, count, filters, sort } = state;
+  const search = JSON.stringify([query, count, filters, sort]);
+  if (recorded?.search !== search) {
+    const name = engine.record(query, count, { filters, sort }).then((answer) => answer.search);
+    recorded = { search, name: name.catch(() => null) };
+  }
+  return recorded.name;
+}
+
+/** Have a click recorded; whether that works does not matter to the reader. */
+async function recordClick(hit) {
+  const name = await record();
+  if (name) await engine.click(name, hit.id).catch(() => {});
 }
 
 // -- the address ---------------------------------------------------------------------------------
@@ -233,6 +255,7 @@ function recall() {
 function settle() {
   clearTimeout(settling);
   settled = true;
+  record();
 }
 
 // -- keys ----------------------------------------------------------------------------------------
