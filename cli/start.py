@@ -31,7 +31,7 @@ def command(
     CLICKS is a table of searches and clicked products, PRODUCTS that of the products; both as for
     `sentemb import`, with named columns. The columns are guessed from their names and shown. Then
     these commands are run, each printed before: import, split, train, evaluate, index, calibrate,
-    export. Change one and go on by hand where a guess is wrong.
+    export. Change one and continue by hand where a guess is wrong.
 
     \b
     sentemb start clicks.csv products.csv -o shop/
