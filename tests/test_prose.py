@@ -63,12 +63,6 @@ EMPTY_NAMES = {
     "found", "kept", "more", "one", "other", "others", "own", "place", "places", "said", "some",
     "sure", "told", "wanted",
 }  # fmt: skip
-# Rooms that still have empty names and docstrings that begin with "What".
-<<<<<<< HEAD
-NOT_RENAMED = ("src/sentemb/search/", "cli/search.py")
-=======
-NOT_RENAMED = ("src/sentemb/retrieval/", "src/sentemb/search/ranking/")
->>>>>>> main
 # Modules of one file name, by their rooms: each name has one subject.
 SHARED_NAMES = {
     # The kernels of a module have its name.
@@ -244,16 +238,15 @@ MODULES = {
     for path in files()
     if path.relative_to(ROOT).parts[0] in ("src", "cli")
 }
-RENAMED = [name for name in MODULES if not name.startswith(NOT_RENAMED)]
 
 
 def test_names_say_what_they_hold():
-    found = [f"{file}:{line}: {n}" for file in RENAMED for line, n in empty_names(MODULES[file])]
+    found = [f"{file}:{line}: {n}" for file in MODULES for line, n in empty_names(MODULES[file])]
     assert not found, "\n" + "\n".join(found)
 
 
 def test_docstrings_begin_with_their_object():
-    found = [f"{file}: {text}" for file in RENAMED for text in whats(MODULES[file])]
+    found = [f"{file}: {text}" for file in MODULES for text in whats(MODULES[file])]
     assert not found, "\n" + "\n".join(found)
 
 

@@ -156,22 +156,11 @@ def first_titles(index: Index, clicks: ClickLog) -> tuple[NDArray[np.float64], N
     ranked = index.ranked(clicks.queries, 1)
     offsets, clicked = clicks.titles_of_queries()
     is_right = [
-<<<<<<< HEAD
-        place >= 0
-        and index.titles[place].strip() in {clicks.titles[t] for t in clicked[first:end].tolist()}
-        for place, first, end in zip(
-            found.titles[:, 0].tolist(), offsets[:-1], offsets[1:], strict=True
-        )
-    ]
-    is_found = found.titles[:, 0] >= 0
-    return found.scores[is_found, 0], np.array(is_right)[is_found]
-=======
         row >= 0
         and index.titles[row].strip() in {clicks.titles[t] for t in clicked[first:end].tolist()}
         for row, first, end in zip(
-            ranked.places[:, 0].tolist(), offsets[:-1], offsets[1:], strict=True
+            ranked.titles[:, 0].tolist(), offsets[:-1], offsets[1:], strict=True
         )
     ]
-    is_found = ranked.places[:, 0] >= 0
+    is_found = ranked.titles[:, 0] >= 0
     return ranked.scores[is_found, 0], np.array(is_right)[is_found]
->>>>>>> main
