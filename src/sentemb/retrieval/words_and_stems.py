@@ -10,7 +10,7 @@ from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
 from sentemb.system.extras import package
 from sentemb.text.batch import Numbering, Tokens, tokenize
-from sentemb.text.words import plain_words
+from sentemb.text.words import searched_words
 
 # Splits a text into words.
 Words: TypeAlias = Callable[[str], list[str]]
@@ -42,7 +42,7 @@ class Stems:
 
     def __call__(self, text: str) -> list[str]:
         """The stems of the words of ``text``."""
-        return self.of_words(plain_words(text))
+        return self.of_words(searched_words(text))
 
     def __reduce__(self) -> tuple[type["Stems"], tuple[str]]:
         # A stemmer cannot be pickled.
@@ -51,15 +51,15 @@ class Stems:
 
 @lru_cache
 def words_of(stem: str | None) -> Words:
-    """`Stems` of a language, or `plain_words` without one."""
-    return plain_words if stem is None else Stems(stem)
+    """`Stems` of a language, or `searched_words` without one."""
+    return searched_words if stem is None else Stems(stem)
 
 
 def tokens_of(texts: Sequence[str], words: Words) -> Tokens:
     """Split texts into words; each distinct word is stemmed once."""
     if not isinstance(words, Stems):
         return tokenize(texts, words)
-    plain = tokenize(texts, plain_words)
+    plain = tokenize(texts, searched_words)
     stems = Numbering()
     numbers = np.array([stems[stem] for stem in words.of_words(list(plain.words))], np.int32)
     return Tokens(numbers[plain.word_index], plain.offsets, list(stems))
