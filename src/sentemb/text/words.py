@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
+
 def _marks_and_punctuation() -> tuple[str, str]:
     """Marks on letters, and the punctuation that no word begins or ends with, up to U+30FF.
 
@@ -19,8 +20,8 @@ def _marks_and_punctuation() -> tuple[str, str]:
     return marks, "".join(c for c in punctuation if c not in "\u066a\u0609\u060a\u2030\u2031")
 
 
-# Letters of the scripts without blanks between words: Chinese, Japanese, Thai, Lao and Khmer, and
-# the marks on the last four. All are in Unicode 13, so that every Python finds the same words.
+# Letters of the scripts without blanks between words: Chinese, Japanese, Thai, Lao and Khmer. All
+# are in Unicode 13, so that every Python finds the same words.
 UNSPACED = (
     "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9ffc\ufa0e\ufa0f\ufa11\ufa13\ufa14\ufa1f\ufa21\ufa23\ufa24"
     "\ufa27-\ufa29\U00020000-\U0002a6dd\U0002a700-\U0002b734\U0002b740-\U0002b81d"
@@ -30,33 +31,42 @@ UNSPACED = (
     "\u0e81\u0e82\u0e84\u0e86-\u0e8a\u0e8c-\u0ea3\u0ea5\u0ea7-\u0eb0\u0eb2\u0eb3\u0ebd\u0ec0-\u0ec4"
     "\u0ec6\u0edc-\u0edf\u1780-\u17b3\u17d7\u17dc"
 )
-UNSPACED_MARKS = (
-    "\u3099\u309a\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ecd\u17b4-\u17d3\u17dd"
-)
 # In these scripts words end at such signs too.
-SEPARATORS = "\u3001-\u3003\u3008-\u3011\u3014-\u301f\u30fb\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
+SEPARATORS = (
+    "\u3001-\u3003\u3008-\u3011\u3014-\u301f\u30fb\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
+)
 _MARKS, _PUNCTUATION = _marks_and_punctuation()
 # What `bare_words` drops before and after a word.
 BEFORE = "\"'`([{<\u00b4" + _PUNCTUATION
 AFTER = "\"'`)]}>.,:;!?\u00b4" + _PUNCTUATION
 # Signs that NFKC would take for letters, digits, blanks or commas.
-_UNCHANGED = f"{SEPARATORS}\u00b4\u00a8\u00bc-\u00be\u2150-\u215e\u2026\u2120\u2122"
+_UNCHANGED = f"{SEPARATORS}\u00b4\u00a8\u00bc-\u00be\u2150-\u215e\u2026"
 _CHANGED_RUN = re.compile(f"[^{_UNCHANGED}]+")
-# Invisible signs, and those of trade marks.
-SILENT = "\u00ae\u00a9\u2120\u2122\u00ad\u200c-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
-_SILENT = re.compile(f"[{SILENT}]")
-# A letter with the marks on it and, in Khmer, with those below it.
-_WHOLE_LETTER = re.compile(
-    f"[{UNSPACED_MARKS}]*[{UNSPACED}](?:\u17d2[{UNSPACED}]|[{UNSPACED_MARKS}])*"
-    f"|[{UNSPACED_MARKS}]+"
+# Invisible signs, among them those that choose a shape of a letter, and signs of trade marks.
+SILENT = (
+    "\u00ae\u00a9\u2120\u2122\u00ad\u200c-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069"
+    "\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef"
 )
-_ALL = UNSPACED + UNSPACED_MARKS
-_APART = re.compile(f"[{_ALL}{SEPARATORS}]")
-_PART = re.compile(f"[{_ALL}]+|[^{_ALL}{SEPARATORS}]+")
-_UNSPACED_RUN = re.compile(f"[{_ALL}]+")
-_SEARCHED = re.compile(f"[{_ALL}]+|(?:[^\\W{_ALL}]|(?![{_ALL}])[{_MARKS}])+")
+_SILENT = re.compile(f"[{SILENT}]")
+# What a tokeniser elsewhere needs, as ranges of regular expressions.
+SIGNS = {
+    "unspaced": UNSPACED,
+    "separators": SEPARATORS,
+    "unchanged": _UNCHANGED,
+    "silent": SILENT,
+    "marks": _MARKS,
+    "before": BEFORE,
+    "after": AFTER,
+}
+# A letter with the marks on it and, in Khmer, with the letters below it.
+_WHOLE_LETTER = re.compile(f"[{UNSPACED}](?:\u17d2[{UNSPACED}]|[{_MARKS}])*")
+_BEGINS_UNSPACED = re.compile(f"[{UNSPACED}]")
+_APART = re.compile(f"[{UNSPACED}{SEPARATORS}]")
+_PAIRED = f"[{UNSPACED}][{UNSPACED}{_MARKS}]*"
+_PART = re.compile(f"{_PAIRED}|[^{UNSPACED}{SEPARATORS}]+")
+_SEARCHED = re.compile(f"{_PAIRED}|(?:[^\\W{UNSPACED}]|[{_MARKS}])+")
 _RUN = re.compile(r"\w+")
-_LETTERS_AND_DIGITS = re.compile(f"[{_ALL}]+|[^\\W_{_ALL}]+")
+_LETTERS_AND_DIGITS = re.compile(f"[{UNSPACED}]+|[^\\W_{UNSPACED}]+")
 # Categories of Unicode: marks on letters, and invisible signs such as soft hyphens.
 _UNREAD = frozenset({"Mn", "Mc", "Me", "Cf"})
 
@@ -110,10 +120,11 @@ def bare_words(text: str) -> list[str]:
     if text.isascii():
         words = text.lower().split()
         return [word if word.isalnum() else without_edges(word) for word in words]
-    words = _composed(text).lower().split()
-    if _APART.search(text):
-        return [part for word in words for part in _parts(word)]
-    return [word if word.isalnum() else without_edges(word) for word in words] or text.split()
+    composed = _composed(text).lower()
+    if _APART.search(composed):
+        return [part for word in composed.split() for part in _parts(word)]
+    words = [word if word.isalnum() else without_edges(word) for word in composed.split()]
+    return words or text.split()
 
 
 def without_edges(word: str) -> str:
@@ -142,20 +153,20 @@ def _composed(text: str) -> str:
 
     That is its form NFKC, apart from signs that would become other words, such as fractions.
     """
+    # A blank without width separates words in Khmer and Thai.
+    text = _SILENT.sub("", text.replace("\u200b", " "))
     if not unicodedata.is_normalized("NFKC", text):
         text = _CHANGED_RUN.sub(
             lambda run: unicodedata.normalize("NFKC", run[0]), unicodedata.normalize("NFC", text)
         )
-    # A blank without width separates words in Khmer and Thai.
-    text = text.replace("\u200b", " ").replace("\u0130", "i").replace("\u0131", "i")
-    return _SILENT.sub("", text)
+    return text.replace("\u0130", "i").replace("\u0131", "i")
 
 
 def _parts(word: str) -> list[str]:
     """The bare words of a run without white space."""
     parts = []
     for part in _PART.findall(word):
-        if _UNSPACED_RUN.match(part):
+        if _BEGINS_UNSPACED.match(part):
             parts += _pairs(part)
         elif bare := part.lstrip(BEFORE).rstrip(AFTER):
             parts.append(bare)
@@ -167,7 +178,7 @@ def _pairs(run: str) -> list[str]:
 
     A single letter, and a run of other letters, is a word.
     """
-    if not _UNSPACED_RUN.match(run):
+    if not _BEGINS_UNSPACED.match(run):
         return [run]
     letters = _WHOLE_LETTER.findall(run)
     return [a + b for a, b in pairwise(letters)] or letters
