@@ -66,7 +66,7 @@ _PAIRED = f"[{UNSPACED}][{UNSPACED}{_MARKS}]*"
 _PART = re.compile(f"{_PAIRED}|[^{UNSPACED}{SEPARATORS}]+")
 _SEARCHED = re.compile(f"{_PAIRED}|(?:[^\\W{UNSPACED}]|[{_MARKS}])+")
 _RUN = re.compile(r"\w+")
-_LETTERS_AND_DIGITS = re.compile(f"[{UNSPACED}]+|[^\\W_{UNSPACED}]+")
+_LETTERS_AND_DIGITS = re.compile(r"[^\W_]+")
 # Categories of Unicode: marks on letters, and invisible signs such as soft hyphens.
 _UNREAD = frozenset({"Mn", "Mc", "Me", "Cf"})
 
@@ -201,14 +201,15 @@ def query_key(text: str) -> str:
     >>> query_key("c'est ça")
     'c ca est'
     """
-    folded = text.lower()
+    words = _LETTERS_AND_DIGITS.findall(text.lower())
     if not text.isascii():
         letters = unicodedata.normalize("NFKD", _composed(text))
         # Upper case first: dotless i and final sigma are other letters in lower case only.
         letters = unicodedata.normalize("NFKD", letters.upper().casefold())
         folded = "".join(c for c in letters if unicodedata.category(c) not in _UNREAD)
-    words = {word for run in _LETTERS_AND_DIGITS.findall(folded) for word in _pairs(run)}
-    return " ".join(sorted(words)) or text
+        runs = _SEARCHED.findall(folded.replace("_", " "))
+        words = [word for run in runs for word in _pairs(run)]
+    return " ".join(sorted(set(words))) or text
 
 
 # How a model may split texts into words: the name in model files, and the function.
