@@ -1,32 +1,62 @@
-"""Claims of a paper, each with a verdict that follows from CSV files."""
+"""Claims of a paper, each at its place in it, with a verdict that follows from measured numbers."""
 
 import csv
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from sentemb.system.tables import markdown_table
 
 HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
-UNTESTED = "not measured here"
+UNTESTED, NOTHING = "not measured here", "claims nothing"
+VERDICTS = (HOLDS, IN_PART, FAILS, UNTESTED, NOTHING)
+NONE_PRINTED = "none printed"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim.
+    """One claim, figure, table or setting of a paper.
 
     Attributes
     ----------
-    key, text : str
+    key : str
+        How the page calls it; may be a link.
+    text : str
+        What the paper says there, in our words.
     needs : tuple of str
         The tables that it is judged by.
     judge : callable
         From the tables to the verdict and the numbers; None if a row is missing.
+    place : str
+        Section, table or figure of the paper.
+    printed : str
+        The paper's own numbers, or `NONE_PRINTED`.
+    command : str
+        What measures it.
     """
 
     key: str
     text: str
     needs: tuple
     judge: Callable
+    place: str = ""
+    printed: str = NONE_PRINTED
+    command: str = ""
+
+
+def not_measured(reason):
+    """A judge of what is not measured here."""
+    return lambda _tables: (UNTESTED, reason)
+
+
+def judged(claims, tables):
+    """(claim, verdict, why) of every claim; one without its tables is not measured."""
+    found = []
+    for claim in claims:
+        there = all(tables.get(name) for name in claim.needs)
+        judgement = claim.judge(tables) if there else None
+        found.append((claim, *(judgement or (UNTESTED, f"By `{claim.command}`."))))
+    return found
 
 
 def tables_in(folder):
@@ -56,8 +86,18 @@ def filled(sections, tables):
     }
 
 
-def claim_rows(judged):
-    """Rows of a table of claims with their verdicts."""
-    yield ["claim", "what the paper says", "verdict", "measured"]
-    for claim, verdict, why in judged:
-        yield [claim.key, claim.text, f"**{verdict}**", why]
+# The columns of `claim_rows`, all of them flush left.
+COLUMNS = ("claim", "place", "what the paper says", "printed", "measured", "command", "verdict")
+
+
+def claim_rows(found):
+    """Rows of a table of verdicts, from `judged`; the first one counts them."""
+    yield list(COLUMNS)
+    counts = Counter(verdict for _, verdict, _ in found)
+    counted = ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name])
+    yield [f"all {len(found)}", *[""] * (len(COLUMNS) - 2), counted]
+    for claim, verdict, why in found:
+        command = f"`{claim.command}`" if claim.command else ""
+        yield [
+            claim.key, claim.place, claim.text, claim.printed, why, command, f"**{verdict}**",
+        ]  # fmt: skip

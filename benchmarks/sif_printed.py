@@ -71,3 +71,15 @@ def gains(numbers, system, over):
     """How much a system gains on each task, means left out."""
     tasks = [task for task, some in numbers if some == system and not task.endswith(MEAN)]
     return {task: numbers[task, system] - numbers[task, over] for task in tasks}
+
+
+def printed_gains():
+    """The gains of GloVe+WR over the plain average in percent, as the rows of Table 1 give them."""
+    numbers = printed(5)
+    tasks = [*(f"{year} {MEAN}" for year in YEARS), "sick test", "twitter test"]
+    percents = [
+        100 * (numbers[task, "GloVe+WR"] / numbers[task, "avg-GloVe"] - 1) for task in tasks
+    ]
+    inside = sum(10 <= percent <= 30 for percent in percents)
+    listed = ", ".join(f"{percent:.1f}" for percent in percents)
+    return f"{listed} %: {inside} of {len(tasks)} within"

@@ -3,11 +3,12 @@
 import csv
 from pathlib import Path
 
-from claims import claim_rows
+from claims import COLUMNS, claim_rows, judged
 from pages import read_csv
-from sif_claims import judged, main_vectors, parts_of, supervised_means
+from sif_claims import CLAIMS, main_vectors, parts_of, supervised_means
 from sif_lab import OTHERS, SOURCE_NAMES, YEARS, group_means
 from sif_printed import SYSTEMS, mean_over, printed, tasks_of, wrong_means
+from sif_supervised import chosen_a
 
 REFERENCE = Path(__file__).with_name("sif_reference.csv")
 _GROUPS = {"sick test": "SICK", "stsb dev": "STS-B dev", "stsb test": "STS-B test"}
@@ -214,19 +215,36 @@ def _tasks(means):
 
 def _features(tables):
     means, paper = supervised_means(tables), printed(2)
-    yield ["task", "SIF", "paper"]
+    systems = list(dict.fromkeys(system for _, system in paper if system != "Ours"))
+    yield ["task", "a", "SIF", "SIF, paper", *(f"{name}, paper" for name in systems)]
     for task in _tasks(means):
-        yield [task, _tenth(means[task, "SIF", "original"]), _as_printed(paper[task, "Ours"])]
+        a = chosen_a(tables["supervised"], task)
+        row = [task, a, _tenth(means[task, "SIF", "original"]), _as_printed(paper[task, "Ours"])]
+        yield row + [
+            _as_printed(paper[task, name]) if (task, name) in paper else "–" for name in systems
+        ]
+
+
+def _tried_a(tables):
+    """Dev of seed 0 by a."""
+    lines = [line for line in tables["supervised"]
+             if (line["system"], line["seed"]) == ("SIF", "0")]  # fmt: skip
+    tried = sorted({line["a"] for line in lines}, key=float)
+    yield ["task", *(f"a = {a}" for a in tried)]
+    for task in dict.fromkeys(line["task"] for line in lines):
+        by_a = {line["a"]: line["dev"] for line in lines if line["task"] == task}
+        yield [task, *(by_a.get(a, "–") for a in tried)]
 
 
 def _word_order(tables):
     means, paper = supervised_means(tables), printed(3)
-    yield ["task", "RNN", "RNN, paper", "LSTM", "LSTM, paper"]
+    yield ["task", "RNN", "RNN, paper", "LSTM(o.g.)", "LSTM(o.g.), paper", "LSTM(no), paper"]
     for task in _tasks(means):
         row = [task]
-        for ours, theirs in (("rnn", "RNN"), ("lstm", "LSTM(o.g.)")):
-            both = [means.get((task, ours, order)) for order in ("original", "shuffled")]
-            row.append(" / ".join("–" if mean is None else _tenth(mean) for mean in both))
+        for ours, theirs in (("rnn", "RNN"), ("lstm", "LSTM(o.g.)"), (None, "LSTM(no)")):
+            if ours:
+                both = [means.get((task, ours, order)) for order in ("original", "shuffled")]
+                row.append(" / ".join("–" if mean is None else _tenth(mean) for mean in both))
             in_print = [paper[task, theirs], paper[task, f"{theirs} shuffled"]]
             row.append(" / ".join(map(_as_printed, in_print)))
         yield row
@@ -274,7 +292,7 @@ SECTIONS = {
     "ranking-settings": (("ranking",), lambda tables: _chosen(tables["ranking"]), 9),
     "own-vectors": (("own-vectors",), lambda tables: _figures(tables["own-vectors"]), 1),
     "own-vectors-settings": (("own-vectors",), lambda tables: _chosen(tables["own-vectors"]), 9),
-    "claims": ((), lambda tables: claim_rows(judged(tables)), 4),
+    "claims": ((), lambda tables: claim_rows(judged(CLAIMS, tables)), len(COLUMNS)),
     "similarity": (("similarity",), _similarity, 1),
     "wrong-means": ((), _wrong_means, 2),
     "printed-means": (("similarity",), _printed_means, 1),
@@ -290,6 +308,7 @@ SECTIONS = {
     "sources": (("sources",), _sources, 3),
     "component": (("component",), _component, 3),
     "features": (("supervised",), _features, 1),
+    "tried-a": (("supervised",), _tried_a, 1),
     "word-order": (("supervised",), _word_order, 1),
     "pairs": (("pairs",), _pairs, 1),
     "pairs-by-part": (("pairs",), _pairs_by_part, 1),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sentemb.data.text_array import Texts
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.models.sentence_encoder import SentenceEncoder
+    from sentemb.search.title_files import Titles
 
 # At most this many unknown words are named.
 _NAMED_WORDS = 8
@@ -107,16 +108,16 @@ def read_texts(path: str) -> tuple[list[str], list[str]]:
     return ids, texts
 
 
-def read_titles(path: str, scratch: "Path | None") -> "tuple[Texts, Texts]":
+def read_titles(path: str, scratch: "Path | None") -> "Titles":
     """As `read_texts`, for any number of titles: their text is kept in a folder; shows progress."""
     from sentemb.search import title_files
     from sentemb.system.files import place_name
 
-    with _lines_read() as show:
-        ids, titles = title_files.read_titles(path, scratch, show)
-    if not ids:
+    with _lines_read() as show, warnings_to_stderr():
+        titles = title_files.read_titles(path, scratch, show)
+    if not titles.ids:
         raise SentembError(f"{place_name(path)}: the input is empty; write lines id<TAB>text")
-    return ids, titles
+    return titles
 
 
 def read_lines(path: str, scratch: "Path | None") -> "Texts":

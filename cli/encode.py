@@ -97,7 +97,7 @@ def command(
     ids: Sequence[str] = []
     lines: Sequence[str]
     if with_ids:
-        ids, lines = read_titles(texts, scratch)
+        ids, lines, _ = read_titles(texts, scratch)
     else:
         lines = read_lines(texts, scratch)
         if "\t" in lines[0]:

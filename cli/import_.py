@@ -61,6 +61,13 @@ from sentemb.system.terminal import working
     help="Also write the titles as id<TAB>title: all of the catalogue, or those of the log.",
 )
 @option(
+    "--keep",
+    metavar="COLUMNS",
+    group="Catalogue",
+    help="Columns of the catalogue that stay with the products in TITLES, with commas between "
+    "them: price,stock,image=picture_url names the column picture_url image.",
+)
+@option(
     "--search-column",
     metavar="COLUMN",
     group="Shown results",
@@ -109,16 +116,19 @@ def command(files: tuple[str, ...], output: str, **given: Any) -> None:
     sentemb import clicks.csv -o pairs.tsv --query-column search_term \\
         --title-column product --clicks-column n
     sentemb import clicks.csv -o pairs.tsv --id-column sku --catalogue products.csv \\
-        --title-column name
+        --title-column name --write-catalogue titles.tsv --keep price,stock,brand
     sentemb import shown.parquet -o log.jsonl --clicks-column clicked \\
         --search-column sid --position-column pos
     """
     from sentemb.data.importers.click_table import Columns, import_clicks
     from sentemb.data.importers.columns import Reading
+    from sentemb.search.product_fields import check_columns
     from sentemb.system.files import place_name
 
+    keep = _columns_to_keep(given.pop("keep"))
+    check_columns(list(keep))
     roles = ("query", "title", "id", "clicks", "search", "position", "catalogue_id")
-    columns = Columns(**{role: given.pop(f"{role}_column") for role in roles})
+    columns = Columns(**{role: given.pop(f"{role}_column") for role in roles}, keep=keep)
     how = Reading(
         given.pop("format"),
         _delimiter(given.pop("delimiter")),
@@ -147,6 +157,14 @@ def command(files: tuple[str, ...], output: str, **given: Any) -> None:
         "left_out": dict(done.left_out),
     }
     summarise(output, facts, "; ".join(parts))
+
+
+def _columns_to_keep(text: str | None) -> dict[str, str]:
+    """Names and columns of ``name,name=column``."""
+    pairs = [] if text is None else [part.strip().partition("=") for part in text.split(",")]
+    if len({name for name, _, _ in pairs}) < len(pairs):
+        raise click.UsageError("--keep has a name twice; give each once")
+    return {name.strip(): column.strip() or name.strip() for name, _, column in pairs}
 
 
 def _delimiter(text: str | None) -> str | None:

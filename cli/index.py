@@ -72,10 +72,12 @@ def command(
 ) -> None:
     """Make an index of titles, or change one.
 
-    TITLES is a file with lines id<TAB>text, unpacked if it ends in .gz; - is standard input. The
-    index is a folder with titles, vectors and a copy of the model, so `sentemb search` needs
-    nothing else. Until it is written, vectors are on its disk, not in memory. Given an index,
-    --remove and --add change it, in this order, and --sync makes its titles those of a file.
+    TITLES is a file with lines id<TAB>text, unpacked if it ends in .gz; - is standard input. If its
+    first line is id<TAB>title<TAB>price<TAB>..., the columns after the title are fields, by which
+    `sentemb search` filters and sorts; `sentemb import --keep` writes such a file. The index is a
+    folder with titles, fields, vectors and a copy of the model, so `sentemb search` needs nothing
+    else. Until it is written, vectors are on its disk, not in memory. Given an index, --remove and
+    --add change it, in this order, and --sync makes its titles those of a file.
 
     If the folder of the model has a ranker, the index ranks with it: its weights, its BM25, and the
     clicks that it reads. `sentemb tune MODEL` or `sentemb train --dev` fits one. Clicks belong to
@@ -111,6 +113,9 @@ def command(
     index.save(output, force)
     size = _megabytes(output)
     empty = f"; {index.n_empty:,} with no known words" if index.n_empty else ""
+    fields = ", ".join(f"{name} ({kind.lower()})" for name, kind in index.fields.types.items())
+    if fields:
+        note(f"fields: {fields}")
     if index.recipe.needs_clicks and index.ranker.clicks.queries:
         note_queries(output, len(index.ranker.clicks.queries))
     summarise(
@@ -118,6 +123,7 @@ def command(
         {
             "titles": len(index),
             "titles_without_known_words": index.n_empty,
+            "fields": index.fields.types,
             "dtype": index.dtype,
             "megabytes": size,
         },
@@ -165,10 +171,10 @@ def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index"
     if isinstance(ranker, PairScorer):
         ranker.saved().towers()  # raises the error for a pair model
     scratch = scratch_folder(output)
-    ids, texts = read_titles(titles, scratch)
+    ids, texts, fields = read_titles(titles, scratch)
     settings = {"dtype": new["dtype"] or _DTYPES[0], "dask": new["dask"], "scratch": scratch}
     with closing(TimeLeft("titles")) as line:
-        index = Index.build(ranker, texts, ids, **settings, on_progress=line.show)
+        index = Index.build(ranker, texts, ids, fields, **settings, on_progress=line.show)
     note(f"score: {index.recipe}")
     return index
 
@@ -183,8 +189,10 @@ def _changed(path: str, changes: dict[str, str | None], output: str) -> "Index":
     add, remove, sync = (changes[name] for name in ("add", "remove", "sync"))
     with closing(TimeLeft("titles")) as line:
         if sync is not None:
-            ids, texts = read_titles(sync, scratch)
-            counts = index.sync(texts, ids, line.show)
+            ids, texts, fields = read_titles(sync, scratch)
+            if index.fields.types and not fields.types:
+                note(f"note: {sync} has no fields: the index has titles only from now on")
+            counts = index.sync(texts, ids, line.show, fields)
             line.close()
             note(
                 f"{counts.added:,} titles added, {counts.changed:,} changed, "
@@ -193,8 +201,8 @@ def _changed(path: str, changes: dict[str, str | None], output: str) -> "Index":
         if remove is not None:
             index.remove(read_ids(remove))
         if add is not None:
-            ids, texts = read_titles(add, scratch)
-            index.add(texts, ids, line.show)
+            ids, texts, fields = read_titles(add, scratch)
+            index.add(texts, ids, line.show, fields)
     return index
 
 

@@ -107,7 +107,7 @@ def command(
     if is_index(files[-1]):
         raise SentembError(f"{files[-1]}: is an index; `sentemb search` ranks its titles")
     ranker = load_best(model, cosine=cosine)
-    title_ids, titles = read_titles(files[-1], scratch_folder("-"))
+    title_ids, titles, _ = read_titles(files[-1], scratch_folder("-"))
     query_ids, queries = (["query"], [query]) if query is not None else read_texts(files[0])
     query_of = dict(zip(query_ids, queries, strict=True))
     if isinstance(ranker, PairScorer) or candidates is not None:

@@ -29,12 +29,15 @@ class Ranking(NamedTuple):
         have the same keys.
     reason : str or None
         The reason for an empty result.
+    facets : dict
+        For some fields how many matches have each value.
     """
 
     id: str
     query: str
     hits: Sequence[Mapping[str, Any]]
     reason: str | None = None
+    facets: Mapping[str, Mapping[Any, int]] = {}
 
 
 def form_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -122,7 +125,10 @@ def _cell(value: Any) -> str:
 
 def _json(rankings: Iterable[Ranking]) -> Iterator[str]:
     for ranking in rankings:
-        record = {"id": ranking.id, "query": ranking.query, "titles": list(ranking.hits)}
+        line: dict[str, Any] = {"id": ranking.id, "query": ranking.query}
+        line["titles"] = list(ranking.hits)
         if ranking.reason is not None:
-            record["no_match"] = ranking.reason
-        yield json.dumps(record)
+            line["no_match"] = ranking.reason
+        if ranking.facets:
+            line["facets"] = ranking.facets
+        yield json.dumps(line)

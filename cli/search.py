@@ -1,7 +1,7 @@
 """``sentemb search``: the best titles of an index for a query, or for many."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,9 @@ from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
 from sentemb.system.terminal import working
+
+if TYPE_CHECKING:
+    from sentemb.search.index import Hit, Index
 
 # Queries that are searched at a time, so that the hits of many do not fill the memory.
 _PORTION = 1024
@@ -39,6 +42,26 @@ _PORTION = 1024
     type=click.Path(),
     help="Find only titles with these ids: a file with one id per line.",
 )
+@option(
+    "--where",
+    metavar="CONDITION",
+    type=Text(),
+    help='Find only titles whose fields meet a condition, such as "stock > 0 and price < 50".',
+)
+@option(
+    "--sort",
+    metavar="FIELD",
+    type=Text(),
+    help='Order the matches by a field; -price or "price desc" for the highest first. Matches are '
+    "the 1,000 titles with the highest scores, as far as they have half the highest.",
+)
+@option(
+    "--facets",
+    metavar="FIELDS",
+    type=Text(),
+    help="Also count the values of these fields, with commas between them, among the matches.",
+)
+@option("--like", "similar", metavar="ID", type=Text(), help="Find titles similar to this one.")
 @option("--min-score", type=float, help="Leave out titles with a lower score.")
 @option(
     "--min-confidence",
@@ -62,6 +85,10 @@ def command(
     queries: str | None,
     top_k: int,
     only: str | None,
+    where: str | None,
+    sort: str | None,
+    facets: str | None,
+    similar: str | None,
     min_score: float | None,
     min_confidence: float | None,
     cosine: bool,
@@ -75,51 +102,52 @@ def command(
 
     Each line shows rank, score, id and title. The score is that of the ranker of the model: a sum
     of cosine, memory of the log and BM25, or the cosine alone; equal scores are in the order of the
-    index. With --queries the text of each query is above its titles.
+    index. With --queries the text of each query is above its titles. A title whose id is the query
+    comes first.
+
+    A CONDITION compares fields with numbers and 'texts': = <> < <= > >=, and, or, not, in, between,
+    like, is null, + - * / %, lower(), upper(), length(), round(), abs(), coalesce().
 
     \b
     sentemb search index/ "hotels in shanghai"
     sentemb search index/ --queries queries.tsv --trec -o model.run
     sentemb search index/ "hotels in shanghai" --only open.txt --json
+    sentemb search index/ "desk lamp" --where "stock > 0 and price < 50" --facets brand
+    sentemb search index/ --like P10734
     """
     from sentemb.data.lines import write_lines
     from sentemb.search.index import Index
 
     form = form_of(json=as_json, tsv=as_tsv, trec=as_trec)
-    if (query is None) == (queries is None):
-        raise click.UsageError("give INDEX QUERY, or INDEX --queries FILE")
+    if [query, queries, similar].count(None) != 2:
+        raise click.UsageError("give INDEX QUERY, INDEX --queries FILE or INDEX --like ID")
     if (queries, only).count("-") > 1:
         raise click.UsageError("standard input can be only one of the files")
     with warnings_to_stderr():
         opened = Index.open(index)
-    ids, texts = (["query"], [query]) if query is not None else read_texts(queries or "-")
-    wanted = None if only is None else read_ids(only)
-    if wanted is not None:
-        unknown = int((opened.place_of().of(wanted) < 0).sum())
-        if unknown:
-            note(f"{only} has {unknown:,} ids that are not in the index: they are ignored")
-    note_unknown_words(opened.model, texts)
     limits: dict[str, Any] = {
-        "only": wanted,
-        "min_score": min_score,
-        "min_confidence": min_confidence,
+        "where": where,
+        "sort": sort,
+        "facets": [] if facets is None else facets.split(","),
         "cosine": cosine,
-        "everything": everything,
     }
-
-    def found() -> Iterator[Ranking]:
-        for first in range(0, len(texts), _PORTION):
-            some = slice(first, first + _PORTION)
-            hits = opened.search(texts[some], top_k, **limits)
-            for id, text, own in zip(ids[some], texts[some], hits, strict=True):
-                reason = getattr(own, "reason", None)
-                yield Ranking(id, text, [hit.as_dict() for hit in own], reason)
-
+    of_query = {"only": only, "min_score": min_score, "min_confidence": min_confidence}
+    if similar is not None:
+        given = next((name for name, value in of_query.items() if value is not None), None)
+        if given:
+            raise click.UsageError(f"--{given.replace('_', '-')} does not go with --like")
+        rankings = _similar(opened, similar, top_k, limits)
+    else:
+        ids, texts = (["query"], [query]) if query is not None else read_texts(queries or "-")
+        id_list = None if only is None else _known_ids(opened, only)
+        note_unknown_words(opened.model, texts)
+        limits |= {**of_query, "only": id_list, "everything": everything}
+        rankings = _rankings(opened, ids, texts, top_k, limits)
     with working("searching", prints=output == "-"):
         if form is not None:
-            write_rankings(output, form, found())
+            write_rankings(output, form, rankings)
         else:
-            write_lines(output, _listed(found(), several=queries is not None))
+            write_lines(output, _listed(rankings, several=queries is not None))
 
 
 def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:
@@ -132,12 +160,52 @@ def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:
             yield visible(ranking.query)
         width = max((len(hit["id"]) for hit in ranking.hits), default=0)
         for rank, hit in enumerate(ranking.hits, 1):
+            fields = "".join(f"  {visible(text)}" for text in _fields(hit))
             yield (
                 f"{rank:5}  {hit['score']:6.3f}  {visible(hit['id']):{width}}  "
-                f"{visible(hit['title'])}"
+                f"{visible(hit['title'])}{fields}"
             )
         if not ranking.hits:
             remedy = "; --all shows the nearest titles" if ranking.reason == BELOW_FLOOR else ""
             yield f"       no good match: {ranking.reason}{remedy}"
+        for name, counts in ranking.facets.items():
+            values = ", ".join(f"{value} ({count:,})" for value, count in counts.items())
+            yield f"       {visible(name)}: {visible(values) or 'no values'}"
         if several:
             yield ""
+
+
+def _similar(index: "Index", id: str, top_k: int, limits: dict[str, Any]) -> Iterator[Ranking]:
+    """The titles that are similar to another."""
+    yield _ranking(id, id, index.similar(id, top_k, **limits))
+
+
+def _rankings(
+    index: "Index", ids: list[str], texts: list[str], top_k: int, limits: dict[str, Any]
+) -> Iterator[Ranking]:
+    """The titles of each query."""
+    for first in range(0, len(texts), _PORTION):
+        portion = slice(first, first + _PORTION)
+        results = index.search(texts[portion], top_k, **limits)
+        yield from map(_ranking, ids[portion], texts[portion], results)
+
+
+def _ranking(id: str, query: str, hits: "list[Hit]") -> Ranking:
+    reason, facets = getattr(hits, "reason", None), getattr(hits, "facets", {})
+    return Ranking(id, query, [hit.as_dict() for hit in hits], reason, facets)
+
+
+def _fields(hit: Mapping[str, Any]) -> Iterator[str]:
+    """Fields to read, without addresses."""
+    for name, value in hit.get("fields", {}).items():
+        if value is not None and "://" not in str(value):
+            yield f"{name} {value}"
+
+
+def _known_ids(index: "Index", path: str) -> list[str]:
+    """The ids of a file; a note says how many are not in the index."""
+    ids = read_ids(path)
+    unknown = int((index.row_of().of(ids) < 0).sum())
+    if unknown:
+        note(f"{path} has {unknown:,} ids that are not in the index: they are ignored")
+    return ids

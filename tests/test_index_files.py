@@ -316,9 +316,8 @@ def test_the_files_of_a_part_may_be_left_out_only_if_no_weight_asks_for_them(sav
 def test_only_parts_with_a_weight_and_the_vectors_are_stored(weights, tmp_path):
     index = made_index()
     ranker = HybridRanker(index.model, Recipe(weights), index.ranker.clicks)
-    Index(Snapshot(ranker, index.ids, ranker.catalogue(index.titles, index.ids))).save(
-        tmp_path / "i"
-    )
+    catalogue = ranker.catalogue(index.titles, index.ids)
+    Index(Snapshot(ranker, index.ids, catalogue, index.fields)).save(tmp_path / "i")
     told = json.loads((tmp_path / "i/index.json").read_text())
     assert told["parts"].keys() == {"cosine", *weights}
     assert (tmp_path / "i/model/ranker").exists() == (weights != {"cosine": 1.0})

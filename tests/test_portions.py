@@ -22,9 +22,8 @@ from sentemb.data.judged_set import read_texts
 from sentemb.data.text_array import Texts
 from sentemb.models import cluster_encoding as encoding
 from sentemb.retrieval.clicked_queries import ClickedQueries
-from sentemb.search import contents, scan, title_files
-from sentemb.search import id_slots as places
-from sentemb.search.id_slots import Places
+from sentemb.search import contents, id_rows, scan, title_files
+from sentemb.search.id_rows import IdRows
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.title_files import read_titles
 from sentemb.system import growing
@@ -103,7 +102,7 @@ def test_titles_are_read_as_by_read_texts_and_the_first_fault_is_reported(lines,
 def outcome(read, *arguments):
     """Two lists, or what the error says."""
     try:
-        return tuple(map(list, read(*arguments)))
+        return tuple(map(list, read(*arguments)[:2]))
     except SentembError as error:
         return str(error)
 
@@ -111,13 +110,13 @@ def outcome(read, *arguments):
 def test_ids_with_equal_hashes_are_told_apart(monkeypatch):
     ids = ["a", "b", "c", "d", "b2"]
     monkeypatch.setattr(
-        places, "_hashes", lambda ids: np.array([ord(id[0]) // 2 for id in ids], np.int64)
+        id_rows, "_hashes", lambda ids: np.array([ord(id[0]) // 2 for id in ids], np.int64)
     )
-    found = Places(ids)
+    found = IdRows(ids)
     assert dict(found) == {id: place for place, id in enumerate(ids)} and found.repeated() is None
     assert found.of(["d", "e", "b", "", "z"][:3]).tolist() == [3, -1, 1]
     assert "e" not in found and found.get("c") == 2 and len(found) == 5
-    assert Places(["c", "a", "b", "d", "b", "a"]).repeated() == (2, 4)
+    assert IdRows(["c", "a", "b", "d", "b", "a"]).repeated() == (2, 4)
 
 
 @given(st.lists(st.sampled_from("abcdefgh")))
@@ -127,7 +126,7 @@ def test_the_first_repetition_is_found(ids):
         ((first[id], place) for place, id in enumerate(ids) if first.setdefault(id, place) < place),
         None,
     )
-    assert Places(ids).repeated() == expected
+    assert IdRows(ids).repeated() == expected
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
@@ -146,7 +145,7 @@ def test_an_index_made_in_files_has_the_bytes_of_one_in_memory(dtype, tmp_path, 
 
     monkeypatch.setattr(growing, "_LIMIT", 50)
     monkeypatch.setattr(contents, "_PORTION", 7)
-    own_ids, own_titles = read_titles(path, tmp_path)
+    own_ids, own_titles, _ = read_titles(path, tmp_path)
     some = [Texts.of(list(one)[:40], tmp_path) for one in (own_titles, own_ids)]
     index = Index.build(ranker, *some, dtype=dtype, scratch=tmp_path)
     vectors = index.vectors.codes if dtype == "int8" else index.vectors

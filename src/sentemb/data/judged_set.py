@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -178,17 +178,48 @@ def text_lines(path: AnyPath) -> Iterator[tuple[int, str, str]]:
 
     A line without tab, an id that is empty or has white space, an empty text, bytes that are not
     UTF-8, a first line of column names or the quotes of CSV raise a `SentembError` with the line
-    number. An id may be repeated.
+    number. An id may be repeated. The fields of a file of products are skipped; see
+    `product_lines`.
+    """
+    for number, id, text, _ in product_lines(path):
+        yield number, id, text
+
+
+def product_lines(
+    path: AnyPath, on_columns: Callable[[list[str]], None] = lambda names: None
+) -> Iterator[tuple[int, str, str, list[str]]]:
+    """As `text_lines`, with the fields of each line.
+
+    Parameters
+    ----------
+    path : path
+        Lines ``id<TAB>text``. A first line ``id<TAB>title<TAB>price<TAB>...`` names fields; each
+        line then has as many, which may be empty.
+    on_columns : function of a list of str
+        Called with the names of the fields before the first line, if there are fields.
     """
     name = place_name(path)
+    n_fields = 0
     for number, line in clean_lines(path):
         id, tab, text = line.partition("\t")
         if not tab:
             raise SentembError(f"{name}:{number}: no tab; write id<TAB>text")
+        if number == 1 and (columns := _columns_of(line)):
+            n_fields = len(columns)
+            on_columns(columns)
+            continue
         if number == 1 and is_header([id, *text.split("\t")]):
             raise SentembError(
                 f"{name}:{number}: looks like a header; drop the line, or give the text another id"
             )
+        fields: list[str] = []
+        if n_fields:
+            text, *fields = text.split("\t")
+            if len(fields) != n_fields:
+                raise SentembError(
+                    f"{name}:{number}: {2 + len(fields)} columns, but line 1 names {2 + n_fields}; "
+                    "write as many"
+                )
         if '"' in text and is_quoted([id, text], first=number == 1):
             raise SentembError(
                 f"{name}:{number}: quoted as CSV, and the quotes would be part of the text; write "
@@ -203,7 +234,13 @@ def text_lines(path: AnyPath) -> Iterator[tuple[int, str, str]]:
             raise SentembError(
                 f"{name}:{number}: the text of {plain(id)} is empty; write id<TAB>text"
             )
-        yield number, id, text
+        yield number, id, text, fields
+
+
+def _columns_of(line: str) -> list[str]:
+    """The names of the fields if ``line`` is the first line of a file of products."""
+    id, title, *columns = line.split("\t")
+    return columns if (id.lower(), title.lower()) == ("id", "title") else []
 
 
 def repeated_id(path: AnyPath, id: str, before: int, number: int) -> SentembError:

@@ -12,7 +12,7 @@ from sentemb.errors import SentembError
 from sentemb.models.cluster_encoding import encoded, portions_of
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.int8_rows import Int8Rows
-from sentemb.search.id_slots import Places
+from sentemb.search.id_rows import IdRows
 from sentemb.search.index_files import DTYPES
 from sentemb.search.ranking.parts import stored_rows
 from sentemb.search.snapshot import Vectors
@@ -46,18 +46,20 @@ def checked(
     """
     if isinstance(titles, Texts) and isinstance(ids, Texts) and len(titles) == len(ids):
         for first in range(0, len(ids), _PORTION):
-            some = slice(first, first + _PORTION)
-            _check_ids(ids[some], first)
-            _check_lines(titles[some], ids[some], first)
+            portion = slice(first, first + _PORTION)
+            _check_ids(ids[portion], first)
+            _check_lines(titles[portion], ids[portion], first)
         _check_each_once(ids)
         return titles, ids
-    texts, named = as_texts(titles), as_texts(ids)
-    if len(texts) != len(named):
-        raise SentembError(f"{len(texts):,} titles and {len(named):,} ids; give one id per title")
-    _check_ids(named)
-    _check_each_once(named)
-    _check_lines(texts, named)
-    return Texts.of(texts, scratch), Texts.of(named, scratch)
+    title_list, id_list = as_texts(titles), as_texts(ids)
+    if len(title_list) != len(id_list):
+        raise SentembError(
+            f"{len(title_list):,} titles and {len(id_list):,} ids; give one id per title"
+        )
+    _check_ids(id_list)
+    _check_each_once(id_list)
+    _check_lines(title_list, id_list)
+    return Texts.of(title_list, scratch), Texts.of(id_list, scratch)
 
 
 def embedded(
@@ -90,21 +92,21 @@ def embedded(
         Embeds the titles in place of this process.
     """
     n, dim = len(titles), encoder.dim
-    kept, scales = Growing(scratch), Growing(scratch)
+    codes, scales = Growing(scratch), Growing(scratch)
     end = 0
     for rows in encoded(encoder, portions_of(titles), "document", known_only=True, cluster=cluster):
         coded = _room(len(rows), dim, dtype)
         workers.over(len(rows), _store, coded, rows)
         if isinstance(coded, Int8Rows):
-            kept.append(coded.codes)
+            codes.append(coded.codes)
             scales.append(coded.scales)
         else:
-            kept.append(coded)
+            codes.append(coded)
         end += len(rows)
         if on_progress is not None:
             on_progress(end, n)
-    array = kept.array(DTYPES[dtype], n, dim)
-    return Int8Rows(array, scales.array(np.float32)) if dtype == "int8" else array
+    vectors = codes.array(DTYPES[dtype], n, dim)
+    return Int8Rows(vectors, scales.array(np.float32)) if dtype == "int8" else vectors
 
 
 def _room(n: int, dim: int, dtype: str) -> Vectors:
@@ -125,21 +127,21 @@ def _store(vectors: Vectors, rows: np.ndarray, first: int, end: int) -> None:
 
 def _check_ids(ids: list[str], start: int = 0) -> None:
     """Raise a `SentembError` for an id that is not allowed; the first is number ``start``."""
-    # All at once takes a tenth of the time of one by one, which then finds the place.
+    # All at once takes a tenth of the time of one by one, which then finds the number.
     if "\n".join(ids).split() == ids and is_id("".join(ids) or "none"):
         return
-    for place, id in enumerate(ids, start):
+    for number, id in enumerate(ids, start):
         if not is_id(id):
             raise SentembError(
-                f"id {place} is {brief(id)}; give ids that are not empty and have no white space"
+                f"id {number} is {brief(id)}; give ids that are not empty and have no white space"
             )
 
 
 def _check_each_once(ids: Sequence[str]) -> None:
-    found = Places(ids).repeated()
-    if found is not None:
+    rows = IdRows(ids).repeated()
+    if rows is not None:
         raise SentembError(
-            f"titles {found[0]:,} and {found[1]:,} have the same id, {plain(ids[found[0]])}; give "
+            f"titles {rows[0]:,} and {rows[1]:,} have the same id, {plain(ids[rows[0]])}; give "
             "each its own"
         )
 
@@ -158,15 +160,15 @@ def _check_lines(titles: list[str], ids: list[str], start: int = 0) -> None:
     """Raise a `SentembError` for a text that is not one line; the first is number ``start``."""
     if _are_lines(titles) and _are_lines(ids):
         return
-    for place, (id, title) in enumerate(zip(ids, titles, strict=True), start):
+    for number, (id, title) in enumerate(zip(ids, titles, strict=True), start):
         if "\n" in title or "\0" in title:
             raise SentembError(
-                f"title {place:,} has a line end or a NUL character: {brief(title)}; replace it by "
-                "a space"
+                f"title {number:,} has a line end or a NUL character: {brief(title)}; replace it "
+                "by a space"
             )
         try:
             (id + title).encode()
         except UnicodeEncodeError:
             raise SentembError(
-                f"title {place:,} or its id is not valid Unicode: {brief(title)}; correct it"
+                f"title {number:,} or its id is not valid Unicode: {brief(title)}; correct it"
             ) from None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.data.lines import is_id
 from sentemb.data.text_array import Texts
 from sentemb.errors import SentembError
 from sentemb.models.files.model_files import fingerprint
@@ -19,7 +21,7 @@ from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.row_products import LONGEST
 from sentemb.search.confidence import Confidence
 from sentemb.search.contents import checked, embedded
-from sentemb.search.id_slots import Places
+from sentemb.search.id_rows import IdRows
 from sentemb.search.index_files import (
     DTYPES,
     Description,
@@ -34,6 +36,7 @@ from sentemb.search.index_files import (
     verify_contents,
     write_contents,
 )
+from sentemb.search.product_fields import ProductFields, Value
 from sentemb.search.ranking import engine
 from sentemb.search.ranking.engine import Ranked
 from sentemb.search.ranking.ranker import HybridRanker, Share, shares
@@ -53,10 +56,16 @@ from sentemb.text.arguments import as_text, as_texts
 NOTHING_KNOWN = "the model and the titles know none of its words"
 BELOW_FLOOR = "it does not look like a query that these titles answer"
 NO_TITLES = "no titles to choose from"
+# Sorting and facets are over the titles with the highest scores: at most this many, with at least
+# this share of the highest.
+MOST_MATCHES, LEAST_SHARE = 1000, 0.5
 # Ids that are looked up at a time.
 _IDS = 8192
+_MOST_TITLES = 2**31 - 1
 # How often a folder is opened again that was replaced meanwhile.
 _TRIES = 5
+
+Fields: TypeAlias = ProductFields | Mapping[str, Sequence[Value]] | None
 
 
 class Hit(NamedTuple):
@@ -72,6 +81,8 @@ class Hit(NamedTuple):
     confidence : float or None
         How often such a score belongs to a clicked title; see `sentemb.search.confidence`. Only the
         first title of a query has one, and only if the index is calibrated.
+    fields : dict
+        Price, brand and so on, if the index has them; None where one is empty.
     """
 
     id: str
@@ -79,14 +90,18 @@ class Hit(NamedTuple):
     score: float
     parts: dict[str, float]
     confidence: float | None
+    fields: dict[str, Value] = {}  # noqa: RUF012
 
     def as_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable dict."""
-        return self._asdict()
+        """A JSON-serialisable dict, without ``fields`` if the index has none."""
+        hit = self._asdict()
+        if not self.fields:
+            del hit["fields"]
+        return hit
 
 
 class Changes(NamedTuple):
-    """How many titles `Index.sync` added, changed and removed."""
+    """Numbers of titles that `Index.sync` added, changed (text or fields) and removed."""
 
     added: int
     changed: int
@@ -113,7 +128,7 @@ class Index:
     Attributes
     ----------
     model : SentenceEncoder
-        What embeds queries and new titles.
+        Embeds queries and new titles.
     """
 
     def __init__(
@@ -133,9 +148,9 @@ class Index:
         self._opened: tuple[Path, frozenset[str]] | None = None
 
     def __copy__(self) -> Index:
-        other = Index(self._snapshot, self._threads, self._scratch)
-        other._opened = self._opened
-        return other
+        index = Index(self._snapshot, self._threads, self._scratch)
+        index._opened = self._opened
+        return index
 
     def __getstate__(self) -> dict[str, Any]:
         snapshot = self._snapshot
@@ -163,6 +178,7 @@ class Index:
         model: Stored | HybridRanker,
         titles: Sequence[str],
         ids: Sequence[str] | None = None,
+        fields: Fields = None,
         *,
         dtype: str = "float32",
         threads: int | None = None,
@@ -185,6 +201,9 @@ class Index:
             One per title, each once, without white space. By default "0", "1", "2", ... Clicks of a
             log with ids belong to the title with the same id. Those of a log without ids belong to
             the id of the title from now on: `sync` may change its text.
+        fields : dict of str to list, optional
+            Price, brand and so on: for each column one integer, float, text or None per title.
+            `search` filters and sorts by them.
         dtype : {"float32", "float16", "int8"}
             How the vectors are stored. float16 takes half the memory, int8 a quarter and less time
             per query; its scores are rounded.
@@ -218,16 +237,18 @@ class Index:
             ranker = HybridRanker(encoder, MODEL_ALONE, threads=threads)
         if dtype not in DTYPES:
             raise SentembError(f"dtype is {brief(dtype)}; give {', '.join(DTYPES)}")
-        named = [str(place) for place in range(len(titles))] if ids is None else ids
-        texts, names = checked(titles, named, scratch)
+        numbers = [str(number) for number in range(len(titles))] if ids is None else ids
+        title_texts, id_texts = checked(titles, numbers, scratch)
+        stored_fields = ProductFields.given(fields, len(title_texts))
         if ids is not None:
             # From now on a title may change without losing its clicks.
-            ranker = ranker.with_ids(texts, names)
+            ranker = ranker.with_ids(title_texts, id_texts)
         with Workers(threads) as workers, opened_if(dask) as cluster:
-            vectors = embedded(ranker.model, texts, dtype, on_progress, workers, scratch, cluster)
-        return cls(
-            Snapshot(ranker, names, ranker.catalogue(texts, names, vectors)), threads, scratch
-        )
+            vectors = embedded(
+                ranker.model, title_texts, dtype, on_progress, workers, scratch, cluster
+            )
+        catalogue = ranker.catalogue(title_texts, id_texts, vectors)
+        return cls(Snapshot(ranker, id_texts, catalogue, stored_fields), threads, scratch)
 
     @classmethod
     def open(
@@ -320,15 +341,15 @@ class Index:
         """
         check_output(path, force)
         snapshot, opened = self._snapshot, self._opened
-        is_own = opened is not None and path_of(path).resolve() == opened[0]
+        opened_here = opened is not None and path_of(path).resolve() == opened[0]
         with replacing_folder(path, listed_files(path)) as new:
             self._check_unchanged(path)
             write_contents(snapshot, new)
             identity = read_description(new).identity
-            if opened is not None and is_own:
+            if opened is not None and opened_here:
                 # An exception may come before or after the folder is in its place.
                 self._opened = opened[0], opened[1] | {identity}
-        if opened is not None and is_own:
+        if opened is not None and opened_here:
             self._opened = opened[0], frozenset([identity])
 
     def _check_unchanged(self, path: AnyPath) -> None:
@@ -458,15 +479,21 @@ class Index:
         catalogue = ranker.catalogue(snapshot.titles, snapshot.ids, snapshot.vectors)
         return snapshot.changed(ranker=ranker, catalogue=catalogue)
 
-    def place_of(self) -> Places:
-        """The place of every id. It is made on first use: one pass over the ids."""
-        return self._snapshot.places
+    @property
+    def fields(self) -> ProductFields:
+        """Price, brand and so on of the titles."""
+        return self._snapshot.fields
+
+    def row_of(self) -> IdRows:
+        """The row of every id. It is made on first use: one pass over the ids."""
+        return self._snapshot.row_of
 
     def add(
         self,
         titles: Sequence[str],
         ids: Sequence[str],
         on_progress: Callable[[int, int], None] | None = None,
+        fields: Fields = None,
     ) -> None:
         """Add titles at the end, with the model of the index; `save` writes them.
 
@@ -480,6 +507,8 @@ class Index:
             One per title; none of them is in the index.
         on_progress : function, optional
             Called with the numbers of titles that are done and of all.
+        fields : dict of str to list, optional
+            As for `build`. A column that only old or only new titles have is empty for the others.
 
         Raises
         ------
@@ -489,17 +518,17 @@ class Index:
         new = ids if isinstance(ids, Texts) else as_texts(ids)
         with self._turn.lock:
             old = self._snapshot
-            known = old.places
             for first in range(0, len(new), _IDS):
-                some = new[first : first + _IDS]
-                there = np.flatnonzero(known.of(some) >= 0)
+                portion = new[first : first + _IDS]
+                there = np.flatnonzero(old.row_of.of(portion) >= 0)
                 if there.size:
                     raise SentembError(
-                        f"the id {plain(some[there[0]])} is in the index already; remove it first, "
-                        "or leave it out"
+                        f"the id {plain(portion[there[0]])} is in the index already; remove it "
+                        "first, or leave it out"
                     )
             texts, new = checked(titles, new, self._scratch)
-            self._snapshot = self._with(old, None, texts, new, on_progress)
+            joined = old.fields.joined(ProductFields.given(fields, len(texts)))
+            self._snapshot = self._with(old, joined, None, texts, new, on_progress)
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove titles; `save` writes the rest.
@@ -514,22 +543,21 @@ class Index:
         SentembError
             Nothing is removed then: an id that is not in the index.
         """
-        wanted = _as_ids(ids)
+        id_list = _as_ids(ids)
         with self._turn.lock:
             old = self._snapshot
-            places = old.places.of(wanted)
-            if (places < 0).any():
-                unknown = wanted[int(np.argmax(places < 0))]
-                raise SentembError(f"the id {plain(unknown)} is not in the index; leave it out")
-            kept = np.ones(len(old.ids), np.bool_)
-            kept[places] = False
-            self._snapshot = self._with(old, kept, None, None, None)
+            rows = _rows_of(old, id_list)
+            stays = np.ones(len(old.ids), np.bool_)
+            stays[rows] = False
+            fields = old.fields.take(np.flatnonzero(stays))
+            self._snapshot = self._with(old, fields, stays, None, None, None)
 
     def sync(
         self,
         titles: Sequence[str],
         ids: Sequence[str],
         on_progress: Callable[[int, int], None] | None = None,
+        fields: Fields = None,
     ) -> Changes:
         """Make the titles of the index these, in one step; `save` writes them.
 
@@ -543,6 +571,8 @@ class Index:
             One per title, each once.
         on_progress : function, optional
             Called with the numbers of titles that are embedded and of all that are new or changed.
+        fields : dict of str to list, optional
+            As for `build`: all fields that the index is to have.
 
         Returns
         -------
@@ -553,48 +583,57 @@ class Index:
         SentembError
             Nothing is changed then: what `build` refuses.
         """
-        texts, named = checked(titles, ids, self._scratch)
+        texts, id_texts = checked(titles, ids, self._scratch)
+        given = ProductFields.given(fields, len(texts))
         with self._turn.lock:
             old = self._snapshot
-            wanted = Places(named)
-            kept = np.zeros(len(old.ids), np.bool_)
-            is_same = np.zeros(len(named), np.bool_)
-            n_changed = 0
+            new_row_of = IdRows(id_texts)
+            new_rows = np.full(len(old.ids), -1)
+            stays = np.zeros(len(old.ids), np.bool_)
             for first in range(0, len(old.ids), _IDS):
-                some = slice(first, first + _IDS)
-                places = wanted.of(old.ids[some])
-                before = old.titles[some]
-                for k, place in enumerate(places.tolist()):
-                    if place >= 0:
-                        kept[first + k] = is_same[place] = texts[place] == before[k]
-                        n_changed += not kept[first + k]
-            n_removed = int((~kept).sum()) - n_changed
-            if kept.all() and is_same.all():
-                return Changes(0, 0, 0)
-            more = texts.take(~is_same, self._scratch), named.take(~is_same, self._scratch)
-            self._snapshot = self._with(old, kept, *more, on_progress)
-            return Changes(int((~is_same).sum()) - n_changed, n_changed, n_removed)
+                portion = slice(first, first + _IDS)
+                new_rows[portion] = rows = new_row_of.of(old.ids[portion])
+                for k, (row, title) in enumerate(
+                    zip(rows.tolist(), old.titles[portion], strict=True)
+                ):
+                    stays[first + k] = row >= 0 and texts[row] == title
+            is_new = np.ones(len(id_texts), np.bool_)
+            is_new[new_rows[stays]] = False
+            n_removed = int((new_rows < 0).sum())
+            n_changed = len(old.ids) - n_removed - int(stays.sum())
+            n_added = int(is_new.sum()) - n_changed
+            unchanged = given.take(new_rows[stays])
+            n_refreshed = old.fields.take(np.flatnonzero(stays)).differing(unchanged)
+            if stays.all() and not is_new.any():
+                if n_refreshed or old.fields.types != given.types:
+                    self._snapshot = old.changed(fields=unchanged)
+                return Changes(0, n_refreshed, 0)
+            following = texts.take(is_new, self._scratch), id_texts.take(is_new, self._scratch)
+            ordered = given.take(np.concatenate([new_rows[stays], np.flatnonzero(is_new)]))
+            self._snapshot = self._with(old, ordered, stays, *following, on_progress)
+            return Changes(n_added, n_changed + n_refreshed, n_removed)
 
     def _with(
         self,
         old: Snapshot,
-        kept: NDArray[np.bool_] | None,
+        fields: ProductFields,
+        stays: NDArray[np.bool_] | None,
         titles: Texts | None,
         ids: Texts | None,
         on_progress: Callable[[int, int], None] | None,
     ) -> Snapshot:
-        """The titles of ``old`` where ``kept`` is true, all without it, then more of them."""
+        """The titles of ``old`` where ``stays`` is true, all without it, then ``titles``."""
         scratch = self._scratch
         all_ids, all_titles, catalogue = old.ids, old.titles, old.catalogue
-        if kept is not None:
-            all_ids, all_titles = all_ids.take(kept, scratch), all_titles.take(kept, scratch)
-            catalogue = catalogue.without(kept, all_titles)
+        if stays is not None:
+            all_ids, all_titles = all_ids.take(stays, scratch), all_titles.take(stays, scratch)
+            catalogue = catalogue.without(stays, all_titles)
         if titles is not None and ids is not None:
             vectors = embedded(self.model, titles, old.dtype, on_progress, self._workers, scratch)
-            more = old.ranker.catalogue(titles, ids, vectors)
+            following = old.ranker.catalogue(titles, ids, vectors)
             all_ids, all_titles = all_ids.joined(ids, scratch), all_titles.joined(titles, scratch)
-            catalogue = catalogue.joined(more, all_titles)
-        return old.changed(ids=all_ids, catalogue=catalogue)
+            catalogue = catalogue.joined(following, all_titles)
+        return old.changed(ids=all_ids, catalogue=catalogue, fields=fields)
 
     # -- search -------------------------------------------------------------------------------
 
@@ -606,6 +645,9 @@ class Index:
         k: int = 10,
         *,
         only: Iterable[str] | None = None,
+        where: str | None = None,
+        sort: str | None = None,
+        facets: Iterable[str] = (),
         min_score: float | None = None,
         min_confidence: float | None = None,
         cosine: bool = False,
@@ -618,6 +660,9 @@ class Index:
         k: int = 10,
         *,
         only: Iterable[str] | None = None,
+        where: str | None = None,
+        sort: str | None = None,
+        facets: Iterable[str] = (),
         min_score: float | None = None,
         min_confidence: float | None = None,
         cosine: bool = False,
@@ -629,6 +674,9 @@ class Index:
         k: int = 10,
         *,
         only: Iterable[str] | None = None,
+        where: str | None = None,
+        sort: str | None = None,
+        facets: Iterable[str] = (),
         min_score: float | None = None,
         min_confidence: float | None = None,
         cosine: bool = False,
@@ -644,6 +692,17 @@ class Index:
             Titles per query.
         only : list of str, optional
             The ids that may be found. Ids that are not in the index are ignored.
+        where : str, optional
+            A condition on the fields, such as ``stock > 0 and brand in ('Acme', 'Bolt')``; see
+            `sentemb.search.filters.checked_condition`. The titles are ranked as if the index had
+            only those that meet it.
+        sort : str, optional
+            A field that the matches are ordered by, rising, or falling with ``-price`` or ``price
+            desc``; titles without a value come last. Matches are the 1,000 titles with the highest
+            scores, as far as they have half the highest.
+        facets : list of str, optional
+            Fields whose values are counted among the matches: the attribute ``facets`` has the 20
+            most frequent of each.
         min_score : float, optional
             Leave out titles with a lower score.
         min_confidence : float, optional
@@ -659,51 +718,119 @@ class Index:
         list of Hit, or a list of them for each query
             Best first, equal scores in the order of the titles. Empty where there is no good match;
             the attribute ``reason`` then says why: neither the model nor BM25 knows a word of the
-            query, it is below the floor, or another limit leaves every title out.
+            query, it is below the floor, or another limit leaves every title out. A title whose id
+            is the query comes first.
 
         Raises
         ------
         SentembError
             If ``queries`` is not a text or a list of texts, or k is not an integer of at least 0;
-            for ``min_confidence`` without a calibration for these weights.
+            for a condition or a field that is wrong; for ``min_confidence`` without a calibration
+            for these weights.
         """
         if min_score is not None:
             number("min_score", min_score, -np.inf)
         texts = [as_text(queries)] if isinstance(queries, str) else as_texts(queries)
         snapshot = self._snapshot
-        mask = None if only is None else snapshot.mask_of(_as_ids(only))
-        is_calibrated = snapshot.recipe(cosine) == snapshot.recipe(False)
-        confidence = snapshot.confidence if is_calibrated else None
-        if min_confidence is not None:
-            share("min_confidence", min_confidence)
-            if confidence is None:
-                raise SentembError(
-                    "the index is not calibrated for these weights; run `sentemb calibrate INDEX "
-                    "DEV`"
-                )
-        found = self._ranked(snapshot, texts, k, mask, cosine)
-        is_below = np.zeros(len(texts), np.bool_)
-        if not (everything or cosine):
-            is_below = snapshot.ranker.is_below_floor(texts, found)
-        confidences = None
-        if confidence is not None and found.places.size:
-            # A query for which nothing is found has the score -inf; its confidence is not used.
-            confidences = confidence(np.where(found.places[:, 0] >= 0, found.scores[:, 0], 0))
-        n_titles = len(snapshot.ids) if mask is None else int(mask.sum())
-        why_nothing = NOTHING_KNOWN if n_titles and k else NO_TITLES
-        hits: Rows[list[Hit]] = Rows()
-        for q in range(len(texts)):
-            sure = None if confidences is None else float(confidences[q])
-            reason = why_nothing if found.places[q, :1].max(initial=-1) < 0 else None
-            if reason is None and is_below[q]:
-                reason = BELOW_FLOOR
-            elif reason is None and min_confidence is not None and (sure or 0) < min_confidence:
-                reason = f"the confidence of the first title is below {min_confidence:g}"
-            own = [] if reason else _hits(snapshot, found, q, sure, min_score)
-            if not own and reason is None:
-                reason = f"every score is below {min_score:g}"
-            hits.append(Rows(own, caption=texts[q], reason=reason))
+        mask = snapshot.mask(None if only is None else _as_ids(only), where)
+        limits = _Limits(sort, tuple(facets), min_score, min_confidence, cosine, everything)
+        hits = self._search(snapshot, texts, k, mask, limits)
         return hits[0] if isinstance(queries, str) else hits
+
+    def similar(
+        self,
+        id: str,
+        k: int = 10,
+        *,
+        where: str | None = None,
+        sort: str | None = None,
+        facets: Iterable[str] = (),
+        cosine: bool = False,
+    ) -> list[Hit]:
+        """The titles that are found with another title as query, without itself.
+
+        Parameters
+        ----------
+        id : str
+            An id of the index.
+        k, where, sort, facets, cosine
+            As for `search`.
+
+        Raises
+        ------
+        SentembError
+            As `search`, and if the id is not in the index.
+        """
+        snapshot = self._snapshot
+        (row,) = _rows_of(snapshot, [as_text(id)]).tolist()
+        mask = np.ones(len(snapshot.ids), np.bool_)
+        if where is not None:
+            mask &= snapshot.fields.mask(where)
+        mask[row] = False
+        limits = _Limits(sort, tuple(facets), cosine=cosine, everything=True)
+        return self._search(snapshot, [snapshot.titles[row]], k, mask, limits)[0]
+
+    def _search(
+        self,
+        snapshot: Snapshot,
+        texts: list[str],
+        k: int,
+        mask: NDArray[np.bool_] | None,
+        limits: _Limits,
+    ) -> Rows[list[Hit]]:
+        whole("k", k, 0, _MOST_TITLES)
+        confidence = limits.confidence(snapshot)
+        n_ranked = max(k, MOST_MATCHES) if limits.sort or limits.facets else k
+        ranked = self._ranked(snapshot, texts, n_ranked, mask, limits.cosine)
+        is_below = np.zeros(len(texts), np.bool_)
+        if not (limits.everything or limits.cosine):
+            is_below = snapshot.ranker.is_below_floor(texts, ranked)
+        confidences: list[float] | list[None] = [None] * len(texts)
+        if confidence is not None and ranked.places.size:
+            # A query for which nothing is found has the score -inf; its confidence is not used.
+            is_there = ranked.places[:, 0] >= 0
+            confidences = confidence(np.where(is_there, ranked.scores[:, 0], 0)).tolist()
+        n_titles = len(snapshot.ids) if mask is None else int(mask.sum())
+        hits: Rows[list[Hit]] = Rows()
+        for q, (text, of_first) in enumerate(zip(texts, confidences, strict=True)):
+            matches = _matches(ranked, q)
+            first = matches[0].row if matches else None
+            reason: str | None = NOTHING_KNOWN if n_titles and k else NO_TITLES
+            if matches:
+                reason = limits.reason(is_below[q], of_first)
+            matches = [] if reason else limits.of(matches)
+            if not matches and reason is None:
+                reason = f"every score is below {limits.min_score:g}"
+            facets = limits.counted(snapshot.fields, matches)
+            matches = limits.ordered(snapshot.fields, matches)
+            named = self._named(snapshot, text, mask, limits.cosine) if k else None
+            if named is not None:
+                reason = None
+                matches = [named, *(match for match in matches if match.row != named.row)]
+            confident = first if matches and matches[0].row == first else None
+            own_hits = _hits(snapshot, matches[:k], None if confident is None else of_first)
+            hits.append(Rows(own_hits, caption=text, reason=reason, facets=facets))
+        return hits
+
+    def _named(
+        self, snapshot: Snapshot, text: str, mask: NDArray[np.bool_] | None, cosine: bool
+    ) -> _Match | None:
+        """The title whose id is the query."""
+        if not is_id(text.strip()):
+            return None
+        row = snapshot.row_of.get(text.strip())
+        if row is None or not (mask is None or mask[row]):
+            return None
+        scores, values = engine.of_pairs(
+            snapshot.catalogue.parts,
+            snapshot.recipe(cosine),
+            snapshot.ranker.asked([text]),
+            np.zeros(1, np.int64),
+            np.array([row]),
+            self._workers,
+        )
+        parts = {name: float(values[name][0]) for name in PARTS if name in values}
+        return _Match(row, float(scores[0]), parts)
 
     def explain(self, query: str, ids: Sequence[str], cosine: bool = False) -> list[list[Share]]:
         """What each part adds to the scores of some titles.
@@ -728,16 +855,13 @@ class Index:
             If an id is not in the index.
         """
         snapshot = self._snapshot
-        places = snapshot.places.of(as_texts(ids))
-        if (places < 0).any():
-            unknown = ids[int(np.argmax(places < 0))]
-            raise SentembError(f"the id {plain(unknown)} is not in the index; leave it out")
+        rows = _rows_of(snapshot, as_texts(ids))
         ranker, recipe = snapshot.ranker, snapshot.recipe(cosine)
         asked = ranker.asked([as_text(query)])
         queries = ranker.clicks.queries if recipe.weight(MEMORY) else ()
         return [
-            shares(snapshot.catalogue, recipe, asked, place, queries, self._workers)
-            for place in places.tolist()
+            shares(snapshot.catalogue, recipe, asked, row, queries, self._workers)
+            for row in rows.tolist()
         ]
 
     def find(
@@ -757,8 +881,8 @@ class Index:
         mask : (n,) bool, optional
             The titles that may be found.
         """
-        found = self.ranked(queries, k, mask)
-        return found.places, found.scores
+        ranked = self.ranked(queries, k, mask)
+        return ranked.places, ranked.scores
 
     def ranked(
         self,
@@ -778,14 +902,14 @@ class Index:
         mask: NDArray[np.bool_] | None,
         cosine: bool,
     ) -> Ranked:
-        whole("k", k, 0, 2**31 - 1)
+        whole("k", k, 0, _MOST_TITLES)
         catalogue = snapshot.catalogue
         if mask is not None and mask.shape != (len(snapshot.ids),):
             raise SentembError(
                 f"a mask of shape {mask.shape} is not of the {len(snapshot.ids):,} titles of the "
                 "index; make it again"
             )
-        found = engine.best(
+        ranked = engine.best(
             catalogue.parts,
             snapshot.recipe(cosine),
             snapshot.ranker.asked(queries),
@@ -796,35 +920,114 @@ class Index:
         )
         # Files of vectors are not read when they are opened: refuse what no unit vectors give.
         for part in (COSINE, MEMORY):
-            values = found.values.get(part)
+            values = ranked.values.get(part)
             if values is not None and not (np.abs(values) <= LONGEST).all():
                 file = part_file(part)
-                name = file if self._opened is None else self._opened[0] / file
-                raise damaged(name, "a vector is not of unit length")
-        return found
+                path = file if self._opened is None else self._opened[0] / file
+                raise damaged(path, "a vector is not of unit length")
+        return ranked
 
     def mask_of(self, ids: Iterable[str]) -> NDArray[np.bool_]:
         """Which titles have one of ``ids``: (n,) bool. Unknown ids are ignored."""
         return self._snapshot.mask_of(_as_ids(ids))
 
 
-def _hits(
-    snapshot: Snapshot,
-    found: Ranked,
-    q: int,
-    confidence: float | None,
-    min_score: float | None,
-) -> list[Hit]:
-    hits: list[Hit] = []
-    names = [name for name in PARTS if name in found.values]
-    values = zip(*(found.values[name][q].tolist() for name in names), strict=True)
-    rows = zip(found.places[q].tolist(), found.scores[q].tolist(), values, strict=True)
-    for place, score, of_parts in rows:
-        if place >= 0 and (min_score is None or score >= min_score):
-            parts = dict(zip(names, of_parts, strict=True))
-            id, title = snapshot.ids[place], snapshot.titles[place]
-            hits.append(Hit(id, title, score, parts, None if hits else confidence))
-    return hits
+class _Match(NamedTuple):
+    """A title for a query: its row, its score, and the score of each part."""
+
+    row: int
+    score: float
+    parts: dict[str, float]
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """How `Index.search` chooses and orders titles; see there."""
+
+    sort: str | None = None
+    facets: tuple[str, ...] = ()
+    min_score: float | None = None
+    min_confidence: float | None = None
+    cosine: bool = False
+    everything: bool = False
+
+    def confidence(self, snapshot: Snapshot) -> Confidence | None:
+        """The calibration of the scores; an error if one is needed and there is none."""
+        is_calibrated = snapshot.recipe(self.cosine) == snapshot.recipe(False)
+        confidence = snapshot.confidence if is_calibrated else None
+        if self.min_confidence is not None:
+            share("min_confidence", self.min_confidence)
+            if confidence is None:
+                raise SentembError(
+                    "the index is not calibrated for these weights; run `sentemb calibrate INDEX "
+                    "DEV`"
+                )
+        return confidence
+
+    def reason(self, is_below: bool, confidence: float | None) -> str | None:
+        """Why no title is shown although there are matches."""
+        if is_below:
+            return BELOW_FLOOR
+        if self.min_confidence is not None and (confidence or 0) < self.min_confidence:
+            return f"the confidence of the first title is below {self.min_confidence:g}"
+        return None
+
+    def of(self, matches: list[_Match]) -> list[_Match]:
+        """Those with high enough scores."""
+        least = -np.inf if self.min_score is None else self.min_score
+        if self.sort or self.facets:
+            highest = matches[0].score
+            least = max(least, highest - (1 - LEAST_SHARE) * abs(highest))
+            matches = matches[:MOST_MATCHES]
+        return [match for match in matches if match.score >= least]
+
+    def counted(self, fields: ProductFields, matches: list[_Match]) -> dict[str, dict[Value, int]]:
+        """The values of each facet."""
+        rows = [match.row for match in matches]
+        return {column: fields.facet(column, rows) for column in self.facets}
+
+    def ordered(self, fields: ProductFields, matches: list[_Match]) -> list[_Match]:
+        """The matches in the order of a field, or as they are."""
+        if self.sort is None:
+            return matches
+        return [matches[k] for k in fields.ordered(self.sort, [match.row for match in matches])]
+
+
+def _matches(ranked: Ranked, q: int) -> list[_Match]:
+    """The titles of query ``q``, best first."""
+    names = [name for name in PARTS if name in ranked.values]
+    values = zip(*(ranked.values[name][q].tolist() for name in names), strict=True)
+    rows = zip(ranked.places[q].tolist(), ranked.scores[q].tolist(), values, strict=True)
+    return [
+        _Match(row, score, dict(zip(names, of_parts, strict=True)))
+        for row, score, of_parts in rows
+        if row >= 0
+    ]
+
+
+def _hits(snapshot: Snapshot, matches: list[_Match], confidence: float | None) -> list[Hit]:
+    """Hits; the first has the confidence."""
+    fields = snapshot.fields.values([match.row for match in matches])
+    return [
+        Hit(
+            snapshot.ids[row],
+            snapshot.titles[row],
+            score,
+            parts,
+            None if number else confidence,
+            fields[number],
+        )
+        for number, (row, score, parts) in enumerate(matches)
+    ]
+
+
+def _rows_of(snapshot: Snapshot, ids: Sequence[str]) -> NDArray[np.int64]:
+    """The rows of ids; a `SentembError` for one that is not in the index."""
+    rows = snapshot.row_of.of(ids)
+    if (rows < 0).any():
+        unknown = ids[int(np.argmax(rows < 0))]
+        raise SentembError(f"the id {plain(unknown)} is not in the index; leave it out")
+    return rows
 
 
 def _as_ids(ids: Iterable[str]) -> list[str]:
@@ -834,10 +1037,10 @@ def _as_ids(ids: Iterable[str]) -> list[str]:
 
 def check_output(path: AnyPath, force: bool) -> None:
     """Refuse a folder that `Index.save` would refuse, before any work."""
-    place = path_of(path)
+    folder = path_of(path)
     check_free(path, force)
-    names = [name for name in names_in(path) if not is_temporary(name)] if status(place) else []
-    if names and not is_index(place):
+    names = [name for name in names_in(path) if not is_temporary(name)] if status(folder) else []
+    if names and not is_index(folder):
         raise SentembError(f"{path}: holds other files than an index; name a new or empty folder")
     listed_files(path)
-    check_exchangeable(place)
+    check_exchangeable(folder)

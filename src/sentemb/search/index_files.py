@@ -18,6 +18,7 @@ from sentemb.models.files.model_folder import FILES
 from sentemb.models.loading import load
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.search.confidence import Confidence
+from sentemb.search.product_fields import TYPES, ProductFields, check_columns
 from sentemb.search.ranking.opening import opened_ranker
 from sentemb.search.ranking.parts import PART_TYPES, Part, Unfit
 from sentemb.search.ranking.ranker import Catalogue, HybridRanker
@@ -32,6 +33,8 @@ from sentemb.system.paths import AnyPath
 
 DESCRIPTION, MODEL = "index.json", "model"
 IDS, TITLES, EMPTY = "ids.txt", "titles.txt", "empty.npy"
+# There only if titles have fields.
+PRODUCTS = "products.sqlite"
 ID_OFFSETS, TITLE_OFFSETS = "id-offsets.npy", "title-offsets.npy"
 FORMAT = 1
 # How vectors are stored, and the dtype of their file.
@@ -47,7 +50,7 @@ _DTYPES = {"uint8": "|u1", "int8": "|i1", "int32": "<i4", "int64": "<i8"} | {
 
 @dataclass(frozen=True)
 class Description:
-    """What ``index.json`` says.
+    """The content of ``index.json``.
 
     Attributes
     ----------
@@ -65,6 +68,8 @@ class Description:
         The dtype and shape of each array of each part of the score.
     files : mapping
         Size in bytes and SHA-256 of each file of the folder but this one and those of the model.
+    fields : mapping
+        The type of each field of the titles.
     confidence : mapping or None
         What `Confidence.of_json` reads; None without a calibration.
     """
@@ -77,6 +82,7 @@ class Description:
     recipe: Mapping[str, Any]
     parts: Mapping[str, Mapping[str, Any]]
     files: Mapping[str, Mapping[str, Any]]
+    fields: Mapping[str, str]
     confidence: Mapping[str, Any] | None
 
     @property
@@ -99,6 +105,8 @@ def write_contents(snapshot: Snapshot, folder: Path) -> None:
         TITLE_OFFSETS: snapshot.titles.offsets,
         EMPTY: empty,
     }
+    if snapshot.fields.types:
+        arrays[PRODUCTS] = snapshot.fields.image
     parts: dict[str, dict[str, Any]] = {}
     for name, part in catalogue.parts.items():
         make_folder(folder / name)
@@ -122,11 +130,12 @@ def write_contents(snapshot: Snapshot, folder: Path) -> None:
         recipe=ranker.recipe.as_dict(),
         parts=parts,
         files=files,
+        fields=snapshot.fields.types,
         confidence=None if snapshot.confidence is None else vars(snapshot.confidence),
     )
-    told = json.dumps({"format": FORMAT, **vars(description)}, indent=1)
+    text = json.dumps({"format": FORMAT, **vars(description)}, indent=1)
     with writing(folder / DESCRIPTION) as file:
-        file.write(f"{told}\n".encode())
+        file.write(f"{text}\n".encode())
 
 
 def part_file(part: str) -> str:
@@ -138,7 +147,7 @@ def _write(path: Path, array: np.ndarray) -> dict[str, Any]:
     """Write one array; its size and checksum."""
     digest, size = hashlib.sha256(), 0
     with writing(path) as file:
-        pieces = [] if path.suffix == ".txt" else [_header(array)]
+        pieces = [_header(array)] if path.suffix == ".npy" else []
         # A mapped array is read and written in pieces, or all of it would be in memory.
         rows = max(1, _PIECE // max(1, array[:1].nbytes))
         for first in range(0, len(array), rows):
@@ -195,18 +204,17 @@ def listed_files(folder: AnyPath) -> frozenset[str]:
 
 def read_description(folder: AnyPath) -> Description:
     """The checked description of an index folder."""
-    place = path_of(folder)
-    path = place / DESCRIPTION
+    path = path_of(folder) / DESCRIPTION
     if status(path) is None:
         raise SentembError(
             f"{folder}: there is no index here ({DESCRIPTION} is missing); make one with "
             "`sentemb index MODEL TITLES -o INDEX`"
         )
-    told = descriptions.read_description(path, FORMAT, damaged)
+    values = descriptions.read_description(path, FORMAT, damaged)
     for name, is_right in _IS_RIGHT.items():
-        if name not in told or not is_right(told[name]):
+        if name not in values or not is_right(values[name]):
             raise damaged(path, f'"{name}" is missing or wrong')
-    return Description(**{name: told[name] for name in _IS_RIGHT})
+    return Description(**{name: values[name] for name in _IS_RIGHT})
 
 
 def _is_between(least: int) -> Callable[[Any], bool]:
@@ -233,6 +241,16 @@ def _is_array(value: Any) -> bool:
     return is_known and all(is_integer(size) and size >= 0 for size in shape)
 
 
+def _are_fields(value: Any) -> bool:
+    if not isinstance(value, dict) or not all(kind in TYPES for kind in value.values()):
+        return False
+    try:
+        check_columns(list(value))
+    except SentembError:
+        return False
+    return True
+
+
 _IS_RIGHT: dict[str, Callable[[Any], bool]] = {
     "titles": _is_between(0),
     "dim": _is_between(1),
@@ -242,26 +260,27 @@ _IS_RIGHT: dict[str, Callable[[Any], bool]] = {
     "recipe": lambda value: isinstance(value, dict),
     "parts": _are_parts,
     "files": are_listed,
+    "fields": _are_fields,
     "confidence": lambda value: value is None or Confidence.of_json(value) is not None,
 }
 
 
 def open_model(folder: AnyPath, description: Description, threads: int | None) -> HybridRanker:
     """The ranker of an index: that in the folder of its model, or the model alone."""
-    place = path_of(folder) / MODEL
-    model = load(place, threads)
+    path = path_of(folder) / MODEL
+    model = load(path, threads)
     if (
         not isinstance(model, SentenceEncoder)
         or model.dim != description.dim
         or fingerprint(model.saved()) != description.model_sha256
     ):
-        raise damaged(place, "it is another model than that of the vectors")
-    if has_ranker(place):
-        ranker = opened_ranker(place, model, None, threads)
+        raise damaged(path, "it is another model than that of the vectors")
+    if has_ranker(path):
+        ranker = opened_ranker(path, model, None, threads)
     else:
         ranker = HybridRanker(model, MODEL_ALONE, threads=threads)
     if ranker.recipe.as_dict() != description.recipe:
-        raise damaged(place, f"its ranker is another one than {DESCRIPTION} says")
+        raise damaged(path, f"its ranker is another one than {DESCRIPTION} says")
     return ranker
 
 
@@ -269,7 +288,7 @@ def open_snapshot(
     folder: AnyPath, description: Description, ranker: HybridRanker, in_memory: bool
 ) -> Snapshot:
     """Map the files of an index. Sizes and shapes are checked; vectors and texts are not read."""
-    place, n, dim = path_of(folder), description.titles, description.dim
+    path, n, dim = path_of(folder), description.titles, description.dim
     files = _files(folder, description, in_memory)
     texts = [
         mapped_texts(files, name, offsets, n)
@@ -277,7 +296,7 @@ def open_snapshot(
     ]
     empty = files.array(EMPTY, "<i8", (description.empty,), read_only=True)
     if empty.size and not 0 <= empty.min() <= empty.max() < n:
-        raise damaged(place / EMPTY, "it names a title that does not exist")
+        raise damaged(path / EMPTY, "it names a title that does not exist")
     is_empty = np.zeros(n, np.bool_)
     is_empty[empty] = True
     parts: dict[str, Part] = {}
@@ -293,31 +312,39 @@ def open_snapshot(
                 parts[part.name] = part.of_arrays(arrays, n, dim)
             except KeyError as error:
                 why = f"the part {part.name} has no {error.args[0]}"
-                raise damaged(place / DESCRIPTION, why) from None
+                raise damaged(path / DESCRIPTION, why) from None
             except Unfit as error:
                 name, why = error.args
-                raise damaged(place / part.name / f"{name}.npy", why) from None
+                raise damaged(path / part.name / f"{name}.npy", why) from None
     lacking = set(ranker.recipe.parts) - parts.keys()
     if lacking:
-        raise damaged(place / DESCRIPTION, f"the part {min(lacking)} is missing")
+        raise damaged(path / DESCRIPTION, f"the part {min(lacking)} is missing")
+    fields = ProductFields.given(None, n)
+    if description.fields:
+        image = files.raw(PRODUCTS)
+        fields = ProductFields(description.fields, n, image, None if in_memory else path / PRODUCTS)
+        fields.check()
     snapshot = Snapshot(
         ranker,
         texts[0],
         Catalogue(texts[1], parts, is_empty),
+        fields,
         Confidence.of_json(description.confidence),
-        (place.resolve(), description.identity),
+        (path.resolve(), description.identity),
     )
     if snapshot.dtype != description.dtype:
-        raise damaged(place / DESCRIPTION, '"dtype" is another one than that of the vectors')
+        raise damaged(path / DESCRIPTION, '"dtype" is another one than that of the vectors')
     return snapshot
 
 
 def check_files(folder: AnyPath, description: Description) -> None:
     """Refuse a folder in which a listed file is missing, of no part, or that of another index."""
-    wanted = {IDS, ID_OFFSETS, TITLES, TITLE_OFFSETS, EMPTY} | {
+    names = {IDS, ID_OFFSETS, TITLES, TITLE_OFFSETS, EMPTY} | {
         f"{part}/{name}.npy" for part, arrays in description.parts.items() for name in arrays
     }
-    if wanted != description.files.keys():
+    if description.fields:
+        names.add(PRODUCTS)
+    if names != description.files.keys():
         path = path_of(folder) / DESCRIPTION
         raise damaged(path, "it lists other files than those of its parts")
     _files(folder, description).check_samples()

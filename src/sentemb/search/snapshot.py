@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from sentemb.data.text_array import Texts
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.search.confidence import Confidence
-from sentemb.search.id_slots import Places
+from sentemb.search.id_rows import IdRows
+from sentemb.search.product_fields import ProductFields
 from sentemb.search.ranking.parts import Cosine, Part
 from sentemb.search.ranking.ranker import Catalogue, HybridRanker
 from sentemb.search.ranking.recipe import COSINE, MODEL_ALONE, Recipe
@@ -28,7 +29,7 @@ Vectors = np.ndarray | Int8Rows
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """What an index holds.
+    """The contents of an index.
 
     Attributes
     ----------
@@ -37,6 +38,8 @@ class Snapshot:
     ids : Texts
     catalogue : Catalogue
         The titles and the parts of their scores.
+    fields : ProductFields
+        Price, brand and so on of the titles.
     confidence : Confidence or None
         What was fitted to scores with these weights.
     source : tuple of path and str, or None
@@ -46,19 +49,21 @@ class Snapshot:
     ranker: HybridRanker
     ids: Texts
     catalogue: Catalogue
+    fields: ProductFields
     confidence: Confidence | None = None
     source: tuple[Path, str] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Without the places: hashes differ from process to process.
-        return Snapshot, (self.ranker, self.ids, self.catalogue, self.confidence, self.source)
+        # Without `row_of`: hashes differ from process to process.
+        attributes = (self.ranker, self.ids, self.catalogue, self.fields)
+        return Snapshot, (*attributes, self.confidence, self.source)
 
     @property
     def titles(self) -> Texts:
         """The titles, in the order of the ids."""
-        found = self.catalogue.titles
-        assert isinstance(found, Texts)
-        return found
+        titles = self.catalogue.titles
+        assert isinstance(titles, Texts)
+        return titles
 
     @property
     def vectors(self) -> Vectors:
@@ -74,9 +79,9 @@ class Snapshot:
         return "int8" if isinstance(vectors, Int8Rows) else vectors.dtype.name
 
     @cached_property
-    def places(self) -> Places:
-        """The place of every id. It is made on first use: one pass over the ids."""
-        return Places(self.ids)
+    def row_of(self) -> IdRows:
+        """The row of every id. It is made on first use: one pass over the ids."""
+        return IdRows(self.ids)
 
     def recipe(self, cosine: bool) -> Recipe:
         """The weights of a search: those of the index, or the model alone."""
@@ -88,12 +93,20 @@ class Snapshot:
 
     def mask_of(self, ids: list[str]) -> NDArray[np.bool_]:
         """Which titles have one of ``ids``: (n,) bool. Unknown ids are ignored."""
-        places, mask = self.places.of(ids), np.zeros(len(self.ids), np.bool_)
-        mask[places[places >= 0]] = True
+        rows, mask = self.row_of.of(ids), np.zeros(len(self.ids), np.bool_)
+        mask[rows[rows >= 0]] = True
         return mask
+
+    def mask(self, only: list[str] | None, where: str | None) -> NDArray[np.bool_] | None:
+        """Which titles have one of the ids ``only`` and meet the condition ``where``, if given."""
+        mask = None if where is None else self.fields.mask(where)
+        if only is None:
+            return mask
+        by_id = self.mask_of(only)
+        return by_id if mask is None else mask & by_id
 
     def changed(self, **changes: Any) -> Snapshot:
         """This with other fields; the confidence is dropped unless scores are made as before."""
-        other = replace(self, **changes, source=None)
-        is_same = other.ranker is self.ranker or "confidence" in changes
-        return other if is_same else replace(other, confidence=None)
+        changed = replace(self, **changes, source=None)
+        is_same = changed.ranker is self.ranker or "confidence" in changes
+        return changed if is_same else replace(changed, confidence=None)

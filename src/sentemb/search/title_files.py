@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from sentemb.data.judged_set import repeated_id, text_lines
+from sentemb.data.judged_set import product_lines, repeated_id
 from sentemb.data.lines import clean_lines
 from sentemb.data.text_array import Texts, TextsBuilder
 from sentemb.errors import SentembError
-from sentemb.search.id_slots import Places
+from sentemb.search.field_columns import FieldColumn, fields_of
+from sentemb.search.id_rows import IdRows
+from sentemb.search.product_fields import ProductFields, check_columns
 from sentemb.system.paths import AnyPath
 
 # Lines in memory as str.
@@ -19,20 +21,30 @@ _PORTION = 8192
 _T = TypeVar("_T")
 
 
+class Titles(NamedTuple):
+    """Titles of a file, with their ids and fields."""
+
+    ids: Texts
+    titles: Texts
+    fields: ProductFields
+
+
 def read_titles(
     path: AnyPath,
     scratch: AnyPath | None = None,
     on_progress: Callable[[int], None] | None = None,
-) -> tuple[Texts, Texts]:
-    """Ids and titles of a file, as `sentemb.data.judged_set.read_texts` reads it, in less memory.
+) -> Titles:
+    """Ids, titles and fields of a file, as `sentemb.data.judged_set.product_lines` reads them.
 
     The file is read once, so it may be standard input, and what happens to it later changes
-    nothing. Memory is 12 bytes a line, and the text itself if ``scratch`` is not given.
+    nothing. Memory is 12 bytes a line, and the text itself if ``scratch`` is not given. Fields are
+    in memory. A field that cannot be a number makes its column text; a warning says so if most
+    fields of the column are numbers.
 
     Parameters
     ----------
     path : path
-        Lines ``id<TAB>title``.
+        Lines ``id<TAB>title``, or with fields after them and their names in the first line.
     scratch : path, optional
         A folder on the disk that the text is kept on; see `sentemb.system.growing.Growing`.
     on_progress : function, optional
@@ -41,21 +53,31 @@ def read_titles(
     Raises
     ------
     SentembError
-        As `read_texts`, and if the disk is full.
+        As `sentemb.data.judged_set.read_texts`, and if the disk is full.
     """
-    ids, titles = TextsBuilder(scratch), TextsBuilder(scratch)
+    id_builder, title_builder = TextsBuilder(scratch), TextsBuilder(scratch)
+    columns: list[FieldColumn] = []
+
+    def on_columns(names: list[str]) -> None:
+        check_columns(names)
+        columns.extend(map(FieldColumn, names))
+
     faults: list[SentembError] = []
-    for some in _portions(_until_fault(path, faults), on_progress):
-        ids.append([id for id, _ in some])
-        titles.append([title for _, title in some])
-    found = ids.texts()
-    repeated = Places(found).repeated()
+    for lines in _portions(_until_fault(path, on_columns, faults), on_progress):
+        _, portion_ids, portion_titles, fields = zip(*lines, strict=True)
+        id_builder.append(portion_ids)
+        title_builder.append(portion_titles)
+        for column, texts in zip(columns, zip(*fields, strict=True), strict=True):
+            column.append(texts)
+    ids = id_builder.texts()
+    repeated = IdRows(ids).repeated()
     if repeated is not None:
-        before, place = repeated
-        raise repeated_id(path, found[place], before + 1, place + 1)
+        before, row = repeated
+        first_line = 2 if columns else 1
+        raise repeated_id(path, ids[row], before + first_line, row + first_line)
     if faults:  # a repeated id is in an earlier line
         raise faults[0]
-    return found, titles.texts()
+    return Titles(ids, title_builder.texts(), fields_of(columns, len(ids)))
 
 
 def read_lines(
@@ -68,24 +90,25 @@ def read_lines(
     The parameters are those of `read_titles`.
     """
     lines = TextsBuilder(scratch)
-    for some in _portions((line for _, line in clean_lines(path)), on_progress):
-        lines.append(some)
+    for portion in _portions((line for _, line in clean_lines(path)), on_progress):
+        lines.append(portion)
     return lines.texts()
 
 
 def _portions(lines: Iterator[_T], on_progress: Callable[[int], None] | None) -> Iterator[list[_T]]:
     n_lines = 0
-    while some := list(islice(lines, _PORTION)):
-        yield some
-        n_lines += len(some)
+    while portion := list(islice(lines, _PORTION)):
+        yield portion
+        n_lines += len(portion)
         if on_progress is not None:
             on_progress(n_lines)
 
 
-def _until_fault(path: AnyPath, faults: list[SentembError]) -> Iterator[tuple[str, str]]:
-    """Ids and titles up to the first line that is wrong; its error is appended to ``faults``."""
+def _until_fault(
+    path: AnyPath, on_columns: Callable[[list[str]], None], faults: list[SentembError]
+) -> Iterator[tuple[int, str, str, list[str]]]:
+    """The lines up to the first that is wrong; its error is appended to ``faults``."""
     try:
-        for _, id, title in text_lines(path):
-            yield id, title
+        yield from product_lines(path, on_columns)
     except SentembError as error:
         faults.append(error)

@@ -110,17 +110,25 @@ class Rows(list[ItemT]):
         A line above.
     reason : str, optional
         Why the list is empty.
+    facets : mapping, optional
+        The values of some columns, each with its count.
 
     Attributes
     ----------
     reason : str or None
+    facets : dict of str to dict
     """
 
     def __init__(
-        self, items: Iterable[ItemT] = (), caption: str = "", reason: str | None = None
+        self,
+        items: Iterable[ItemT] = (),
+        caption: str = "",
+        reason: str | None = None,
+        facets: Mapping[str, Mapping[Any, int]] | None = None,
     ) -> None:
         super().__init__(items)
         self._caption, self.reason = caption, reason
+        self.facets = {name: dict(counts) for name, counts in (facets or {}).items()}
 
     def _repr_html_(self) -> str:
         caption = f"<p><b>{escape(_shown(self._caption))}</b></p>" if self._caption else ""

@@ -74,7 +74,7 @@ _UNREAD = frozenset({"Mn", "Mc", "Me", "Cf"})
 def split_words(text: str) -> list[str]:
     """The words of ``text``: lower-cased and split at white space; nothing else is removed.
 
-    This is how the paper prepares its log (section VI-A): it keeps numbers and does not stem.
+    This is how the paper prepares its log (section V): it keeps numbers and does not stem.
 
     Examples
     --------

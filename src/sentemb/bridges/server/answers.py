@@ -62,7 +62,7 @@ class Answers:
         self._is_recurrent = isinstance(index.model.encoder, RecurrentEncoder)
         self._model_sha256 = fingerprint(index.model.saved())
         self._began = time.monotonic()
-        index.place_of()  # made on first use, which takes a moment
+        index.row_of()  # made on first use, which takes a moment
 
     def facts(self) -> dict[str, Any]:
         """Facts about the index and the requests that it can answer."""
@@ -121,11 +121,11 @@ class Answers:
 
     def n_unknown(self, ids: Sequence[str]) -> int:
         """How many of ``ids`` are not in the index."""
-        return int((self.index.place_of().of(ids) < 0).sum())
+        return int((self.index.row_of().of(ids) < 0).sum())
 
     def title_of(self, id: str) -> str | None:
         """The title with this id, or None."""
-        number = self.index.place_of().get(id)
+        number = self.index.row_of().get(id)
         return None if number is None else self.index.titles[number]
 
     def n_words(self, text: str) -> int:

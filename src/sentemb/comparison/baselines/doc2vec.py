@@ -1,8 +1,8 @@
-"""Doc2Vec (Le and Mikolov, ICML 2014) by gensim, with the paper's settings (its section VI-B).
+"""Doc2Vec (Le and Mikolov, ICML 2014) by gensim, with the settings of Palangi et al. (section V-B).
 
 Distributed memory with averaged context, window 5, 100 dimensions, down-sampling of frequent words
 at 1e-4, 5 noise words, no minimum count, 30 epochs over the queries and titles of the log. The
-vectors of new texts are inferred with fixed word vectors.
+vectors of new texts are inferred with fixed word vectors; the paper trains on the test texts too.
 """
 
 import functools

@@ -1,7 +1,8 @@
 """Catalogues of other formats: which title an id has; written as ``id<TAB>title``."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from sentemb.data.importers.clean_texts import imported_id, imported_text
 from sentemb.data.importers.table_rows import Rows
@@ -17,29 +18,33 @@ class Catalogue:
     ----------
     titles : dict of str to str
         Id -> title, in the order of the file. Runs of white space in an id are ``_``.
+    fields : dict of str to list of str
+        Id -> the columns that are kept, if there are any.
     without_title, without_id, repeated : int
         Rows that were left out: without a title, without an id, with an id that already has
         another title.
     """
 
     titles: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, list[str]] = field(default_factory=dict)
     without_title: int = 0
     without_id: int = 0
     repeated: int = 0
 
     @classmethod
     def read(cls, rows: Rows) -> "Catalogue":
-        """The catalogue in ``rows`` of an id and a title. The first title of an id counts.
+        """The catalogue in ``rows`` of an id, a title and fields. The first title of an id counts.
 
         Two ids that are equal only because white space became ``_`` are a bad row.
         """
         catalogue = cls()
         titles = catalogue.titles
         written: dict[str, str] = {}  # ids with white space, as the file has them
-        for number, (raw_id, raw_title) in rows:
+        for number, (raw_id, raw_title, *raw_fields) in rows:
             try:
                 id = imported_id(raw_id, rows.how.encoding)
                 title = imported_text(raw_title, "title", rows.how.encoding)
+                fields = [imported_text(raw, "field", rows.how.encoding) for raw in raw_fields]
             except SentembError as error:
                 rows.bad(rows.where(number), error)
                 continue
@@ -55,6 +60,8 @@ class Catalogue:
             else:
                 if id != raw_id:
                     written[id] = raw_id
+                if fields and id not in titles:
+                    catalogue.fields[id] = fields
                 catalogue.repeated += titles.setdefault(id, title) != title
         if not titles:
             raise SentembError(
@@ -64,6 +71,13 @@ class Catalogue:
         return catalogue
 
 
-def catalogue_lines(titles: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Lines ``id<TAB>title``."""
-    return (f"{id}\t{title}" for id, title in titles)
+def catalogue_lines(
+    titles: Iterable[tuple[str, str]],
+    names: Sequence[str] = (),
+    fields: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> Iterator[str]:
+    """Lines ``id<TAB>title``; with ``names`` of fields below a line of names, and with fields."""
+    if names:
+        yield "\t".join(["id", "title", *names])
+    for id, title in titles:
+        yield "\t".join([id, title, *fields.get(id, ())])

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
 from operator import itemgetter
@@ -62,6 +62,8 @@ class Columns:
         Place of the row among the results of its search; lower is higher up.
     catalogue_id : str, optional
         Id of the product, in the catalogue; by default ``id``.
+    keep : mapping of str to str
+        Columns of the catalogue that stay with the products: the name that each gets, and its own.
     """
 
     query: str = "query"
@@ -71,6 +73,7 @@ class Columns:
     search: str | None = None
     position: str | None = None
     catalogue_id: str | None = None
+    keep: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -211,6 +214,10 @@ def _check(
         raise SentembError("a catalogue needs the column of the ids in the log; give --id-column")
     if catalogue is None and columns.catalogue_id is not None:
         raise SentembError("--catalogue-id-column needs a catalogue; give --catalogue")
+    if columns.keep and (catalogue is None or write_catalogue is None):
+        raise SentembError(
+            "--keep takes columns of --catalogue and writes them to --write-catalogue; give both"
+        )
     if catalogue is None and columns.id is not None and write_catalogue is None:
         raise SentembError("--id-column needs --catalogue to join titles, or --write-catalogue")
     if columns.search is not None and columns.clicks is None:
@@ -234,6 +241,7 @@ class _Import:
         self._files, self._columns, self._how, self._bad = files, columns, how, bad
         self._lower, self._joins = lower, False
         self._titles: dict[str, str] = {}
+        self._fields: dict[str, list[str]] = {}
         # Titles of a log without ids.
         self._distinct: dict[str, None] = {}
         self._unknown_id = ""
@@ -241,10 +249,11 @@ class _Import:
         self._bad_before = 0
 
     def read_catalogue(self, path: AnyPath) -> None:
-        columns = (self._columns.catalogue_id or self._columns.id or "", self._columns.title)
+        roles = self._columns
+        columns = (roles.catalogue_id or roles.id or "", roles.title, *roles.keep.values())
         how = Reading(encoding=self._how.encoding)
         catalogue = Catalogue.read(Rows(path, columns, how, self._bad))
-        self._titles, self._joins = catalogue.titles, True
+        self._titles, self._fields, self._joins = catalogue.titles, catalogue.fields, True
         self.done.catalogue = len(catalogue.titles)
         self._bad_before = self._bad.count
         for count, what in (
@@ -390,7 +399,8 @@ class _Import:
 
     def catalogue_lines(self) -> Iterator[str]:
         made_up = ((f"t{number}", title) for number, title in enumerate(self._distinct, 1))
-        return catalogue_lines(chain(self._titles.items(), made_up))
+        titles = chain(self._titles.items(), made_up)
+        return catalogue_lines(titles, list(self._columns.keep), self._fields)
 
     def finish(self) -> None:
         if self._clicks_column and self._columns.search is None:

@@ -1,6 +1,6 @@
 """The base of the encoders without recurrence.
 
-The paper compares its model with the bag of features, DSSM and CLSM (section VI-B); DAN is from
+The paper compares its model with the bag of features, DSSM and CLSM (section V-B); DAN is from
 Iyyer et al. (ACL 2015). Here they share the loss, the negatives and the optimisers.
 """
 

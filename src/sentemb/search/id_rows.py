@@ -1,4 +1,4 @@
-"""Where the titles with some ids are, in 12 bytes an id."""
+"""The row of the title with some id, in 12 bytes an id."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Places(Mapping[str, int]):
-    """The place of every id, as a mapping that keeps hashes and compares the ids themselves.
+class IdRows(Mapping[str, int]):
+    """The row of every id, as a mapping that keeps hashes and compares the ids themselves.
 
     Parameters
     ----------
     ids : sequence of str
-        It is kept. A place is its number in this sequence.
+        It is kept. A row is the number of an id in this sequence.
     """
 
     def __init__(self, ids: Sequence[str]) -> None:
@@ -31,32 +31,32 @@ class Places(Mapping[str, int]):
         return iter(self._ids)
 
     def __getitem__(self, id: str) -> int:
-        place = int(self.of([id])[0])
-        if place < 0:
+        row = int(self.of([id])[0])
+        if row < 0:
             raise KeyError(id)
-        return place
+        return row
 
     def of(self, ids: Sequence[str]) -> NDArray[np.int64]:
-        """The places of ``ids``, (k,); -1 for an id that is unknown."""
-        wanted = _hashes(ids)
-        firsts = np.searchsorted(self._hashes, wanted)
-        ends = np.searchsorted(self._hashes, wanted, "right")
-        found = np.full(len(ids), -1)
+        """The rows of ``ids``, (k,); -1 for an id that is unknown."""
+        hashes = _hashes(ids)
+        firsts = np.searchsorted(self._hashes, hashes)
+        ends = np.searchsorted(self._hashes, hashes, "right")
+        rows = np.full(len(ids), -1)
         for k in np.flatnonzero(ends > firsts).tolist():
-            for place in self._order[firsts[k] : ends[k]].tolist():
-                if self._ids[place] == ids[k]:
-                    found[k] = place
-        return found
+            for row in self._order[firsts[k] : ends[k]].tolist():
+                if self._ids[row] == ids[k]:
+                    rows[k] = row
+        return rows
 
     def repeated(self) -> tuple[int, int] | None:
-        """The first place whose id came before: where it came first, and the place."""
+        """The first row whose id came before: where it came first, and the row."""
         again = 1 + np.flatnonzero(self._hashes[1:] == self._hashes[:-1])
-        # Equal hashes are in the order of the places.
+        # Equal hashes are in the order of the rows.
         for at in again[np.argsort(self._order[again])].tolist():
-            first, place = np.searchsorted(self._hashes, self._hashes[at]), int(self._order[at])
+            first, row = np.searchsorted(self._hashes, self._hashes[at]), int(self._order[at])
             for before in self._order[first:at].tolist():
-                if self._ids[before] == self._ids[place]:
-                    return before, place
+                if self._ids[before] == self._ids[row]:
+                    return before, row
         return None
 
 

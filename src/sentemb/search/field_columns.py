@@ -1,0 +1,88 @@
+"""Columns of fields as a file has them: texts, of which some are numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+
+from sentemb.search.product_fields import INTEGER, REAL, TEXT, ProductFields, Value
+
+# Texts, each followed by a line end, of one type; an empty text fits any.
+_FORMS = {
+    "integer": re.compile(r"(?:(?:-?(?:0|[1-9][0-9]{0,17}))?\n)*"),
+    "point": re.compile(r"(?:(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?)?\n)*"),
+    "comma": re.compile(r"(?:(?:-?(?:0|[1-9][0-9]*)(?:,[0-9]+)?)?\n)*"),
+    # 1,299 may be a decimal or have a separator of thousands; 0,299 and 12,50 are decimals.
+    "thousands": re.compile(r"(?:(?:-?[1-9][0-9]{0,2}(?:,[0-9]{3})*)?\n)*"),
+}
+_NUMBER = re.compile(r"-?[0-9]+(?:[.,][0-9]+)*")
+
+
+class FieldColumn:
+    """A column that is read in portions.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._forms = set(_FORMS)
+        self._portions: list[str] = []
+
+    def append(self, texts: Sequence[str]) -> None:
+        """Append fields without line ends."""
+        portion = "\n".join([*map(str.strip, texts), ""])
+        self._forms = {form for form in self._forms if _FORMS[form].fullmatch(portion)}
+        self._portions.append(portion)
+
+    def kind(self) -> str:
+        """INTEGER, REAL or TEXT."""
+        if not any(portion.strip() for portion in self._portions):
+            return TEXT
+        if "integer" in self._forms:
+            return INTEGER
+        is_decimal = "comma" in self._forms and "thousands" not in self._forms
+        return REAL if is_decimal or "point" in self._forms else TEXT
+
+    def values(self) -> Iterator[Value]:
+        """The fields by their type; an empty one is None."""
+        kind = self.kind()
+        for portion in self._portions:
+            for text in portion.split("\n")[:-1]:
+                if not text:
+                    yield None
+                elif kind == TEXT:
+                    yield text
+                elif kind == INTEGER:
+                    yield int(text)
+                else:
+                    number = float(text.replace(",", "."))
+                    yield number if math.isfinite(number) else None
+
+    def warn_if_numbers(self) -> None:
+        """Warn that a column is text although most of its fields are numbers."""
+        fields = [text for portion in self._portions for text in portion.split("\n") if text]
+        texts = [text for text in fields if not _NUMBER.fullmatch(text)]
+        if len(texts) < len(fields) / 2:
+            example = texts[0] if texts else fields[0]
+            warnings.warn(
+                f"{self.name} is text and not a number because of {example!r}; "
+                + (f"{len(texts):,} of {len(fields):,} fields are not numbers" if texts else
+                   "write numbers without separators of thousands or leading zeros"),
+                stacklevel=2,
+            )  # fmt: skip
+
+
+def fields_of(columns: Sequence[FieldColumn], count: int) -> ProductFields:
+    """The fields of ``count`` products in ``columns``."""
+    for column in columns:
+        if column.kind() == TEXT:
+            column.warn_if_numbers()
+    types = {column.name: column.kind() for column in columns}
+    rows = zip(*(column.values() for column in columns), strict=True)
+    return ProductFields.of(types, count, rows)

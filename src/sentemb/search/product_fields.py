@@ -1,0 +1,406 @@
+"""Fields of products, such as price and brand: a table of SQLite that is only read.
+
+The file is written once, with the index, and never changed. Connections are opened when a thread
+first needs one, also after a fork, and can only read the table.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.errors import SentembError
+from sentemb.search.filters import FUNCTIONS, checked_condition, known_column, sort_order
+from sentemb.system.bounds import brief, is_finite, is_integer, plain
+
+Value = int | float | str | None
+INTEGER, REAL, TEXT = "INTEGER", "REAL", "TEXT"
+TYPES = (INTEGER, REAL, TEXT)
+# Names with a meaning of their own in results and in SQLite.
+_RESERVED = ("id", "title", "score", "confidence", "rowid")
+_MOST_COLUMNS, _MOST_NAME = 100, 64
+# Answers of conditions that are remembered, one byte per product each.
+_REMEMBERED = 32
+# Steps of SQLite's machine for a condition: per product, and for any number of them.
+_STEPS_PER_PRODUCT, _STEPS, _STEPS_AT_A_TIME = 200, 1_000_000, 100_000
+_MOST_PATTERN = 100
+_PORTION = 8192
+# Values of a facet that are counted.
+MOST_VALUES = 20
+_FUNCTIONS = FUNCTIONS | {"like", "glob", "group_concat", "count"}
+_DAMAGE = {
+    sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN
+}  # fmt: skip
+
+
+def check_columns(names: Sequence[str]) -> None:
+    """Refuse names of columns that could not be used.
+
+    Raises
+    ------
+    SentembError
+        For a name that is empty, long, repeated in any case, reserved, or holds a quote or a
+        character that cannot be printed; for more than 100 of them.
+    """
+    if len(names) > _MOST_COLUMNS:
+        raise SentembError(f"{len(names):,} columns of products; keep at most {_MOST_COLUMNS}")
+    for k, name in enumerate(names):
+        is_name = 0 < len(name) <= _MOST_NAME and name.isprintable() and name == name.strip()
+        if not is_name or '"' in name:
+            raise SentembError(
+                f"a column of products is named {brief(name)}; give a name of 1 to {_MOST_NAME} "
+                "characters without quotes"
+            )
+        if name.lower() in _RESERVED:
+            raise SentembError(f"a column of products cannot be named {name}; rename it")
+        if name.lower() in (earlier.lower() for earlier in names[:k]):
+            raise SentembError(f"two columns of products are named {plain(name)}; rename one")
+
+
+class ProductFields:
+    """The fields of the titles of an index.
+
+    Parameters
+    ----------
+    types : mapping of str to str
+        "INTEGER", "REAL" or "TEXT" for each column.
+    count : int
+        The number of products.
+    image : (n_bytes,) uint8
+        A database with one table of the fields; nothing if there are no columns.
+    path : Path, optional
+        The file that ``image`` is mapped from.
+    """
+
+    def __init__(
+        self,
+        types: Mapping[str, str],
+        count: int,
+        image: NDArray[np.uint8],
+        path: Path | None = None,
+    ) -> None:
+        self.types, self.count, self.image = dict(types), count, image
+        self._file = None if path is None else (path, os.stat(path))
+        self._local = threading.local()
+        # Several threads may ask for the same condition at once.
+        self.mask = functools.lru_cache(_REMEMBERED)(self._mask)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ProductFields, (self.types, self.count, np.array(self.image))
+
+    @classmethod
+    def of(
+        cls, types: Mapping[str, str], count: int, rows: Iterable[Sequence[Value]]
+    ) -> ProductFields:
+        """The fields in ``rows``, one for each of ``count`` products, in the order of ``types``.
+
+        Equal rows give the same bytes.
+        """
+        if not types:
+            return cls({}, count, np.empty(0, np.uint8))
+        check_columns(list(types))
+        with sqlite3.connect(":memory:", isolation_level=None) as base:
+            base.execute("PRAGMA page_size=4096")
+            base.execute(_schema(types))
+            base.execute("BEGIN")
+            marks = ", ".join("?" * len(types))
+            try:
+                base.executemany(f"INSERT INTO products VALUES ({marks})", rows)
+            except (UnicodeEncodeError, OverflowError, sqlite3.Error) as error:
+                raise SentembError(f"a field cannot be stored: {error}; correct it") from error
+            base.execute("COMMIT")
+            image = base.serialize()
+        base.close()
+        return cls(types, count, np.frombuffer(image, np.uint8))
+
+    @classmethod
+    def given(
+        cls, fields: ProductFields | Mapping[str, Sequence[Value]] | None, count: int
+    ) -> ProductFields:
+        """Fields as a caller gives them: one sequence of ``count`` values for each column.
+
+        Raises
+        ------
+        SentembError
+            For a column of another length, and for values that are not finite numbers, texts or
+            None.
+        """
+        if fields is None:
+            return cls.of({}, count, ())
+        if isinstance(fields, ProductFields):
+            if fields.count != count:
+                raise SentembError(f"fields of {fields.count:,} products for {count:,} titles")
+            return fields
+        for name, values in fields.items():
+            if len(values) != count:
+                raise SentembError(
+                    f"{len(values):,} values of {plain(name)} for {count:,} titles; give one each"
+                )
+        types = {name: _type_of(name, values) for name, values in fields.items()}
+        return cls.of(types, count, zip(*fields.values(), strict=True))
+
+    def check(self) -> None:
+        """Refuse a file that does not hold the one table that it must hold.
+
+        Raises
+        ------
+        SentembError
+            If the database is damaged or was made by something else.
+        """
+        if not self.types:
+            return
+        if not self.image.size:
+            raise _damaged("it is empty")
+        base = self._opened()
+        try:
+            tables = base.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
+            count = base.execute("SELECT max(rowid) FROM products").fetchone()[0] or 0
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise _damaged(error) from error
+        finally:
+            base.close()
+        if tables != [("table", "products", _schema(self.types))] or count != self.count:
+            raise _damaged("it does not hold the table that index.json describes")
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def _mask(self, condition: str) -> NDArray[np.bool_]:
+        """The products that meet a condition, (n,) bool, not to be changed; remembered.
+
+        Raises
+        ------
+        SentembError
+            See `sentemb.search.filters.checked_condition`; if the condition takes too long.
+        """
+        checked = checked_condition(condition, self.types)
+        ((rows,),) = self._read(f"SELECT group_concat(rowid) FROM products WHERE {checked}")
+        mask = np.zeros(self.count, np.bool_)
+        if rows is not None:
+            numbers = np.fromstring(rows, np.int64, sep=",") - 1
+            if not 0 <= numbers.min() <= numbers.max() < self.count:
+                raise _damaged("it has a product that does not exist")
+            mask[numbers] = True
+        mask.flags.writeable = False
+        return mask
+
+    def values(self, rows: Sequence[int]) -> list[dict[str, Value]]:
+        """The fields of some products, by column; None for one that is empty."""
+        if not self.types:
+            return [{} for _ in rows]
+        by_row = {row - 1: map(_shown, values) for row, *values in self._of("*", rows)}
+        return [dict(zip(self.types, by_row[row], strict=True)) for row in rows]
+
+    def facet(self, column: str, rows: Sequence[int]) -> dict[Value, int]:
+        """How many of some products have each value of a column: the most frequent first."""
+        counts: dict[Value, int] = {}
+        name = known_column(column, self.types)
+        for _, field in self._of(f'"{name}"', rows):
+            if (value := _shown(field)) is not None:
+                counts[value] = counts.get(value, 0) + 1
+        most = sorted(counts, key=lambda value: (-counts[value], _sortable(value)))
+        return {value: counts[value] for value in most[:MOST_VALUES]}
+
+    def ordered(self, order: str, rows: Sequence[int]) -> list[int]:
+        """The positions of ``rows`` by a column; equal values as they are, none at the end.
+
+        Parameters
+        ----------
+        order : str
+            See `sentemb.search.filters.sort_order`.
+        rows : sequence of int
+            Products, best first.
+        """
+        name, falls = sort_order(order, self.types)
+        value_of = {row - 1: _shown(value) for row, value in self._of(f'"{name}"', rows)}
+        values = [value_of[row] for row in rows]
+        there = [k for k, value in enumerate(values) if value is not None]
+        there.sort(key=lambda k: _sortable(values[k]), reverse=falls)
+        return there + [k for k, value in enumerate(values) if value is None]
+
+    def _of(self, columns: str, rows: Sequence[int]) -> list[tuple[Any, ...]]:
+        """The row, counted from 1, and the columns of some products, in any order."""
+        numbers = ",".join(str(int(row) + 1) for row in rows)
+        fields = self._read(f"SELECT rowid, {columns} FROM products WHERE rowid IN ({numbers})")
+        if len(fields) != len(set(rows)):
+            raise _damaged("a product is missing")
+        return fields
+
+    def _read(self, statement: str) -> list[tuple[Any, ...]]:
+        reader = self._reader()
+        reader.begin(_STEPS + _STEPS_PER_PRODUCT * self.count)
+        try:
+            return reader.base.execute(statement).fetchall()
+        except UnicodeDecodeError as error:
+            raise _damaged(error) from error
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code in _DAMAGE or (type(error) is sqlite3.DatabaseError and not code):
+                raise _damaged(error) from error
+            if code == sqlite3.SQLITE_INTERRUPT:
+                raise SentembError("the condition takes too long; shorten it") from None
+            raise SentembError(
+                f"the condition is wrong: {error}; write one such as stock > 0 and price < 50"
+            ) from None
+
+    def _reader(self) -> _Reader:
+        """The connection of this thread in this process."""
+        reader: _Reader | None = getattr(self._local, "reader", None)
+        if reader is None or reader.process != os.getpid():
+            reader = self._local.reader = _Reader(self._opened())
+        return reader
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._file is not None:
+            path, status = self._file
+            uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+            base = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=0)
+            try:
+                base.execute("PRAGMA schema_version").fetchone()  # opens the file
+                if os.path.samestat(os.stat(path), status):
+                    return base
+            except (OSError, sqlite3.Error):
+                pass
+            # The folder was replaced since: the mapped file is the old one.
+            base.close()
+        base = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
+        base.deserialize(self.image.tobytes())
+        base.execute("PRAGMA query_only=ON")
+        return base
+
+    # -- other products -----------------------------------------------------------------------
+
+    def rows(self) -> Iterator[tuple[Value, ...]]:
+        """The fields of all products, in their order."""
+        for first in range(1, self.count + 1, _PORTION):
+            statement = "SELECT * FROM products WHERE rowid BETWEEN {} AND {} ORDER BY rowid"
+            yield from self._read(statement.format(first, first + _PORTION - 1))
+
+    def take(self, rows: NDArray[np.int64]) -> ProductFields:
+        """The fields of the products at ``rows``, in this order."""
+        if not self.types:
+            return ProductFields.of({}, len(rows), ())
+        chosen = (
+            self._in_order(rows[first : first + _PORTION])
+            for first in range(0, len(rows), _PORTION)
+        )
+        return ProductFields.of(self.types, len(rows), chain.from_iterable(chosen))
+
+    def _in_order(self, rows: NDArray[np.int64]) -> Iterator[tuple[Value, ...]]:
+        by_row = {row: values for row, *values in self._of("*", rows.tolist())}
+        return (tuple(by_row[row + 1]) for row in rows.tolist())
+
+    def joined(self, following: ProductFields) -> ProductFields:
+        """These, then ``following``; a column that only one has is empty in the other."""
+        types = dict(self.types)
+        for name, kind in following.types.items():
+            same = next((column for column in types if column.lower() == name.lower()), name)
+            types[same] = _joined_type(types.get(same, kind), kind)
+        rows = chain.from_iterable(_rows_as(fields, types) for fields in (self, following))
+        return ProductFields.of(types, self.count + following.count, rows)
+
+    def differing(self, following: ProductFields) -> int:
+        """How many products have other fields in ``following``, which has as many products."""
+        if not self.types and not following.types:
+            return 0
+        types = {**self.types, **following.types}
+        pairs = zip(_rows_as(self, types), _rows_as(following, types), strict=True)
+        return sum(before != after for before, after in pairs)
+
+
+class _Reader:
+    """A connection that can only read the products.
+
+    Attributes
+    ----------
+    base : Connection
+    process : int
+        The process that opened it.
+    """
+
+    def __init__(self, base: sqlite3.Connection) -> None:
+        self.base, self.process = base, os.getpid()
+        self._steps = self._selects = 0
+        base.execute("PRAGMA trusted_schema=OFF")
+        base.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, _MOST_PATTERN)
+        base.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        base.set_progress_handler(self._step, _STEPS_AT_A_TIME)
+        base.set_authorizer(self._is_allowed)
+
+    def begin(self, steps: int) -> None:
+        """Allow another statement ``steps`` steps."""
+        self._steps, self._selects = steps, 0
+
+    def _step(self) -> int:
+        self._steps -= _STEPS_AT_A_TIME
+        return int(self._steps < 0)
+
+    def _is_allowed(self, action: int, first: str | None, second: str | None, *_: Any) -> int:
+        self._selects += action == sqlite3.SQLITE_SELECT
+        is_allowed = (
+            (action == sqlite3.SQLITE_SELECT and self._selects == 1)
+            or (action == sqlite3.SQLITE_READ and first == "products")
+            or (action == sqlite3.SQLITE_FUNCTION and str(second).lower() in _FUNCTIONS)
+        )
+        return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
+
+
+def _schema(types: Mapping[str, str]) -> str:
+    columns = ", ".join(f'"{name}" {kind}' for name, kind in types.items())
+    return f"CREATE TABLE products ({columns})"
+
+
+def _type_of(name: str, values: Sequence[Value]) -> str:
+    there = [value for value in values if value is not None]
+    if all(isinstance(value, str) for value in there):
+        return TEXT
+    for value in there:
+        if not (is_integer(value) or is_finite(value) or isinstance(value, str)):
+            raise SentembError(
+                f"a value of {plain(name)} is {brief(value)}; give finite numbers, texts or None"
+            )
+    if any(isinstance(value, str) for value in there):
+        return TEXT
+    return INTEGER if all(map(is_integer, there)) else REAL
+
+
+def _joined_type(first: str, second: str) -> str:
+    if first == second:
+        return first
+    return TEXT if TEXT in (first, second) else REAL
+
+
+def _rows_as(fields: ProductFields, types: Mapping[str, str]) -> Iterator[tuple[Value, ...]]:
+    """The rows of ``fields`` with the columns of ``types``."""
+    if not fields.types:
+        return repeat((None,) * len(types), fields.count)
+    numbers = {name.lower(): k for k, name in enumerate(fields.types)}
+    order = [numbers.get(name.lower()) for name in types]
+    return (tuple(None if k is None else row[k] for k in order) for row in fields.rows())
+
+
+def _shown(value: Any) -> Value:
+    """A field that can be shown; a crafted file may hold infinity or bytes, which are None."""
+    is_value = isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+    return value if is_value else None
+
+
+def _sortable(value: Value) -> tuple[bool, Any]:
+    """Numbers before texts, which are compared without case."""
+    return isinstance(value, str), value.casefold() if isinstance(value, str) else value
+
+
+def _damaged(why: object) -> SentembError:
+    return SentembError(
+        f"the fields of the products are damaged: {why}; restore the index from a copy or make it "
+        "again with `sentemb index`"
+    )

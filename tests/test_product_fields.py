@@ -1,0 +1,413 @@
+"""Fields of products: their types, conditions, order, facets, and files that cannot be trusted."""
+
+import json
+import os
+import sqlite3
+import threading
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from sentemb import Index, SentembError
+from sentemb.cli import main
+from sentemb.search.field_columns import FieldColumn, fields_of
+from sentemb.search.filters import checked_condition, sort_order
+from sentemb.search.index_files import PRODUCTS
+from sentemb.search.product_fields import ProductFields
+from sentemb.search.title_files import read_titles
+
+FIELDS = {
+    "price": [12.5, 80.0, None, 3.0],
+    "stock": [3, 0, 7, 1],
+    "brand": ["Acme", "Bolt", "Acme", None],
+}
+TITLES = ["fix hotels shanghai", "hotels shanghai with tub", "resorts shanghai", "hotels"]
+IDS = ["a", "b", "c", "d"]
+
+
+@pytest.fixture
+def fields():
+    return ProductFields.given(FIELDS, 4)
+
+
+@pytest.fixture
+def index(model):
+    return Index.build(model, TITLES, IDS, FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "values"),
+    [
+        (["1", "", " 20 ", "-3"], "INTEGER", [1, None, 20, -3]),
+        (["1", "2.50", "1e-3"], "REAL", [1.0, 2.5, 0.001]),
+        (["1", "12,50", "1,299"], "REAL", [1.0, 12.5, 1.299]),
+        (["1,299", "2,500"], "TEXT", ["1,299", "2,500"]),
+        (["0,299"], "REAL", [0.299]),
+        (["007", "8"], "TEXT", ["007", "8"]),
+        (["12,50", "1.299"], "TEXT", ["12,50", "1.299"]),
+        (["fix", "5"], "TEXT", ["fix", "5"]),
+        (["", ""], "TEXT", [None, None]),
+        (["9" * 19], "REAL", [1e19]),
+        (["1e999"], "REAL", [None]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*is text and not a number")
+def test_the_type_of_a_column_is_that_of_all_its_fields(texts, kind, values):
+    column = FieldColumn("x")
+    for text in texts:
+        column.append([text])
+    stored = fields_of([column], len(texts))
+    assert stored.types == {"x": kind}
+    assert [value for (value,) in stored.rows()] == values
+
+
+def test_a_column_of_numbers_that_is_text_is_warned_of():
+    column = FieldColumn("price")
+    column.append(["12.50", "3", "7 EUR"])
+    with pytest.warns(UserWarning, match=r"price is text .* '7 EUR'; 1 of 3 fields are not"):
+        fields_of([column], 3)
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("stock > 0 and price < 50", [0, 3]),
+        ("price is null", [2]),
+        ("brand = 'Acme'", [0, 2]),
+        ("BRAND = 'acme' COLLATE nocase", [0, 2]),
+        ("lower(brand) in ('bolt', 'it''s')", [1]),
+        ("not (stock between 1 and 5)", [1, 2]),
+        ('"price" * 2 >= 25', [0, 1]),
+        ("brand like 'a%' or stock=0", [0, 1, 2]),
+        ("coalesce(price, 0) = 0", [2]),
+        ("5 - - 1 = 6", [0, 1, 2, 3]),
+    ],
+)
+def test_a_condition_finds_the_rows_that_meet_it(fields, condition, rows):
+    assert np.flatnonzero(fields.mask(condition)).tolist() == rows
+    assert fields.mask(condition) is fields.mask(condition)
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("pricee < 5", "no column pricee; did you mean price"),
+        ("colour = 'fix'", "there are price, stock, brand"),
+        ('"stocks" > 0', "did you mean stock"),
+        ("stock > 0; drop table products", "cannot be read from"),
+        ("stock > 0 -- and", "the condition is wrong"),
+        ("stock in (select 1)", "no column select"),
+        ("stock > 0 union select 1", "no column union"),
+        ("load_extension('x')", "no function load_extension"),
+        ("randomblob(1000000000) is null", "no function randomblob"),
+        ("group_concat(brand) = ''", "no function group_concat"),
+        ("stock || 'x' = ''", "cannot be read from"),
+        ("stock >", "the condition is wrong"),
+        ("stock = $x", "cannot be read from"),
+        ("rowid = 1", "no column rowid"),
+        ("sqlite_schema.sql = ''", "cannot be read from"),
+        ("brand = 'open", "cannot be read from"),
+        ("brand glob '" + "*a" * 60 + "'", "the condition is wrong"),
+        ("price = 1\0", "cannot be read from"),
+        (" ", "is empty"),
+        ("1" * 1001, "1,001 characters"),
+    ],
+)
+def test_a_wrong_condition_is_refused(fields, condition, message):
+    with pytest.raises(SentembError, match=message):
+        fields.mask(condition)
+
+
+def test_the_database_itself_refuses_what_the_check_of_tokens_would_let_through(fields):
+    for statement in (
+        "SELECT (SELECT 1)",
+        "SELECT sql FROM sqlite_schema",
+        "SELECT load_extension('x')",
+        "DELETE FROM products",
+        "ATTACH 'x' AS y",
+        "PRAGMA query_only=OFF",
+        "SELECT random() FROM products",
+    ):
+        with pytest.raises(SentembError):
+            fields._read(statement)
+
+
+def test_a_condition_that_takes_too_long_is_stopped(fields, monkeypatch):
+    monkeypatch.setattr("sentemb.search.product_fields._STEPS", 0)
+    monkeypatch.setattr("sentemb.search.product_fields._STEPS_PER_PRODUCT", 0)
+    many = ProductFields.given({"x": list(range(50_000))}, 50_000)
+    with pytest.raises(SentembError, match="takes too long"):
+        many.mask("x > 5 and x < 7")
+    monkeypatch.undo()
+    assert many.mask("x = 5").sum() == 1
+
+
+def test_order_and_facets(fields):
+    rows = [3, 1, 2, 0]
+    assert [rows[k] for k in fields.ordered("price", rows)] == [3, 0, 1, 2]
+    assert [rows[k] for k in fields.ordered("-price", rows)] == [1, 0, 3, 2]
+    assert [rows[k] for k in fields.ordered("Brand desc", rows)] == [1, 2, 0, 3]
+    assert fields.facet("brand", rows) == {"Acme": 2, "Bolt": 1}
+    assert sort_order("price asc", ["price"]) == ("price", False)
+    with pytest.raises(SentembError, match="did you mean price"):
+        fields.ordered("pric", rows)
+    assert checked_condition("Stock>0", ["stock"]) == '"stock" > 0'
+
+
+def test_take_and_join_keep_every_field_and_equal_rows_have_equal_bytes(fields):
+    taken = fields.take(np.array([2, 0]))
+    assert list(taken.rows()) == [(None, 7, "Acme"), (12.5, 3, "Acme")]
+    joined = taken.joined(ProductFields.given({"Stock": ["none"], "size": [5]}, 1))
+    assert joined.types == {"price": "REAL", "stock": "TEXT", "brand": "TEXT", "size": "INTEGER"}
+    assert list(joined.rows())[2] == (None, "none", None, 5)
+    assert fields.take(np.arange(4)).image.tobytes() == fields.image.tobytes()
+    assert fields.differing(fields.take(np.arange(4))) == 0
+    assert fields.differing(fields.take(np.array([0, 1, 2, 0]))) == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"price": [1.0]},
+        {"price": [float("nan")] * 4},
+        {"price": [b"x"] * 4},
+        {"price": [2**64] * 4},
+        {"id": [1] * 4},
+        {'a"b': [1] * 4},
+        {"a": [1] * 4, "A": [1] * 4},
+        {"brand": ["\ud800"] * 4},
+    ],
+)
+def test_fields_that_cannot_be_stored_are_refused(given):
+    with pytest.raises(SentembError):
+        ProductFields.given(given, 4)
+
+
+def test_search_ranks_the_titles_that_meet_a_condition_as_if_there_were_no_others(index, model):
+    queries = ["hotels shanghai", "shanghai", "tub"]
+    alone = Index.build(model, [TITLES[0], TITLES[3]], ["a", "d"])
+    filtered = index.search(queries, where="stock > 0 and price < 50", everything=True)
+    expected = alone.search(queries, everything=True)
+    assert [[hit[:4] for hit in hits] for hits in filtered] == [
+        [hit[:4] for hit in hits] for hits in expected
+    ]
+    assert {hit.id: hit.fields["price"] for hit in filtered[0]} == {"a": 12.5, "d": 3.0}
+    assert index.search("hotels", where="stock > 100") == []
+
+
+def test_search_sorts_matches_and_counts_facets(index):
+    hits = index.search("shanghai", sort="price", facets=["brand"], everything=True)
+    prices = [hit.fields["price"] for hit in hits]
+    there = [price for price in prices if price is not None]
+    assert there == sorted(there)
+    scores = [hit.score for hit in hits]
+    assert len(scores) > 1
+    assert min(scores) >= max(scores) / 2
+    brands = [hit.fields["brand"] for hit in hits]
+    assert hits.facets == {
+        "brand": {brand: brands.count(brand) for brand in ("Acme", "Bolt") if brand in brands}
+    }
+    assert len(index.search("shanghai", 1, sort="-price", facets=["brand"], everything=True)) == 1
+
+
+def test_an_exact_id_comes_first_and_similar_leaves_the_title_out(index):
+    assert next(hit.id for hit in index.search("c", everything=True)) == "c"
+    assert next(hit.id for hit in index.search(" c ")) == "c"
+    assert all(hit.id != "c" for hit in index.search("c", where="brand = 'Bolt'"))
+    similar = [hit.id for hit in index.similar("a")]
+    assert similar == [hit.id for hit in index.search(TITLES[0], everything=True) if hit.id != "a"]
+    with pytest.raises(SentembError, match="not in the index"):
+        index.similar("z")
+
+
+def test_changes_of_an_index_keep_fields_with_their_titles(index, tmp_path):
+    index.save(tmp_path / "i")
+    index = Index.open(tmp_path / "i")
+    index.remove(["b"])
+    assert list(index.fields.rows()) == [(12.5, 3, "Acme"), (None, 7, "Acme"), (3.0, 1, None)]
+    index.add(["and shanghai"], ["e"], fields={"stock": [9]})
+    assert list(index.fields.rows())[-1] == (None, 9, None)
+    counts = index.sync(
+        ["resorts shanghai", "new hotels", "fix hotels shanghai"],
+        ["c", "d", "a"],
+        fields={"price": [1.0, 2.0, 12.5], "stock": [7, 1, 3], "brand": ["Acme", "Bolt", "Acme"]},
+    )
+    assert counts == (0, 2, 1)
+    assert list(zip(index.ids, index.fields.rows(), strict=True)) == [
+        ("a", (12.5, 3, "Acme")),
+        ("c", (1.0, 7, "Acme")),
+        ("d", (2.0, 1, "Bolt")),
+    ]
+    again = {"price": [12.5, 1.5, 2.0], "stock": [3, 7, 1], "brand": ["Acme", "Acme", "Bolt"]}
+    assert index.sync(list(index.titles), list(index.ids), fields=again) == (0, 1, 0)
+    assert index.search("shanghai", where="price = 1.5", everything=True)[0].id == "c"
+    index.save(tmp_path / "i", force=True)
+    assert list(Index.open(tmp_path / "i").fields.rows())[1] == (1.5, 7, "Acme")
+
+
+def test_an_open_index_reads_its_own_fields_after_the_folder_was_replaced(index, tmp_path):
+    index.save(tmp_path / "i")
+    old = Index.open(tmp_path / "i")
+    changed = Index.open(tmp_path / "i")
+    changed.remove(["a"])
+    changed.save(tmp_path / "i", force=True)
+    assert [hit.fields["stock"] for hit in old.search("a")][:1] == [3]
+    assert old.fields.mask("stock = 3").tolist() == [True, False, False, False]
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_fields_are_read_in_threads_and_after_a_fork(index, tmp_path, in_memory):
+    index.save(tmp_path / "i")
+    opened = Index.open(tmp_path / "i", in_memory=in_memory)
+    assert opened.fields.mask("stock > 0").sum() == 3
+    sums = []
+    threads = [
+        threading.Thread(target=lambda k=k: sums.append(opened.fields.mask(f"stock > {k}").sum()))
+        for k in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(sums, reverse=True) == [3, 2, 2, 1, 1, 1, 1, 0]
+    child = os.fork()
+    if not child:
+        os._exit(int(opened.fields.mask("price > 4").sum()))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+
+
+def replaced(folder, image):
+    """Put another database into an index, with a description that fits."""
+    from sentemb.system.checked_files import checksum, sample
+
+    (folder / PRODUCTS).write_bytes(image)
+    description = json.loads((folder / "index.json").read_text())
+    listed = {**checksum(folder / PRODUCTS), "sample": sample(folder / PRODUCTS)}
+    description["files"][PRODUCTS] = listed
+    (folder / "index.json").write_text(json.dumps(description))
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["CREATE TABLE others (x)"],
+        ["CREATE VIEW v AS SELECT 1"],
+        ["CREATE TRIGGER t AFTER INSERT ON products BEGIN SELECT 1; END"],
+        ["CREATE INDEX i ON products (lower(brand))"],
+        ["DELETE FROM products WHERE rowid = 4"],
+        ["INSERT INTO products (stock) VALUES (1)"],
+        ["ALTER TABLE products ADD COLUMN x DEFAULT (load_extension('x'))"],
+        ["DROP TABLE products", "CREATE VIEW products AS SELECT 1 AS price"],
+    ],
+)
+def test_a_crafted_database_is_refused(index, tmp_path, statements):
+    index.save(tmp_path / "i")
+    base = sqlite3.connect(":memory:", isolation_level=None)
+    base.deserialize((tmp_path / "i" / PRODUCTS).read_bytes())
+    try:
+        for statement in statements:
+            base.execute(statement)
+    except sqlite3.OperationalError:
+        pytest.skip("this SQLite does not make such a table")
+    replaced(tmp_path / "i", base.serialize())
+    with pytest.raises(SentembError, match="fields of the products are damaged"):
+        Index.open(tmp_path / "i")
+
+
+@pytest.mark.parametrize("image", [b"", b"x" * 4096, b"SQLite format 3\0" + b"\xff" * 5000])
+def test_what_is_not_a_database_is_refused(index, tmp_path, image):
+    index.save(tmp_path / "i")
+    replaced(tmp_path / "i", image)
+    for in_memory in (False, True):
+        with pytest.raises(SentembError, match="damaged"):
+            Index.open(tmp_path / "i", in_memory=in_memory)
+
+
+def test_values_that_json_cannot_hold_are_shown_as_missing(index, tmp_path):
+    index.save(tmp_path / "i")
+    base = sqlite3.connect(":memory:", isolation_level=None)
+    base.deserialize((tmp_path / "i" / PRODUCTS).read_bytes())
+    base.execute("UPDATE products SET price = 9e999, brand = x'ff' WHERE rowid = 1")
+    replaced(tmp_path / "i", base.serialize())
+    opened = Index.open(tmp_path / "i")
+    assert opened.fields.values([0]) == [{"price": None, "stock": 3, "brand": None}]
+    assert opened.fields.facet("brand", [0, 1]) == {"Bolt": 1}
+
+
+def test_a_file_of_titles_has_fields_below_a_line_of_names(tmp_path):
+    path = tmp_path / "titles.tsv"
+    path.write_text("id\ttitle\tprice\tbrand\na\thotels shanghai\t12,50\tAcme\nb\tshanghai\t\t\n")
+    ids, titles, fields = read_titles(path)
+    assert (list(ids), list(titles)) == (["a", "b"], ["hotels shanghai", "shanghai"])
+    assert fields.types == {"price": "REAL", "brand": "TEXT"}
+    assert list(fields.rows()) == [(12.5, "Acme"), (None, None)]
+    path.write_text("id\ttitle\tprice\na\thotels shanghai\t1\t2\n")
+    with pytest.raises(SentembError, match="2: 4 columns, but line 1 names 3"):
+        read_titles(path)
+    path.write_text("id\ttitle\tscore\na\thotels shanghai\t1\n")
+    with pytest.raises(SentembError, match="cannot be named score"):
+        read_titles(path)
+    path.write_text("id\ttitle\tprice\na\tx\t1\na\ty\t2\n")
+    with pytest.raises(SentembError, match="3: the id a is already in line 2"):
+        read_titles(path)
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_from_an_export_of_a_shop_to_a_filtered_search(model_dir, tmp_path):
+    (tmp_path / "clicks.csv").write_text("query,sku\nshanghai,1\nhotels,2\n")
+    (tmp_path / "products.csv").write_text(
+        "sku,name,price,Brand,pic\n"
+        '1,hotels shanghai,"12,50",Acme,https://x.example/1.png\n'
+        '2,hotels,"80,00",Bolt,\n'
+        '3,resorts shanghai,"9,90",Acme,\n'
+    )
+    done = run(
+        *("import", tmp_path / "clicks.csv", "-o", tmp_path / "pairs.tsv", "--id-column", "sku"),
+        *("--catalogue", tmp_path / "products.csv", "--title-column", "name"),
+        *("--write-catalogue", tmp_path / "t.tsv", "--keep", "price,brand=Brand,image=pic"),
+    )
+    assert not done.exit_code, done.output
+    assert (tmp_path / "t.tsv").read_text().splitlines()[:2] == [
+        "id\ttitle\tprice\tbrand\timage",
+        "1\thotels shanghai\t12,50\tAcme\thttps://x.example/1.png",
+    ]
+    done = run("index", model_dir, tmp_path / "t.tsv", "-o", tmp_path / "index")
+    assert "fields: price (real), brand (text), image (text)" in done.output
+
+    def searched(*arguments):
+        done = run("search", tmp_path / "index", *arguments, "-o", tmp_path / "out", "--force")
+        assert not done.exit_code, done.output
+        return (tmp_path / "out").read_text()
+
+    text = searched(
+        *("hotels shanghai", "--where", "price < 50", "--all", "--sort", "-price"),
+        *("--facets", "brand"),
+    )
+    assert "hotels shanghai  price 12.5  brand Acme\n" in text
+    assert "brand: Acme (" in text
+    assert "Bolt" not in text
+    line = json.loads(searched("shanghai", "--json", "--all", "--facets", "brand"))
+    assert {hit["fields"]["price"] for hit in line["titles"]} <= {12.5, 80.0, 9.9}
+    assert "Acme" in line["facets"]["brand"]
+    assert "1" not in [hit["id"] for hit in json.loads(searched("--like", "1", "--json"))["titles"]]
+    for wrong, message in (
+        (["x", "--where", "prise < 5"], "did you mean price"),
+        (["x", "--sort", "size"], "there are price, brand, image"),
+        (["--like", "9"], "the id 9 is not in the index"),
+        (["--like", "1", "--min-score", "2"], "does not go with --like"),
+        (["x", "--like", "1"], "INDEX --like ID"),
+    ):
+        done = run("search", tmp_path / "index", *wrong)
+        assert done.exit_code
+        assert message in done.output, done.output
+    done = run("import", tmp_path / "clicks.csv", "-o", tmp_path / "p", "--keep", "price")
+    assert "give both" in done.output
+    (tmp_path / "plain.tsv").write_text("1\thotels shanghai\n")
+    done = run("index", tmp_path / "index", "--sync", tmp_path / "plain.tsv")
+    assert "has no fields" in done.output
+    done = run("search", tmp_path / "index", "hotels", "--where", "price < 5")
+    assert "the index has titles only" in done.output
