@@ -1,8 +1,8 @@
 """Languages without blanks between words: read at white space, and in pairs of letters.
 
 Reads ``languages/*.tsv`` of the data, lines query<TAB>title, splits each log with some seeds,
-trains the defaults, and ranks all titles for each test query. Writes docs/results/languages.md. What is in
-``build/languages`` is not trained again.
+trains the defaults, and ranks all titles for each test query. Writes docs/results/languages.md.
+What is in ``build/languages`` is not trained again.
 
     python benchmarks/languages.py [--data DIR]
 """
