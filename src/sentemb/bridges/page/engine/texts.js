@@ -148,7 +148,7 @@ class Vocabulary {
 
   /** The vector of a word, or else of the word without the signs around it; or null. */
   vectorOf(word) {
-    const place = this.places.get(word) ?? this.places.get(this.withoutEdges(word));
+    const place = this.places.get(word) ?? this.places.get(this.withoutEdges?.(word));
     if (place === undefined) return null;
     const vector = new Float64Array(this.numbers.width);
     this.numbers.addRow(place, vector);
