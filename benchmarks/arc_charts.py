@@ -1,7 +1,7 @@
 """The charts of docs/arc.md, from the tables in docs/results/arc."""
 
 from arc_claims import NAMES
-from arc_parts import LEARNED
+from arc_parts import LEARNED, reported
 from charts import BLUE, DPI, GREEN, GREY, ORANGE, PINK
 
 _COLOURS = {
@@ -16,7 +16,7 @@ _COLOURS = {
 def draw_epochs(tables, pyplot):
     """Dev P@1 of completion after each epoch, seed 0."""
     figure, axis = pyplot.subplots(figsize=(6.5, 3.8), layout="constrained")
-    for line in tables["completion"]:
+    for line in reported(tables["completion"]):
         if line["seed"] == "0" and line["model"] in _COLOURS:
             dev = [100 * float(x) for x in line["dev"].split()]
             trained = line["vectors"] == LEARNED

@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 from arc_constructions import constructions
 from arc_lab import (
+    EPOCHS,
     MODELS,
     NEVER_TUNED,
-    SEEDS,
     TOWER_TRAINING,
     TOWERS,
     TRAINING,
@@ -19,6 +19,7 @@ from arc_lab import (
     Rows,
     curve,
     n_parameters,
+    read,
     shuffled,
 )
 
@@ -28,6 +29,14 @@ from sentemb.data.labelled_pairs import LabelledPairs, read_labelled_pairs
 from sentemb.evaluation.binary import count_predictions, labelled_scores
 from sentemb.evaluation.significance import compare_all, holm
 
+# What the learning rate is chosen from, on dev, with a part of the pairs; plain gradient descent,
+# with which the paper trains, is tried with fixed vectors too.
+RATES = {"adam": (0.001, 0.002, 0.003, 0.005), "sgd": (0.01, 0.1, 0.3)}
+SEARCH_PAIRS = 10000
+DEFAULT_RATE = TRAINING["learning_rate"]
+# Of P@1 on the 2,000 queries of dev.
+STANDARD_ERROR = 0.011
+SEARCHED = ("wordembed", "senna", "arc1", "arc2")
 # Pairs of the learning curve; the whole log comes from Table 1.
 SIZES = (2500, 5000, 10000, 20000)
 CURVE_MODELS = ("arc2", "arc1", "wordembed")
@@ -51,16 +60,14 @@ SYSTEMS = {
 }
 TUNED = {"train_vectors": True}
 TRAINED = ("model", "seed", "parameters", "seconds", "kept", "loss", "dev")
-RANKED = ("model", "vectors", *TRAINED[1:])
-# What is tried on dev, seed 0: a name and what it changes.
+RANKED = ("model", "vectors", "rate", *TRAINED[1:])
+# What is compared with the rates' search, from as many pairs, seed 0: the models and what changes.
 VARIANTS = {
-    "as in Table 1, vectors fixed": {},
-    "dropout 0.3": {"dropout": 0.3},
-    "constant learning rate": {"decay": "none"},
-    "vectors trained": TUNED,
-    "vectors trained, dropout 0.2": TUNED | {"dropout": 0.2},
+    "dropout 0.3": (SEARCHED, {"dropout": 0.3}),
+    "constant learning rate": (SEARCHED, {"decay": "none"}),
+    "windows of 5 words": (("senna", "arc1", "arc2"), {"window": 5}),
+    "three convolutions": (("arc1",), {"maps": (64, 64, 64)}),
 }
-VARIED = ("wordembed", "senna", "arc1", "arc2")
 
 
 def _train(lab, key, pairs, dev, model, seed, **settings):
@@ -72,6 +79,12 @@ def _train(lab, key, pairs, dev, model, seed, **settings):
     return lab.trained(f"{key}-{model}-{seed}", pairs, dev, model, seed, **chosen)
 
 
+def _searched(lab, model):
+    """The learning rate that the search gave."""
+    path = lab.results / "rates.csv"
+    return searched_rate(read(path) if path.exists() else (), model)
+
+
 def _trained_cells(model, seed, scorer):
     figures, losses, kept, seconds = curve(scorer)
     return model, seed, n_parameters(scorer), f"{seconds:.0f}", kept, losses, figures
@@ -79,42 +92,53 @@ def _trained_cells(model, seed, scorer):
 
 def completion(lab, path):
     """Table 1: sentence completion."""
-    rows = Rows(path, (*RANKED, "test", "similar", "order"), 3)
-    for (model, vectors, seed), scorer in _ranking(lab, rows, "completion"):
-        name = training_of("completion", vectors)
+    rows = Rows(path, (*RANKED, "test", "similar", "order"), 4)
+    for (model, vectors, rate, seed), scorer in _ranking(lab, rows, "completion"):
+        name = training_of("completion", vectors, rate)
         found = *_both_tests(lab, name, model, seed, scorer), word_order(lab, scorer)
-        rows.add(*_ranked_cells(model, vectors, seed, scorer), *(f"{x:.4f}" for x in found))
+        cells = _ranked_cells(model, vectors, rate, seed, scorer)
+        rows.add(*cells, *(f"{x:.4f}" for x in found))
 
 
 def response(lab, path):
     """Table 2: the answer to a turn."""
-    rows = Rows(path, (*RANKED, "test"), 3)
-    for (model, vectors, seed), scorer in _ranking(lab, rows, "response"):
-        found = lab.hits(training_of("response", vectors), model, seed, "test", scorer).mean()
-        rows.add(*_ranked_cells(model, vectors, seed, scorer), f"{found:.4f}")
+    rows = Rows(path, (*RANKED, "test"), 4)
+    for (model, vectors, rate, seed), scorer in _ranking(lab, rows, "response"):
+        name = training_of("response", vectors, rate)
+        found = lab.hits(name, model, seed, "test", scorer).mean()
+        rows.add(*_ranked_cells(model, vectors, rate, seed, scorer), f"{found:.4f}")
 
 
 def _ranking(lab, rows, name):
-    """Every model that a ranking task has no row of yet: (model, vectors, seed) and the model."""
-    for seed in lab.seeds:
-        for vectors, models in SYSTEMS.items():
-            for model in models:
-                key = model, vectors, seed
-                if not rows.has(*key) and lab.wants(model) and lab.wants_vectors(vectors):
-                    dev = lab.judged(name, "dev")
-                    given = TUNED if vectors == LEARNED else {}
-                    folder = training_of(name, vectors)
-                    yield key, _train(lab, folder, lab.log(name), dev, model, seed, **given)
+    """Every training that a ranking task has no row of yet: (model, vectors, rate, seed) and model.
+
+    A pair model is trained with the default learning rate and with that of the search.
+    """
+    log, dev = lab.log(name), lab.judged(name, "dev")
+    for seed, (vectors, models) in product(lab.seeds, SYSTEMS.items()):
+        for model in models:
+            if not (lab.wants(model) and lab.wants_vectors(vectors)):
+                continue
+            tried = {"" if model in TOWERS else DEFAULT_RATE}
+            if model in SEARCHED:
+                tried.add(_searched(lab, model))
+            for rate in sorted(tried):
+                if not rows.has(model, vectors, rate, seed):
+                    given = {"learning_rate": rate} | (TUNED if vectors == LEARNED else {})
+                    folder = training_of(name, vectors, rate)
+                    scorer = _train(lab, folder, log, dev, model, seed, **given)
+                    yield (model, vectors, rate, seed), scorer
 
 
-def training_of(name, vectors):
-    """What a training is called: by its task, and whether it trains given word vectors too."""
-    return f"{name}-trained" if vectors == LEARNED else name
+def training_of(name, vectors, rate):
+    """What a training is called: its task, whether it trains given word vectors, and its rate."""
+    kind = f"{name}-trained" if vectors == LEARNED else name
+    return kind if rate in ("", str(DEFAULT_RATE), DEFAULT_RATE) else f"{kind}-{rate}"
 
 
-def _ranked_cells(model, vectors, seed, scorer):
+def _ranked_cells(model, vectors, rate, seed, scorer):
     cells = _trained_cells(model, seed, scorer)
-    return model, vectors, *cells[1:]
+    return model, vectors, rate, *cells[1:]
 
 
 def _both_tests(lab, name, model, seed, scorer):
@@ -147,21 +171,61 @@ def share_in_order(scorer, queries, titles):
     return float(np.mean(0.5 + np.sign(gap) / 2))
 
 
-def variants(lab, path):
-    """What was tried on dev: settings are chosen here."""
-    rows = Rows(path, ("variant", *TRAINED), 3)
-    dev = lab.judged("completion", "dev")
-    for name, changes in VARIANTS.items():
-        for model in VARIED:
-            if rows.has(name, model, 0) or not lab.wants(model):
+def rates(lab, path):
+    """The learning rate of each model on dev of completion, with fixed word vectors."""
+    rows = Rows(path, ("optimiser", "rate", *TRAINED), 4)
+    log, dev = part_of(lab.log("completion"), SEARCH_PAIRS), lab.judged("completion", "dev")
+    for (optimiser, tried), model in product(RATES.items(), SEARCHED):
+        for rate in tried:
+            if rows.has(optimiser, rate, model, 0) or not lab.wants(model):
                 continue
-            base = TRAINING | MODELS[model]
-            key = "variant-" + name.replace(",", "").replace(" ", "-")
-            for vectors, own in ((FIXED, base), (LEARNED, base | TUNED)):
-                if base | changes == own:
-                    key = training_of("completion", vectors)
-            scorer = _train(lab, key, lab.log("completion"), dev, model, 0, **changes)
-            rows.add(name, *_trained_cells(model, 0, scorer))
+            given = {"optimiser": optimiser, "learning_rate": rate}
+            scorer = _train(lab, f"rate-{optimiser}-{rate}", log, dev, model, 0, **given)
+            rows.add(optimiser, rate, *_trained_cells(model, 0, scorer))
+
+
+def searched_rate(lines, model):
+    """The lowest rate of Adam whose dev figure is the best one or within its standard error.
+
+    ``lines`` are those of rates.csv; without any it is the rate of `TRAINING`.
+    """
+    found = {
+        float(line["rate"]): best_dev(line)
+        for line in lines
+        if (line["optimiser"], line["model"]) == ("adam", model)
+    }
+    enough = max(found.values(), default=0) - STANDARD_ERROR
+    return min((rate for rate, figure in found.items() if figure >= enough), default=DEFAULT_RATE)
+
+
+def reported(lines):
+    """The lines of a ranking task with the learning rate that is best on dev for their model."""
+    found = defaultdict(lambda: defaultdict(list))
+    for line in lines:
+        found[line["model"], line["vectors"]][line["rate"]].append(line)
+    return [
+        line
+        for by_rate in found.values()
+        for line in max(by_rate.values(), key=lambda some: np.mean([*map(best_dev, some)]))
+    ]
+
+
+def best_dev(line):
+    """The best figure of a training on dev; 0 if it has none."""
+    return max(map(float, line["dev"].split()), default=0.0)
+
+
+def variants(lab, path):
+    """What was tried on dev besides the learning rate, with fixed word vectors."""
+    rows = Rows(path, ("variant", *TRAINED), 3)
+    log, dev = part_of(lab.log("completion"), SEARCH_PAIRS), lab.judged("completion", "dev")
+    for name, (models, changes) in VARIANTS.items():
+        key = "variant-" + name.replace(" ", "-")
+        for model in models:
+            if not rows.has(name, model, 0) and lab.wants(model):
+                given = {"learning_rate": _searched(lab, model)} | changes
+                scorer = _train(lab, key, log, dev, model, 0, **given)
+                rows.add(name, *_trained_cells(model, 0, scorer))
 
 
 # -- labelled pairs -------------------------------------------------------------------------------
@@ -174,8 +238,8 @@ def labelled(lab, path):
         sets["msrp"] = lambda: msrp(lab)
     fields = ("set", "vectors", "dropout", *TRAINED, "pairs", "accuracy", "low", "high", "f1")
     rows = Rows(path, fields, 5)
-    for name, read in sets.items():
-        train, dev, test = read()
+    for name, of_parts in sets.items():
+        train, dev, test = of_parts()
         for label in (0, 1):
             if not rows.has(name, "", "", f"always {label}", ""):
                 cells = name, "", "", f"always {label}", "", *[""] * (len(TRAINED) - 2)
@@ -282,6 +346,22 @@ def auxiliary(lab, path):
         rows.add(*_trained_cells(model, 0, scorer), *(f"{x:.4f}" for x in (*found, order)))
 
 
+def order_only(lab, path):
+    """Completion with the title in a wrong word order as the only negative."""
+    rows = Rows(path, (*TRAINED, "test", "order"), 2)
+    log, dev = with_shuffled(lab.log("completion")), lab.judged("completion", "dev")
+    # No early stopping: a model that learns word order alone may stay at chance for some epochs.
+    given = {"negatives": "log", "n_negatives": 1, "patience": EPOCHS}
+    for model, seed in product(("arc1", "arc2"), lab.seeds):
+        if rows.has(model, seed) or not lab.wants(model):
+            continue
+        rate = _searched(lab, model)
+        scorer = _train(lab, "order-only", log, dev, model, seed, learning_rate=rate, **given)
+        test = lab.hits("completion-order-only", model, seed, "test", scorer).mean()
+        order = word_order(lab, scorer)
+        rows.add(*_trained_cells(model, seed, scorer), f"{test:.4f}", f"{order:.4f}")
+
+
 def with_shuffled(log):
     """The log with each title in another word order as a title that was skipped."""
     rng = np.random.default_rng(1)
@@ -305,9 +385,11 @@ def differences(lab, path):
     path.unlink(missing_ok=True)
     rows = Rows(path, fields, 5)
     for name, parts in (("completion", ("test", "test_hard")), ("response", ("test",))):
+        source = lab.results / f"{name}.csv"
+        lines = reported(read(source)) if source.exists() else ()
         for vectors in (FIXED, LEARNED):
             for part in parts:
-                found = _mean_hits(lab, name, vectors, part)
+                found = _mean_hits(lab, name, lines, vectors, part)
                 if REFERENCE not in found or len(found) < 2:
                     continue
                 reference = found.pop(REFERENCE)
@@ -318,23 +400,25 @@ def differences(lab, path):
                     rows.add(name, vectors, part, system, REFERENCE, *gap, f"{p:.4f}")
 
 
-def _mean_hits(lab, name, vectors, part):
-    """{system: (n_queries,) mean over the seeds that are measured}; with those of own features."""
+def _mean_hits(lab, name, lines, vectors, part):
+    """{system: (n_queries,) mean over the seeds of ``lines``}; with those of own features."""
     found = defaultdict(list)
-    for kind in (vectors, OWN):
-        for model in SYSTEMS[kind]:
-            for seed in SEEDS:
-                hits = lab.hits(training_of(name, kind), model, seed, part)
-                if hits is not None:
-                    found[model].append(hits)
+    for line in lines:
+        if line["vectors"] in (vectors, OWN):
+            training = training_of(name, line["vectors"], line["rate"])
+            hits = lab.hits(training, line["model"], line["seed"], part)
+            if hits is not None:
+                found[line["model"]].append(hits)
     return {model: np.mean(hits, axis=0) for model, hits in found.items()}
 
 
 PARTS = {
     "constructions": constructions,
+    "rates": rates,
     "completion": completion,
     "labelled": labelled,
     "auxiliary": auxiliary,
+    "order_only": order_only,
     "learning": learning,
     "variants": variants,
     "response": response,

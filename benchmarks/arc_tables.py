@@ -1,26 +1,13 @@
 """The tables of docs/arc.md, from the CSV files in docs/results/arc alone."""
 
-import csv
-from pathlib import Path
 from statistics import mean, stdev
 
-from arc_claims import NAMES, judged
-from arc_parts import FIXED, LEARNED, OWN
-from claims import claim_rows
+from arc_claims import CLAIMS, NAMES, chosen, printed
+from arc_parts import FIXED, LEARNED, OWN, RATES, SEARCHED, best_dev, reported
+from claims import COLUMNS, claim_rows, judged
 
-PRINTED = Path(__file__).with_name("arc_printed.csv")
 KINDS = (FIXED, LEARNED)
 _NEGATIVES = {"test": "random", "test_hard": "similar"}
-
-
-def printed(table):
-    """{(system, measure): number of the paper} of one of its tables."""
-    with open(PRINTED, encoding="utf-8", newline="") as lines:
-        return {
-            (line["system"], line["measure"]): float(line["value"])
-            for line in csv.DictReader(lines)
-            if int(line["table"]) == table
-        }
 
 
 def _p(share):
@@ -45,22 +32,27 @@ def _ranked(tables, name, number, columns):
     """A row for each model, the best last."""
     paper = printed(number)
     heads = [f"{what}, vectors {vectors}" for vectors in KINDS for what in columns.values()]
-    yield ["model", "seeds (fixed / trained)", *heads, f"Table {number} of the paper"]
-    yield [NAMES["random"], "", *["20.0"] * len(heads), f"{paper['random', 'P@1']:.2f}"]
+    yield ["model", "rates", "seeds (fixed / trained)", *heads, f"Table {number} of the paper"]
     found = {}
-    for line in tables[name]:
+    for line in reported(tables[name]):
         found.setdefault(line["model"], []).append(line)
+    yield [NAMES["random"], "", "", *["20.0"] * len(heads), f"{paper['random', 'P@1']:.2f}"]
+    for model, _ in paper:
+        if model not in (*found, "random"):
+            yield [NAMES[model], "", "", *["–"] * len(heads), f"{paper[model, 'P@1']:.2f}"]
     best = {model: max(float(line["test"]) for line in lines) for model, lines in found.items()}
     for model in sorted(found, key=best.__getitem__):
-        cells, seeds = [], []
+        cells, seeds, rates = [], [], []
         for vectors in KINDS:
             lines = [line for line in found[model] if line["vectors"] in (vectors, OWN)]
             seeds.append(str(len(lines)))
+            rates += [line["rate"] for line in lines[:1] if line["rate"]]
             cells += [_spread([line[x] for line in lines]) if lines else "–" for x in columns]
         if found[model][0]["vectors"] == OWN:
             cells[: len(columns)], seeds = ["–"] * len(columns), seeds[1:]
         in_print = f"{paper[model, 'P@1']:.2f}" if (model, "P@1") in paper else "–"
-        yield [NAMES[model], " / ".join(dict.fromkeys(seeds)), *cells, in_print]
+        both = (" / ".join(dict.fromkeys(some)) for some in (rates, seeds))
+        yield [NAMES[model], *both, *cells, in_print]
 
 
 def _completion(tables):
@@ -95,36 +87,20 @@ def _differences(name):
 def _progress(tables):
     """Dev after some epochs, one row per training."""
     heads = "dev after 2 epochs", "after 4", "best", "training loss then"
-    yield ["model", "vectors", "seed", "epoch kept", *heads]
+    yield ["model", "vectors", "rate", "seed", "epoch kept", *heads]
     shown = ("arc1", "arc2", "senna", "wordembed")
     lines = [line for line in tables["completion"] if line["model"] in shown]
-    for line in sorted(lines, key=lambda line: (line["vectors"], line["model"], line["seed"])):
+    for line in sorted(lines, key=lambda x: (x["vectors"], x["model"], x["rate"], x["seed"])):
         dev = list(map(float, line["dev"].split()))
         loss = float(line["loss"].split()[int(line["kept"]) - 1])
         yield [
-            NAMES[line["model"]], line["vectors"], line["seed"], line["kept"],
+            NAMES[line["model"]], line["vectors"], line["rate"], line["seed"], line["kept"],
             *(_p(dev[epoch - 1]) if len(dev) >= epoch else "–" for epoch in (2, 4)),
             _p(max(dev)), f"{loss:.3f}",
         ]  # fmt: skip
 
 
 # -- Table 3 --------------------------------------------------------------------------------------
-
-
-def chosen(lines):
-    """{model: its rows with the vectors and the dropout that are best on dev}."""
-    found = {}
-    for line in lines:
-        settings = line["vectors"], line["dropout"]
-        found.setdefault(line["model"], {}).setdefault(settings, []).append(line)
-    return {
-        model: max(of_model.values(), key=lambda rows: mean(map(_best_dev, rows)))
-        for model, of_model in found.items()
-    }
-
-
-def _best_dev(line):
-    return max(map(float, line["dev"].split()), default=0.0)
 
 
 def labelled(name):
@@ -134,6 +110,9 @@ def labelled(name):
         paper = printed(3)
         heads = "accuracy", "interval", "F1", "MSRP in the paper: accuracy", "F1"
         yield ["model", "vectors", "dropout", "seeds", *heads]
+        for model in ("rus", "socher"):
+            figures = f"{paper[model, 'accuracy']:.1f}", f"{paper[model, 'F1']:.2f}"
+            yield [NAMES[model], *["–"] * 6, *figures]
         best = chosen([line for line in tables["labelled"] if line["set"] == name])
         order = {model: mean(float(x["accuracy"]) for x in lines) for model, lines in best.items()}
         for model in sorted(best, key=order.__getitem__):
@@ -156,16 +135,29 @@ def labelled(name):
 # -- the rest -------------------------------------------------------------------------------------
 
 
+def _rates(tables):
+    """Best dev P@1 by learning rate, a column for each model."""
+    found = {
+        (line["optimiser"], float(line["rate"]), line["model"]): best_dev(line)
+        for line in tables["rates"]
+    }
+    yield ["optimiser", "rate", *(NAMES[model] for model in SEARCHED)]
+    for optimiser, tried in RATES.items():
+        for rate in tried:
+            row = (found.get((optimiser, rate, model)) for model in SEARCHED)
+            cells = [_p(figure) if figure is not None else "–" for figure in row]
+            if set(cells) != {"–"}:
+                yield [optimiser, str(rate), *cells]
+
+
 def _variants(tables):
+    """Best dev P@1 of each variant, a column for each model."""
     lines = tables["variants"]
-    models = dict.fromkeys(line["model"] for line in lines)
-    yield ["variant", *(NAMES[model] for model in models)]
+    found = {(line["variant"], line["model"]): best_dev(line) for line in lines}
+    yield ["variant", *(NAMES[model] for model in SEARCHED)]
     for variant in dict.fromkeys(line["variant"] for line in lines):
-        dev = [
-            [_best_dev(x) for x in lines if (x["variant"], x["model"]) == (variant, model)]
-            for model in models
-        ]
-        yield [variant, *(_p(max(values)) if values else "–" for values in dev)]
+        row = (found.get((variant, model)) for model in SEARCHED)
+        yield [variant, *(_p(figure) if figure is not None else "–" for figure in row)]
 
 
 def _learning(tables):
@@ -181,11 +173,12 @@ def _learning(tables):
 SECTIONS = {
     "completion": (("completion",), _completion, 1),
     "completion-differences": (("completion", "differences"), _differences("completion"), 3),
-    "progress": (("completion",), _progress, 3),
+    "progress": (("completion",), _progress, 2),
     "response": (("response",), _response, 1),
     "response-differences": (("response", "differences"), _differences("response"), 3),
     "labelled": (("labelled",), labelled("sick"), 3),
-    "claims": (("constructions",), lambda tables: claim_rows(judged(tables)), 4),
+    "claims": (("constructions",), lambda tables: claim_rows(judged(CLAIMS, tables)), len(COLUMNS)),
     "learning": (("learning",), _learning, 1),
+    "rates": (("rates",), _rates, 1),
     "variants": (("variants",), _variants, 1),
 }

@@ -52,6 +52,7 @@ SECTIONS = {
         "synonyms": "Write synonyms for Elasticsearch and OpenSearch.",
     },
     "Look inside": {
+        "insights": "Show what users searched, and what they did not find.",
         "info": "Show what a model or an index is.",
         "explain": "Explain why a title is found for a query.",
         "neighbours": "Show the nearest words of a word.",

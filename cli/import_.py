@@ -1,4 +1,4 @@
-"""``sentemb import``: a click log from CSV, TSV, JSON lines or Parquet."""
+"""``sentemb import``: a click log from CSV, TSV, JSON lines, Parquet or recorded searches."""
 
 from typing import Any
 
@@ -104,10 +104,11 @@ from sentemb.system.terminal import working
 def command(files: tuple[str, ...], output: str, **given: Any) -> None:
     """Turn tables of clicks into a click log.
 
-    FILE is CSV, TSV or other delimited text, JSON lines or Parquet (pip install sentemb[parquet]);
-    text is unpacked if its name ends in .gz, - is standard input. A COLUMN is a name or a number
-    from 1; in JSON and Parquet a.b is the field b of a. Quoted texts of CSV may hold delimiters and
-    line ends.
+    FILE is CSV, TSV or other delimited text, JSON lines, Parquet (pip install sentemb[parquet]), or
+    what `sentemb serve --record` has written, whose columns are query, title, id, clicks, search,
+    position and time. Text is unpacked if its name ends in .gz, - is standard input. A COLUMN is a
+    name or a number from 1; in JSON and Parquet a.b is the field b of a. Quoted texts of CSV may
+    hold delimiters and line ends.
 
     Rows with an empty query or title, without clicks, or with an id that has no title are left
     out and counted. Memory does not grow with FILE; a catalogue is kept in memory.

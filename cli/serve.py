@@ -11,6 +11,7 @@ from sentemb.cli.common import duration
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import option, threads_option
 from sentemb.cli.program import note
+from sentemb.data.search_record import COMMON, SearchRecord
 from sentemb.errors import SentembError
 from sentemb.system.terminal import ProgressLine
 
@@ -39,6 +40,18 @@ if TYPE_CHECKING:
     metavar="LOG",
     type=click.Path(),
     help="Click log with evidence for explanations: what similar queries clicked.",
+)
+@option(
+    "--record",
+    metavar="FILE",
+    type=click.Path(),
+    help="Record searches, the titles shown and clicks in this SQLite file, which is continued if "
+    "it exists. `sentemb insights` and `sentemb import` read it.",
+)
+@option(
+    "--anonymous",
+    is_flag=True,
+    help=f"Record the text of a query only once it has been asked {COMMON} times.",
 )
 @option(
     "--rate",
@@ -72,6 +85,8 @@ def command(
     host: str,
     port: int,
     log: str | None,
+    record: str | None,
+    anonymous: bool,
     rate: float | None,
     in_memory: bool,
     allow_host: tuple[str, ...],
@@ -80,11 +95,11 @@ def command(
     """Search an index from a browser and other programs.
 
     Prints the address of a search page, which shows why each title was found, and answers programs
-    in JSON: /search, /explain, /gates, /encode, /health. docs/serve.md describes them. Ctrl-C ends
-    the server once it has answered; SIGHUP makes it read the index and the log again.
+    in JSON: /search, /click, /explain, /gates, /encode, /health. docs/serve.md describes them.
+    Ctrl-C ends the server once it has answered; SIGHUP makes it read the index and the log again.
 
     \b
-    sentemb serve index/ --log pairs.tsv
+    sentemb serve index/ --log pairs.tsv --record searches.sqlite
     curl "http://127.0.0.1:8000/search?q=cheap+hotel&k=3"
     """
     from pathlib import Path
@@ -99,6 +114,9 @@ def command(
     hosts = {host, *LOOPBACK, *allow_host} if is_loopback(host) or allow_host else None
     # The answers name unknown words themselves.
     warnings.simplefilter("ignore", TextWarning)
+    if anonymous and record is None:
+        raise click.UsageError("--anonymous needs --record FILE")
+    searches = None if record is None else SearchRecord(record, anonymous)
     line = _Progress()
     opened, clicks = _read(index, log, in_memory)
     try:
@@ -109,11 +127,18 @@ def command(
             name=Path(index).resolve().name or "index",
             allowed_hosts=hosts,
             allowed_origins=allow_origin,
+            record=searches,
             on_progress=line.show,
         )
     finally:
         line.close()
     server = Server(app, host, port)
+    if searches is not None:
+        rare = f"; queries asked fewer than {COMMON} times without their text" if anonymous else ""
+        note(
+            f"{record}: records every search with its time, its text and the titles shown, and "
+            f"clicks{rare}; no addresses and no cookies"
+        )
     if not is_loopback(host):
         shows_queries = clicks is not None or bool(opened.recipe.weight(MEMORY))
         too = " and see queries of the log" if shows_queries else ""
@@ -134,7 +159,11 @@ def command(
     click.echo(server.address)
     sys.stdout.flush()
     note("Ctrl-C ends the server")
-    server.run(read_again)
+    try:
+        server.run(read_again)
+    finally:
+        if searches is not None:
+            searches.close()
 
 
 def _read(index: str, log: str | None, in_memory: bool) -> "tuple[Index, ClickLog | None]":

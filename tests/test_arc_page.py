@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 from arc_charts import CHARTS
-from arc_claims import CLAIMS, FAILS, HOLDS, IN_PART, NAMES, UNTESTED, judged
-from arc_constructions import contained, pooling, ranks
+from arc_claims import CLAIMS, NAMES, printed
+from arc_constructions import contained, pooling, ranks, senna_in_arc1
 from arc_lab import MODELS, TOWERS, Laboratory, Rows, packed, shuffled, unpacked
 from arc_parts import (
     PARTS,
@@ -17,12 +17,14 @@ from arc_parts import (
     differences,
     msrp,
     part_of,
+    reported,
+    searched_rate,
     share_in_order,
     training_of,
     with_shuffled,
 )
-from arc_tables import SECTIONS, printed
-from claims import filled, tables_in
+from arc_tables import SECTIONS
+from claims import FAILS, HOLDS, IN_PART, NOTHING, UNTESTED, filled, judged, tables_in
 from pages import DOCS, sections_of
 
 from sentemb.data.click_log import ClickLogBuilder
@@ -69,7 +71,7 @@ def test_hits_are_those_of_the_tables(tables):
                 for row in tables["hits"]}  # fmt: skip
     for line in tables["completion"]:
         for part, column in (("test", "test"), ("test_hard", "similar")):
-            name = training_of("completion", line["vectors"])
+            name = training_of("completion", line["vectors"], line["rate"])
             hits = unpacked(measured[name, line["model"], line["seed"], part])
             assert f"{hits.mean():.4f}" == line[column]
 
@@ -78,7 +80,7 @@ def test_differences_are_those_of_the_hits(tables, tmp_path):
     lab = Laboratory(None, tmp_path, RESULTS)
     lines = tables["differences"]
     for name, vectors, part in {(one["set"], one["vectors"], one["part"]) for one in lines}:
-        found = _mean_hits(lab, name, vectors, part)
+        found = _mean_hits(lab, name, reported(tables[name]), vectors, part)
         own = {one["system"]: one for one in lines
                if (one["set"], one["vectors"], one["part"]) == (name, vectors, part)}  # fmt: skip
         assert own.keys() == found.keys() - {REFERENCE}
@@ -94,6 +96,10 @@ def test_systems_are_compared_with_arc2(tmp_path):
     for model, share in (("arc2", 0.9), ("arc1", 0.5)):
         for seed in (0, 1):
             rows.add("completion", model, seed, "test", 200, packed(rng.random(200) < share))
+    keys = ("model", "vectors", "rate", "seed", "dev")
+    trained = Rows(tmp_path / "completion.csv", keys, 4)
+    for model, seed in (("arc2", 0), ("arc2", 1), ("arc1", 0), ("arc1", 1)):
+        trained.add(model, "fixed", 0.001, seed, "0.5")
     differences(Laboratory(None, tmp_path, tmp_path), tmp_path / "differences.csv")
     (line,) = tables_in(tmp_path)["differences"]
     assert (line["system"], line["reference"], line["vectors"]) == ("arc1", "arc2", "fixed")
@@ -105,11 +111,15 @@ def test_systems_are_compared_with_arc2(tmp_path):
 
 def test_every_claim_has_a_name_of_its_own_and_a_verdict(tables):
     assert len({claim.key for claim in CLAIMS}) == len(CLAIMS)
-    found = judged(tables)
-    assert {verdict for _, verdict, _ in found} <= {HOLDS, IN_PART, FAILS, UNTESTED}
+    found = judged(CLAIMS, tables)
+    assert {verdict for _, verdict, _ in found} <= {HOLDS, IN_PART, FAILS, UNTESTED, NOTHING}
     measured = {claim.key for claim, verdict, _ in found if verdict != UNTESTED}
     assert {"C1", "C5", "C6", "C7", "C8", "C10", "C12", "C14"} <= measured
-    assert {verdict for _, verdict, _ in judged({})} == {UNTESTED}
+    assert {verdict for _, verdict, _ in judged(CLAIMS, {})} == {UNTESTED, NOTHING}
+    for claim in CLAIMS:
+        assert re.search(r"section|table|figure|equation|footnote", claim.place), claim.key
+        assert claim.printed and claim.text
+        assert bool(claim.needs) == bool(claim.command)
 
 
 def _verdict(key, **given):
@@ -118,17 +128,18 @@ def _verdict(key, **given):
     return found and found[0]
 
 
-def _rows(column, found):
-    return [{"model": model, "seed": "0", column: str(value)} for model, value in found.items()]
+def _rows(column, found, vectors="fixed"):
+    return [{"model": model, "seed": "0", "vectors": vectors, "rate": "0.001", "dev": "0.5",
+             column: str(value)} for model, value in found.items()]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("arc2", "arc1", "verdict"), [(0.6, 0.5, HOLDS), (0.6, 0.6, IN_PART), (0.5, 0.5, FAILS)]
+    ("arc2", "arc1", "verdict"), [(0.25, 0.2, HOLDS), (0.25, 0.25, IN_PART), (0.2, 0.25, FAILS)]
 )
 def test_the_verdict_on_order_that_is_taught(arc2, arc1, verdict):
-    lines = _rows("order", {"arc2": arc2, "arc1": arc1})
-    assert _verdict("C4", auxiliary=lines) == verdict
-    assert _verdict("C4", auxiliary=lines[:1]) is None
+    lines = [line | {"order": "0.9"} for line in _rows("test", {"arc2": arc2, "arc1": arc1})]
+    assert _verdict("C4", order_only=lines) == verdict
+    assert _verdict("C4", order_only=lines[:1]) is None
 
 
 @pytest.mark.parametrize(
@@ -150,11 +161,106 @@ def test_the_verdict_on_the_additional_task(arc2, arc1, verdict):
 
 @pytest.mark.parametrize(
     ("values", "verdict"),
-    [((4, 3, 2, 1), HOLDS), ((4, 3, 1, 2), IN_PART), ((3, 4, 2, 1), FAILS), ((4, 3, 2), None)],
+    [((4, 3, 2, 1), HOLDS), ((4, 3, 1, 2), IN_PART), ((1, 2, 3, 4), FAILS), ((4,), HOLDS)],
 )
-def test_the_verdict_on_the_order_of_systems(values, verdict):
+def test_the_verdict_on_the_order_of_a_table(values, verdict):
     found = dict(zip(("arc2", "arc1", "senna", "wordembed"), values, strict=False))
-    assert _verdict("C10", completion=_rows("test", found)) == verdict
+    assert _verdict("T1", completion=_rows("similar", found)) == verdict
+    assert _verdict("T1", completion=_rows("similar", {"arc1": 1})) is None
+
+
+@pytest.mark.parametrize(
+    ("gaps", "verdict"), [((-0.1, -0.1), HOLDS), ((-0.1, 0.1), IN_PART), ((0.1, 0), FAILS)]
+)
+def test_the_verdict_on_a_lead_of_arc2(gaps, verdict):
+    lines = [
+        {"set": name, "vectors": "fixed", "part": "test", "system": system, "p": "0.01",
+         "difference": str(gap)}
+        for name, gap in zip(("completion", "response"), gaps, strict=True)
+        for system in ("arc1", "wordembed", "lstm")
+    ]  # fmt: skip
+    assert _verdict("C10", differences=lines) == verdict
+
+
+@pytest.mark.parametrize(
+    ("leads", "verdict"), [((1, 2), HOLDS), ((-1, 2), IN_PART), ((2, 1), FAILS)]
+)
+def test_the_verdict_on_the_smaller_lead(leads, verdict):
+    both = [_rows("test", {"arc1": 1, "arc2": 1 + lead}) for lead in leads]
+    assert _verdict("C15", completion=both[0], response=both[1]) == verdict
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"), [((2, 3), HOLDS), ((0, 3), IN_PART), ((0, 0), FAILS)]
+)
+def test_the_verdict_on_convolution(values, verdict):
+    both = [_rows("test", {"arc1": value, "wordembed": 1}) for value in values]
+    assert _verdict("C16", completion=both[0], response=both[1]) == verdict
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"), [((0.6, 0.6), HOLDS), ((0.6, 0.5), IN_PART), ((0.5, 0.5), FAILS)]
+)
+def test_the_verdict_on_trained_vectors(values, verdict):
+    fixed = _rows("test", {"arc1": 0.5, "arc2": 0.5})
+    trained = _rows("test", dict(zip(("arc1", "arc2"), values, strict=True)), "trained")
+    assert _verdict("C17", completion=fixed + trained) == verdict
+
+
+def test_the_verdict_on_random_negatives():
+    assert _verdict("C18", completion=_rows("test", {"arc2": 0.74})) == HOLDS
+    assert _verdict("C18", completion=_rows("test", {"arc2": 0.73})) == FAILS
+
+
+@pytest.mark.parametrize(
+    ("similar", "verdict"), [(0.1, HOLDS), (0.3, IN_PART)]
+)  # fmt: skip
+def test_the_verdict_on_urae(similar, verdict):
+    lines = [
+        line | {"similar": figure}
+        for line, figure in zip(
+            _rows("test", {"urae": 0.2, "arc1": 0.5}), (similar, 0.2), strict=True
+        )
+    ]
+    assert _verdict("C19", completion=lines) == verdict
+
+
+def _searched(optimiser, figures, model="arc2"):
+    return [{"optimiser": optimiser, "rate": str(rate), "model": model, "dev": f"0.1 {figure}"}
+            for rate, figure in figures.items()]  # fmt: skip
+
+
+def test_the_rate_is_the_lowest_within_a_standard_error():
+    lines = _searched("adam", {0.001: 0.40, 0.002: 0.43, 0.003: 0.44}) + _searched("sgd", {0.1: 1})
+    assert searched_rate(lines, "arc2") == 0.002
+    assert searched_rate((), "arc2") == 0.001
+
+
+def test_lines_are_reported_at_the_best_rate_on_dev():
+    slow, fast = _rows("test", {"arc2": 0.5})[0], _rows("test", {"arc2": 0.4})[0]
+    fast |= {"rate": "0.003", "dev": "0.6"}
+    assert reported([slow, fast]) == [fast]
+
+
+@pytest.mark.parametrize(
+    ("sgd", "verdict"), [((0.5, 0.5), HOLDS), ((0.5, 0.4), IN_PART), ((0.4, 0.4), FAILS)]
+)
+def test_the_verdict_on_plain_descent(sgd, verdict):
+    lines = []
+    for model, figure in zip(("arc1", "arc2"), sgd, strict=True):
+        lines += _searched("adam", {0.001: 0.5}, model) + _searched("sgd", {0.1: figure}, model)
+    assert _verdict("C21", rates=lines) == verdict
+
+
+@pytest.mark.parametrize(
+    ("key", "variant", "sign"),
+    [("C22", "windows of 5 words", 1), ("C23", "three convolutions", -1)],
+)
+def test_the_verdicts_on_variants(key, variant, sign):
+    rates = _searched("adam", {0.001: 0.5})
+    for gain, verdict in ((0.1, HOLDS), (-0.1, FAILS)):
+        line = {"variant": variant, "model": "arc2", "dev": str(0.5 + sign * gain)}
+        assert _verdict(key, rates=rates, variants=[line]) == verdict
 
 
 @pytest.mark.parametrize(
@@ -201,11 +307,13 @@ def test_the_constructions_are_those_of_the_file(tables):
         assert (gaps.max() < 1e-12) == (gate == "and")
         assert max(ranks(gate)) == rank
         assert (pooling(gate) == 0) == (gate == "and")
+    assert float(written["C3", "", "largest difference of scores"]) == senna_in_arc1().max() < 1e-12
 
 
 def test_the_paper_has_a_number_for_every_system():
     for table, without in ((1, set()), (2, {"urae"}), (3, {"deepmatch", "urae"})):
         systems = {system for system, _ in printed(table)}
+        assert systems <= set(NAMES)
         assert set(MODELS) - systems == without
     assert set(NAMES) >= {*MODELS, *TOWERS}
     assert printed(1)["arc2", "P@1"] == 49.62

@@ -53,9 +53,11 @@ def shop(tmp_path_factory):
     skus = [f"P{number:05}" for number in range(len(log.titles))]
     with open(folder / "products.csv", "w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
-        table.writerow(["sku", "name"])
-        table.writerows(zip(skus, log.titles, strict=True))
-        table.writerow(["P99999", 'Never clicked: 15.6" Laptop'])
+        table.writerow(["sku", "name", "price", "stock", "brand"])
+        for number, (sku, title) in enumerate(zip(skus, log.titles, strict=True)):
+            brand = ["Acme", "Bolt"][number % 2]
+            table.writerow([sku, title, f"{number % 90},90", number % 4, brand])
+        table.writerow(["P99999", 'Never clicked: 15.6" Laptop', "999,00", 1, "Acme"])
     with open(folder / "clicks.csv", "w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
         table.writerow(["search_term", "sku", "clicks"])
@@ -179,7 +181,7 @@ def prepare(page, folder):
     if page == "elasticsearch":
         queries = (folder / "log/test.tsv").read_text(encoding="utf-8").splitlines()[:5]
         titles = (folder / "titles.tsv").read_text(encoding="utf-8").splitlines()
-        ids = [line.split("\t")[0] for line in titles][:20]
+        ids = [line.split("\t")[0] for line in titles][1:21]
         with open(folder / "queries.tsv", "w", encoding="utf-8") as file:
             file.writelines(f"q{n}\t{line.split(TAB)[0]}\n" for n, line in enumerate(queries))
         with open(folder / "engine.run", "w", encoding="utf-8") as file:
@@ -226,20 +228,24 @@ def check_vectors(names):
 def check(folder, printed, engine):
     """What the pages say of their results, and what the stand-in for an engine received."""
     titles = (folder / "titles.tsv").read_text(encoding="utf-8").splitlines()
-    assert 'P99999\tNever clicked: 15.6" Laptop' in titles
+    assert 'P99999\tNever clicked: 15.6" Laptop\t999,00\t1\tAcme' in titles
     assert 'hotel "le petit" paris\t' in (folder / "pairs.tsv").read_text(encoding="utf-8")
     of = {command: text for (_, command), text in printed.items()}
     measured = next(of[command] for command in of if command.startswith("sentemb evaluate model "))
     assert all(name in measured for name in ("hit@1", "MRR@10", "model", "bm25", "bm25-clicks"))
     found = of['sentemb search index "cheap hotel in paris"'].splitlines()
     assert len(found) == 10 and found[0].split()[0] == "1"
-    in_stock = {line.split(TAB)[0] for line in titles[:100]}
-    limited = of['sentemb search index "cheap hotel in paris" --only in_stock.txt'].splitlines()
-    assert {line.split()[2] for line in limited} <= in_stock
+    ids = {line.split(TAB)[0] for line in titles[:100]}
+    limited = of['sentemb search index "cheap hotel in paris" --only some.txt'].splitlines()
+    assert {line.split()[2] for line in limited} <= ids
+    filtered = next(text for command, text in of.items() if '--where "stock > 0' in command)
+    assert "  price " in filtered
+    assert "  stock 0" not in filtered
+    assert any("brand: " in text for command, text in of.items() if "--facets" in command)
     as_json = json.loads(of['sentemb search index "cheap hotel in paris" -k 3 --json'])
     assert len(as_json["titles"]) == 3 and 0 <= as_json["titles"][0]["confidence"] <= 1
     index = Index.open(folder / "index")
-    assert sorted(index.ids) == sorted(line.split(TAB)[0] for line in titles)  # after --sync
+    assert sorted(index.ids) == sorted(line.split(TAB)[0] for line in titles[1:])  # after --sync
     _, documents = read_folder(folder / "elastic")
     assert list(documents) == list(index.ids) and engine.documents == {"products": documents}
     assert any("clicked_queries" in source for source in documents.values())

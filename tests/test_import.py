@@ -474,11 +474,12 @@ def test_a_search_of_endless_rows_is_refused(tmp_path):
 def test_the_page_names_options_that_exist():
     page = (Path(__file__).parents[1] / "docs" / "importing.md").read_text(encoding="utf-8")
     context = click.Context(main)
-    own = main.get_command(context, "import")
+    # The page names the command that writes recorded searches.
+    commands = [main.get_command(context, name) for name in ("import", "serve")]
     sets = main.get_command(context, "data").commands
     options = {
         name
-        for command in (own, *sets.values())
+        for command in (*commands, *sets.values())
         for parameter in command.params
         for name in (*parameter.opts, *parameter.secondary_opts)
     }

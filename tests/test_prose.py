@@ -89,6 +89,7 @@ SHARED_NAMES = {
     "gradcheck": "cli gradients",
     "held_out": "cli evaluation",
     "index": "cli search",
+    "insights": "analysis cli",
     "keywords": "analysis cli",
     "ranker": "cli search",
     "sts": "cli evaluation",

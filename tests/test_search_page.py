@@ -38,7 +38,7 @@ globalThis.engine = {
     { part: "cosine", name: "cosine", weight: 1 }, { part: "memory", name: "memory", weight: 0.5 },
     { part: "bm25", name: "BM25", weight: 0.02 },
     { part: "clicked_bm25", name: "BM25 of clicked queries", weight: -0.02 },
-    ], calibrated: true, evidence: true, gates: true },
+    ], fields: {}, facets: [], calibrated: true, evidence: true, gates: true },
   async search(query, k) {
     asked.push(`${query} ${k}`);
     if (query.startsWith("slow")) await new Promise((done) => setTimeout(done, 300));

@@ -12,8 +12,10 @@ from helpers import made_up_model, made_up_texts
 from test_serve_network import running
 
 from sentemb import Index
+from sentemb.analysis.insights import insights
 from sentemb.bridges.server.app import create_app
 from sentemb.data.click_log import ClickLogBuilder
+from sentemb.data.search_record import SearchRecord, record_rows
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
 from sentemb.search.ranking.ranker import HybridRanker
@@ -259,3 +261,34 @@ def test_it_fits_every_window(browser, address, width, scheme, tmp_path):
         ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
         light = sum(map(int, re.findall(r"\d+", ground)[:3])) > 3 * 128
         assert light == (scheme == "light")
+
+
+def test_settled_searches_and_opened_results_are_recorded(browser, index, tmp_path):
+    record = SearchRecord(tmp_path / "searches.sqlite")
+    served = running(create_app(index, record=record))
+    with served as port, opened(browser, f"http://127.0.0.1:{port}/") as page:
+        page.locator("#query").type(QUERY, delay=100)  # slower than a search begins
+        page.wait_for_selector(".hit")
+        assert insights(record.path).searches == 0
+        page.keyboard.press("Enter")
+        wait(lambda: insights(record.path).searches == 1)
+        for _ in range(3):  # open, close, open
+            page.locator(".hit").nth(1).click()
+        wait(lambda: insights(record.path).clicked == 1)
+        second = page.locator(".hit .title").nth(1).inner_text()
+        page.locator("#query").fill("")
+        page.locator("#query").type(TITLES[9], delay=1)
+        page.wait_for_function("(title) => document.querySelector('.hit .title')"
+                               ".textContent === title", arg=TITLES[9])  # fmt: skip
+        page.locator(".hit").first.click()  # sooner than the search is settled
+        wait(lambda: insights(record.path).searches == 2)
+        wait(lambda: insights(record.path).clicked == 1)
+    clicks = [row[:2] for row in record_rows(record.path, all_shown=False)]
+    assert clicks == [(QUERY, second), (TITLES[9], TITLES[9])]
+
+
+def wait(is_true, seconds=20):
+    end = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < end
+        time.sleep(0.02)

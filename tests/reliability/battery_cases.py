@@ -1211,9 +1211,7 @@ def damaged_vectors():
             code,
             ("vectors", "--force"),
             setup=lambda box: (box / "vectors/letter.txt").write_text("my own"),
-            makes=("vectors/vectors.*", "vectors/words.txt", "models/vectors/counts.txt")
-            if more
-            else (),
+            makes=("vectors/vectors.*", "vectors/words.txt", "vectors/counts.txt") if more else (),
         )
     for name in ("vectors convert", "vectors train"):
         argv = tuple("vectors" if part == "new" else part for part in WHOLE[name])

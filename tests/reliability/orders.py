@@ -56,7 +56,7 @@ COMMANDS = {
     "score model FIRST_QUERY FIRST_TITLE": "",
     "evaluate model dev": "",
     "topics model dev/queries.tsv": "",
-    "index model dev/docs.tsv -o out": "out/vectors.npy",
+    "index model dev/docs.tsv -o out": "out/cosine/vectors.npy",
     "encode model dev/queries.tsv -o out.npy": "out.npy",
 }  # fmt: skip
 _SECONDS = 900

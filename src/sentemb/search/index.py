@@ -802,7 +802,7 @@ class Index:
             if not matches and reason is None:
                 reason = f"every score is below {limits.min_score:g}"
             facets = limits.counted(snapshot.fields, matches)
-            matches = limits.ordered(snapshot.fields, matches)
+            matches = limits.ordered(snapshot.fields, matches)[:k]
             named = self._named(snapshot, text, mask, limits.cosine) if k else None
             if named is not None:
                 reason = None
@@ -975,22 +975,26 @@ class _Limits:
     def of(self, matches: list[_Match]) -> list[_Match]:
         """Those with high enough scores."""
         least = -np.inf if self.min_score is None else self.min_score
-        if self.sort or self.facets:
-            highest = matches[0].score
-            least = max(least, highest - (1 - LEAST_SHARE) * abs(highest))
-            matches = matches[:MOST_MATCHES]
         return [match for match in matches if match.score >= least]
 
     def counted(self, fields: ProductFields, matches: list[_Match]) -> dict[str, dict[Value, int]]:
-        """The values of each facet."""
-        rows = [match.row for match in matches]
+        """The values of each facet among the best matches."""
+        rows = [match.row for match in _best(matches)]
         return {column: fields.facet(column, rows) for column in self.facets}
 
     def ordered(self, fields: ProductFields, matches: list[_Match]) -> list[_Match]:
         """The matches in the order of a field, or as they are."""
         if self.sort is None:
             return matches
+        matches = _best(matches)
         return [matches[k] for k in fields.ordered(self.sort, [match.row for match in matches])]
+
+
+def _best(matches: list[_Match]) -> list[_Match]:
+    """The matches that are sorted and counted."""
+    highest = matches[0].score if matches else 0.0
+    least = highest - (1 - LEAST_SHARE) * abs(highest)
+    return [match for match in matches[:MOST_MATCHES] if match.score >= least]
 
 
 def _matches(ranked: Ranked, q: int) -> list[_Match]:

@@ -49,17 +49,17 @@ def check_columns(names: Sequence[str]) -> None:
     Raises
     ------
     SentembError
-        For a name that is empty, long, repeated in any case, reserved, or holds a quote or a
-        character that cannot be printed; for more than 100 of them.
+        For a name that is empty, long, repeated in any case, reserved, or holds a quote, a comma
+        or a character that cannot be printed; for more than 100 of them.
     """
     if len(names) > _MOST_COLUMNS:
         raise SentembError(f"{len(names):,} columns of products; keep at most {_MOST_COLUMNS}")
     for k, name in enumerate(names):
         is_name = 0 < len(name) <= _MOST_NAME and name.isprintable() and name == name.strip()
-        if not is_name or '"' in name:
+        if not is_name or '"' in name or "," in name:
             raise SentembError(
                 f"a column of products is named {brief(name)}; give a name of 1 to {_MOST_NAME} "
-                "characters without quotes"
+                "characters without quotes and commas"
             )
         if name.lower() in _RESERVED:
             raise SentembError(f"a column of products cannot be named {name}; rename it")
@@ -148,6 +148,19 @@ class ProductFields:
                 )
         types = {name: _type_of(name, values) for name, values in fields.items()}
         return cls.of(types, count, zip(*fields.values(), strict=True))
+
+    @functools.cached_property
+    def facets(self) -> list[str]:
+        """Columns to filter by: texts with few distinct values, which are not addresses."""
+        names = [name for name, kind in self.types.items() if kind == TEXT]
+        return [name for name in names if 0 < self._distinct(name) <= min(200, self.count / 2)]
+
+    def _distinct(self, name: str) -> int:
+        """How many values a column has; 0 if they are addresses."""
+        ((distinct, addresses),) = self._read(
+            f'SELECT count(DISTINCT "{name}"), count("{name}" LIKE \'%://%\' OR NULL) FROM products'
+        )
+        return 0 if addresses else int(distinct)
 
     def check(self) -> None:
         """Refuse a file that does not hold the one table that it must hold.

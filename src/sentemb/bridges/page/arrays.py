@@ -5,6 +5,7 @@ engine/engine.js reads them.
 
 from __future__ import annotations
 
+import json
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +24,7 @@ from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
 from sentemb.retrieval.memory import MemoryRows
 from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.index import BELOW_FLOOR, NOTHING_KNOWN
+from sentemb.search.product_fields import ProductFields
 from sentemb.search.ranking.floor import Letters
 from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked
 from sentemb.search.ranking.recipe import BM25, MEMORY
@@ -100,6 +102,7 @@ def add_index(
     towers, catalogue = index.model.towers, index.snapshot.catalogue
     arrays.add_texts("ids", index.ids)
     arrays.add_texts("titles", index.titles)
+    _add_fields(arrays, index.fields)
     arrays.add("empty", np.flatnonzero(catalogue.is_empty).astype("<u4"))
     for name, edges in _code_points().items():
         arrays.add(name, edges)
@@ -151,6 +154,13 @@ def _vectors(index: Index, dtype: str) -> np.ndarray | Int8Rows:
         return vectors if dtype == "int8" else vectors.vectors()
     rows = np.asarray(vectors, np.float32)
     return Int8Rows.of(rows) if dtype == "int8" else rows
+
+
+def _add_fields(arrays: Arrays, fields: ProductFields) -> None:
+    """The values of each field of all titles, as JSON."""
+    of_titles = fields.values(range(fields.count))
+    for name in fields.types:
+        arrays.add_texts(f"field {name}", [json.dumps([values[name] for values in of_titles])])
 
 
 def _add_towers(

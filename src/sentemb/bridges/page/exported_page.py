@@ -13,8 +13,10 @@ from sentemb.bridges.export.destination import new_file
 from sentemb.bridges.export.targets import Exported
 from sentemb.bridges.page.arrays import Arrays, add_index
 from sentemb.bridges.page.public_words import MIN_QUERIES, PublicWords
-from sentemb.bridges.page.search_page import facts_of, search_page
+from sentemb.bridges.page.search_page import IMAGE, facts_of, search_page
 from sentemb.errors import SentembError
+from sentemb.search.index import LEAST_SHARE, MOST_MATCHES
+from sentemb.search.product_fields import MOST_VALUES
 from sentemb.system.html_pages import json_data, resource
 
 if TYPE_CHECKING:
@@ -44,8 +46,8 @@ def write(
 ) -> Exported:
     """Write a search page with the model, the titles and the ranking inside.
 
-    It opens from a disk or from any web server, loads nothing else and sends nothing. The same
-    index gives the same bytes.
+    It opens from a disk or from any web server, loads nothing else but pictures of products, and
+    sends nothing. The same index gives the same bytes.
 
     Parameters
     ----------
@@ -84,13 +86,20 @@ def write(
     packed = gzip.compress(content, 9, mtime=0)
     header |= {
         "facts": facts_of(source, name),
+        "matches": {
+            "most": MOST_MATCHES,
+            "least_share": LEAST_SHARE,
+            "values": MOST_VALUES,
+        },
         "arrays": arrays.entries,
         "bytes": len(content),
         "packed": len(packed),
         "alphabet": _ALPHABET,
     }
     data = {"header": json_data(header), "packed": _as_text(packed)}
-    page = search_page(name, _engine(), data, note=f"{public.note().capitalize()}.").encode()
+    note = f"{public.note().capitalize()}."
+    has_images = IMAGE in source.fields.types
+    page = search_page(name, _engine(), data, note=note, has_images=has_images).encode()
     with new_file(out, force) as file:
         file.write(page)
     if on_progress is not None:

@@ -12,7 +12,7 @@ const SURE = [
 ];
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const state = { query: "", count: 10, open: null };
+const state = { query: "", count: 10, open: null, filters: {}, sort: "" };
 let shown = null; // the answer that is on the page
 let asked = 0; // numbers the searches: an answer to any but the last is dropped
 let searching = null; // the AbortController of the last search
@@ -20,6 +20,7 @@ let explaining = null; // that of the open explanation
 let pause = 0;
 let settling = 0;
 let settled = true; // whether the next query gets an entry of its own in the history
+let recorded = null; // the last search that the engine recorded: what it was, a promise of its name
 let maps = []; // heat maps to draw again when the colours or the width change
 
 // -- small things --------------------------------------------------------------------------------
@@ -65,7 +66,8 @@ async function search() {
   const waiting = setTimeout(() => $("results").classList.add("old"), 250);
   const start = performance.now();
   try {
-    const found = await engine.search(state.query, state.count, searching.signal);
+    const { filters, sort } = state;
+    const found = await engine.search(state.query, state.count, searching.signal, { filters, sort });
     if (number === asked) show(found, performance.now() - start);
   } catch (error) {
     if (number === asked) fail(error);
@@ -94,6 +96,7 @@ function show(found, milliseconds) {
   $("results").replaceChildren(...hits.map((hit, k) => result(hit, k, highest)));
   showStatus(found, milliseconds);
   showRemark(found);
+  showFilters(state.filters, state.sort, found.facets);
   const open = hits.findIndex((hit) => hit.id === state.open);
   if (open >= 0) expand(open);
 }
@@ -168,11 +171,12 @@ function result(hit, k, highest) {
     else {
       expand(k);
       remember(false);
+      recordClick(hit);
     }
   });
   const panel = make("div", { className: "panel", id: `panel-${k}`, role: "region", hidden: true });
   panel.setAttribute("aria-labelledby", `hit-${k}`);
-  return make("li", {}, button, panel);
+  return make("li", {}, ...[button, fieldsOf(hit), panel].filter(Boolean));
 }
 
 /** The parts of a score, each with what it adds. */
@@ -199,6 +203,26 @@ function nameOf(confidence) {
   return SURE.find(([least]) => confidence >= least)[1];
 }
 
+// -- recording -----------------------------------------------------------------------------------
+
+/** Have the search that is on the page recorded, once; typing alone records nothing. */
+function record() {
+  if (!engine.record || !state.query.trim()) return null;
+  const { query, count, filters, sort } = state;
+  const search = JSON.stringify([query, count, filters, sort]);
+  if (recorded?.search !== search) {
+    const name = engine.record(query, count, { filters, sort }).then((answer) => answer.search);
+    recorded = { search, name: name.catch(() => null) };
+  }
+  return recorded.name;
+}
+
+/** Have a click recorded; whether that works does not matter to the reader. */
+async function recordClick(hit) {
+  const name = await record();
+  if (name) await engine.click(name, hit.id).catch(() => {});
+}
+
 // -- the address ---------------------------------------------------------------------------------
 
 /** Write the state into the address; `isNew` makes an entry for the back button. */
@@ -206,6 +230,8 @@ function remember(isNew) {
   const parts = new URLSearchParams();
   if (state.query) parts.set("q", state.query);
   if (state.count !== COUNTS[0]) parts.set("k", state.count);
+  if (state.sort) parts.set("sort", state.sort);
+  for (const [name, value] of Object.entries(state.filters)) parts.set(`is-${name}`, value);
   if (state.open !== null) parts.set("open", state.open);
   const address = `#${parts}`;
   if (address === (location.hash || "#")) return;
@@ -217,6 +243,9 @@ function recall() {
   state.query = parts.get("q") || "";
   state.count = COUNTS.find((count) => String(count) === parts.get("k")) || COUNTS[0];
   state.open = parts.get("open");
+  state.sort = parts.get("sort") || "";
+  const chosen = engine.facts.facets.map((name) => [name, parts.get(`is-${name}`)]);
+  state.filters = Object.fromEntries(chosen.filter(([, value]) => value));
   $("query").value = state.query;
   $("count").value = String(state.count);
   settled = true;
@@ -226,6 +255,7 @@ function recall() {
 function settle() {
   clearTimeout(settling);
   settled = true;
+  record();
 }
 
 // -- keys ----------------------------------------------------------------------------------------
@@ -292,6 +322,13 @@ function listen() {
   });
   $("count").addEventListener("change", () => {
     state.count = Number($("count").value);
+    remember(false);
+    search();
+  });
+  makeFilters((name, value) => {
+    if (!name) state.sort = value;
+    else if (value) state.filters[name] = value;
+    else delete state.filters[name];
     remember(false);
     search();
   });

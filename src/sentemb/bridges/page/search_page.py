@@ -3,17 +3,21 @@
 One page for a server and for a file that searches by itself. `search_page` puts it together with a
 script, its *engine*, which answers. The engine sets ``globalThis.engine`` to an object with
 
-- ``facts``: ``{name, titles, model, parts: [{part, name, weight}], calibrated, evidence, gates}``:
-  how many titles there are, a line about the model, the parts of a score, and what the engine can
-  show (bool);
-- ``search(query, k, signal)``: ``{query, unknown: [word], hits: [{id, title, score, parts: {part:
-  {value, added}}, confidence}]}``: what each part scores, and what that times its weight adds to
-  the score; the confidence is null unless it is known;
+- ``facts``: ``{name, titles, model, parts: [{part, name, weight}], fields: {name: type}, facets:
+  [name], calibrated, evidence, gates}``: how many titles there are, a line about the model, the
+  parts of a score, the fields of titles and those to filter by, and what the engine can show
+  (bool);
+- ``search(query, k, signal, {filters: {name: value}, sort})``: ``{query, unknown: [word], hits:
+  [{id, title, score, parts: {part: {value, added}}, confidence, fields}], facets: {name: {value:
+  count}}}`` among the titles whose fields have the values of ``filters``: what each part scores,
+  and what that times its weight adds to the score; the confidence is null unless it is known;
 - ``explain(query, id, signal)``: what `Explanation.as_dict` returns, with the shares of the parts;
   the text of a nearest query is null where the engine has none;
 - ``gates(query, id, signal)``: ``{query: {words, gates: {name: [[number]]}}, title: ...}``, one row
   of numbers per word, with the names ``input``, ``forget``, ``output``, ``candidate``, ``cell`` and
   ``y``; null if the model is not recurrent;
+- ``record(query, k, {filters, sort})``, optional: a promise of an answer as that of ``search`` with a name in
+  ``search``, under which the engine has recorded it; ``click(search, id)`` then records a click;
 - ``ready``, optional: a promise; until it is kept the page says that it is loading.
 
 All of them may return promises. An error that they throw is shown with its message; the page calls
@@ -30,9 +34,11 @@ from sentemb.search.ranking.recipe import PARTS
 from sentemb.system.html_pages import Page, filled, resource, script, style
 from sentemb.version import __version__
 
+# The field with the address of a picture; see products.js.
+IMAGE = "image"
 _HERE = "sentemb.bridges.page"
 # The last one starts the page.
-_SCRIPTS = ("explanation.js", "page.js")
+_SCRIPTS = ("explanation.js", "products.js", "page.js")
 
 
 def facts_of(index: Index, name: str, evidence: bool = False) -> dict[str, Any]:
@@ -56,6 +62,8 @@ def facts_of(index: Index, name: str, evidence: bool = False) -> dict[str, Any]:
             {"part": part, "name": PARTS[part], "weight": index.recipe.weight(part)}
             for part in index.recipe.parts
         ],
+        "fields": index.fields.types,
+        "facets": index.fields.facets,
         "calibrated": index.confidence is not None,
         "evidence": evidence,
         "gates": isinstance(encoder, RecurrentEncoder),
@@ -68,11 +76,12 @@ def search_page(
     data: Mapping[str, str] | None = None,
     connects: bool = False,
     note: str = "",
+    has_images: bool = False,
 ) -> Page:
     """The page as HTML.
 
-    A content security policy allows its style sheet and its two scripts and no other. It loads
-    nothing, and without ``connects`` it cannot send anything either.
+    A content security policy allows its style sheet and its two scripts and no other. Without
+    ``has_images`` it loads nothing, and without ``connects`` it cannot send anything either.
 
     Parameters
     ----------
@@ -87,6 +96,8 @@ def search_page(
         Whether the engine may ask the server that the page came from.
     note : str
         What the foot of the page says of its contents.
+    has_images : bool
+        Whether pictures of products may be loaded from other sites.
     """
     blocks = (
         f'<script type="text/plain" id="{html.escape(name)}">{text}</script>\n'
@@ -95,6 +106,7 @@ def search_page(
     values = {
         "title": html.escape(title),
         "style": style(_HERE, "page.css"),
+        "images": " https: http:" if has_images else "",
         "connect": "'self'" if connects else "'none'",
         "made": html.escape(f"Made by sentemb {__version__}. {note}".strip()),
         "data": "".join(blocks),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from sentemb.analysis.explanation import Explainer, unknown_words
@@ -12,6 +13,7 @@ from sentemb.data.click_log import ClickLog
 from sentemb.models.files.model_files import fingerprint
 from sentemb.models.sentence_encoder import GateTrace
 from sentemb.models.towers.recurrent import RecurrentEncoder
+from sentemb.search.filters import known_column, sort_order
 from sentemb.search.index import Hit, Index
 from sentemb.search.ranking.recipe import MODEL_ALONE, Recipe
 from sentemb.system.bounds import valid_unicode
@@ -88,6 +90,7 @@ class Answers:
         only: Sequence[str] | None = None,
         cosine: bool = False,
         everything: bool = False,
+        fields: Mapping[str, Any] = MappingProxyType({}),
         check: Callable[[], None] = _go_on,
     ) -> list[dict[str, Any]]:
         """Search the index for each query.
@@ -96,6 +99,8 @@ class Answers:
         ----------
         queries, k, min_score, only, cosine, everything
             As for `Index.search`.
+        fields : mapping
+            ``where``, ``sort`` and ``facets`` of `Index.search`, if they are given.
         check : function
             Called before each portion of queries; raises an exception once the time is up.
         """
@@ -104,10 +109,31 @@ class Answers:
         for first in range(0, len(queries), portion):
             check()
             part = queries[first : first + portion]
-            limits: dict[str, Any] = {"only": only, "min_score": min_score}
+            limits: dict[str, Any] = {"only": only, "min_score": min_score, **fields}
             hits = self.index.search(part, k, cosine=cosine, everything=everything, **limits)
             results += [self._result(*pair, cosine) for pair in zip(part, hits, strict=True)]
         return results
+
+    def similar(
+        self,
+        id: str,
+        k: int,
+        cosine: bool = False,
+        fields: Mapping[str, Any] = MappingProxyType({}),
+    ) -> dict[str, Any]:
+        """The titles similar to another; see `search` and `Index.similar`."""
+        hits = self.index.similar(id, k, cosine=cosine, **fields)
+        return self._result(self.title_of(id) or "", hits, cosine)
+
+    def check_fields(self, fields: Mapping[str, Any]) -> None:
+        """Raise a `SentembError` for a condition or a field that is wrong; see `search`."""
+        columns = self.index.fields
+        if "where" in fields:
+            columns.mask(fields["where"])
+        if "sort" in fields:
+            sort_order(fields["sort"], columns.types)
+        for name in fields.get("facets", ()):
+            known_column(name, columns.types)
 
     def _result(self, query: str, hits: list[Hit], cosine: bool) -> dict[str, Any]:
         recipe = MODEL_ALONE if cosine else self.index.recipe
@@ -116,6 +142,8 @@ class Answers:
             "unknown": unknown_words(self.index.model, query),
             "hits": [_hit(hit, recipe) for hit in hits],
         }
+        if facets := getattr(hits, "facets", {}):
+            result["facets"] = facets
         reason = getattr(hits, "reason", None)
         return result if reason is None else {**result, "no_match": reason}
 

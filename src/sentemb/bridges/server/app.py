@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from sentemb.bridges.page.search_page import search_page
+from sentemb.bridges.page.search_page import IMAGE, search_page
 from sentemb.bridges.server import asked
 from sentemb.bridges.server.answers import Answers
 from sentemb.bridges.server.asked import Refusal
 from sentemb.bridges.server.hosts import checked_hosts, checked_origins, host_name
 from sentemb.bridges.server.request_limits import Limits, Rates
 from sentemb.data.click_log import ClickLog
+from sentemb.data.search_record import Searched, SearchRecord
+from sentemb.errors import SentembError
 from sentemb.search.index import Index
 from sentemb.system.bounds import plain
 from sentemb.system.extras import package
 from sentemb.system.html_pages import json_data, resource
+from sentemb.system.terminal import note
 
 if TYPE_CHECKING:
     from flask import Flask, Response
@@ -27,8 +31,11 @@ if TYPE_CHECKING:
 _ANSWERS = "sentemb"
 _DEFAULT_K = 10
 _JSON = "application/json"
+# How a request chooses, orders and counts by the fields of products.
+_FIELDS = ("where", "sort", "facets")
 _REMEDIES = {
-    404: "there is nothing at this address; the API is /search, /explain, /gates, /encode, /health",
+    404: "there is nothing at this address; the API is /search, /click, /explain, /gates, /encode, "
+    "/health",
     405: "this address does not take the method {method}; use {allowed}",
 }
 # The page brings a policy of its own, which allows its script and nothing else.
@@ -57,6 +64,7 @@ def create_app(
     name: str = "index",
     allowed_hosts: Iterable[str] | None = None,
     allowed_origins: Iterable[str] = (),
+    record: SearchRecord | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Flask:
     """The search page and the JSON API of an index, for any WSGI server.
@@ -79,6 +87,8 @@ def create_app(
         the address 127.0.0.1 can read what the server answers to the browser.
     allowed_origins : iterable of str
         Origins of other sites whose pages may call the API, such as ``"https://shop.example.org"``.
+    record : SearchRecord, optional
+        Where searches and clicks are recorded.
     on_progress : function, optional
         Called with the numbers of queries of the log that are embedded and of all.
 
@@ -99,7 +109,7 @@ def create_app(
     flask = package("flask", "serve", "the server")
     hosts = None if allowed_hosts is None else checked_hosts(allowed_hosts)
     origins = checked_origins(allowed_origins)
-    return _App(flask, limits or Limits(), hosts, origins).made(
+    return _App(flask, limits or Limits(), hosts, origins, record).made(
         Answers(index, log, name, on_progress)
     )
 
@@ -134,12 +144,18 @@ class _App:
     limits : Limits
     hosts : frozenset of str or None
     origins : frozenset of str
+    record : SearchRecord or None
     """
 
     def __init__(
-        self, flask: Any, limits: Limits, hosts: frozenset[str] | None, origins: frozenset[str]
+        self,
+        flask: Any,
+        limits: Limits,
+        hosts: frozenset[str] | None,
+        origins: frozenset[str],
+        record: SearchRecord | None,
     ) -> None:
-        self._flask, self._limits = flask, limits
+        self._flask, self._limits, self._record = flask, limits, record
         self._hosts, self._origins = hosts, origins
         self._rates = None if limits.rate is None else Rates(limits.rate)
         self._engine = resource("sentemb.bridges.server", "engine.js")
@@ -155,6 +171,7 @@ class _App:
         app.extensions[_ANSWERS] = answers
         app.add_url_rule("/", view_func=self._page)
         app.add_url_rule("/search", view_func=self._search, methods=["GET", "POST"])
+        app.add_url_rule("/click", view_func=self._click, methods=["POST"])
         app.add_url_rule("/explain", view_func=self._explain)
         app.add_url_rule("/gates", view_func=self._gates)
         app.add_url_rule("/encode", view_func=self._encode, methods=["POST"])
@@ -177,8 +194,9 @@ class _App:
     def _page(self) -> Response:
         self._parameters()
         answers = self._answers
-        data = {"facts": json_data(answers.facts())}
-        page = search_page(answers.name, self._engine, data, connects=True)
+        data = {"facts": json_data({**answers.facts(), "records": self._record is not None})}
+        has_images = IMAGE in answers.index.fields.types
+        page = search_page(answers.name, self._engine, data, connects=True, has_images=has_images)
         response = self._respond(page.encode("utf-8"), mimetype="text/html")
         response.headers["Content-Security-Policy"] = _PAGE_POLICY
         return response
@@ -190,18 +208,29 @@ class _App:
     def _search(self) -> Response:
         if self._flask.request.method == "POST":
             return self._search_many()
-        given = self._parameters("q", "k", "cosine", "all")
-        query = asked.text("q", asked.needed(given, "q"), self._limits.characters)
+        given = self._parameters("q", "k", "cosine", "all", "like", "draft", *_FIELDS)
+        answers, similar = self._answers, "like" in given and "q" not in given
+        text = asked.needed(given, "like" if similar else "q")
+        query = asked.text("q", text, self._limits.characters)
         k = asked.count_in_address("k", given.get("k", str(_DEFAULT_K)), self._limits.k)
         cosine = asked.flag_in_address("cosine", given.get("cosine", "false"))
-        self._charge(1)
         everything = asked.flag_in_address("all", given.get("all", "false"))
-        how: dict[str, Any] = {"cosine": cosine, "everything": everything}
-        (result,) = self._answers.search([query], k, **how, check=self._clock())
-        return self._json(result)
+        is_draft = asked.flag_in_address("draft", given.get("draft", "false"))
+        self._charge(1)
+        fields = self._fields_of(given)
+        if similar:
+            if answers.title_of(query) is None:
+                raise Refusal(404, f"the id {plain(query)} is not in the index; give another")
+            return self._json(answers.similar(query, k, cosine, fields))
+        how: dict[str, Any] = {"cosine": cosine, "everything": everything, "fields": fields}
+        with self._recording(is_draft) as results:
+            results += answers.search([query], k, **how, check=self._clock())
+        return self._json(results[0])
 
     def _search_many(self) -> Response:
-        given = self._object("queries", "k", "min_score", "only", "cosine", "all")
+        given = self._object(
+            "queries", "k", "min_score", "only", "cosine", "all", "draft", *_FIELDS
+        )
         limits = self._limits
         queries = asked.texts(
             "queries", asked.needed(given, "queries"), limits.texts, limits.characters
@@ -211,13 +240,78 @@ class _App:
         only = asked.ids("only", given.get("only"))
         cosine = asked.flag("cosine", given.get("cosine", False))
         everything = asked.flag("all", given.get("all", False))
+        is_draft = asked.flag("draft", given.get("draft", False))
         self._charge(len(queries))
         answers = self._answers
-        how = cosine, everything, self._clock()
-        answer: dict[str, Any] = {"results": answers.search(queries, k, min_score, only, *how)}
+        how = cosine, everything, self._fields_of(given), self._clock()
+        with self._recording(is_draft) as results:
+            results += answers.search(queries, k, min_score, only, *how)
+        answer: dict[str, Any] = {"results": results}
         if only is not None:
             answer["unknown_ids"] = answers.n_unknown(only)
         return self._json(answer)
+
+    def _fields_of(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The condition, the order and the facets that a request asks for, checked."""
+        fields: dict[str, Any] = {
+            name: asked.text(name, given[name], self._limits.characters)
+            for name in _FIELDS
+            if name in given
+        }
+        if "facets" in fields:
+            fields["facets"] = fields["facets"].split(",")
+        try:
+            self._answers.check_fields(fields)
+        except SentembError as error:
+            raise Refusal(400, str(error)) from None
+        return fields
+
+    @contextlib.contextmanager
+    def _recording(self, is_draft: bool) -> Iterator[list[dict[str, Any]]]:
+        """Record the results that are put into the list, and name them for `_click`.
+
+        A search is answered even where it cannot be recorded; it has no name then.
+        """
+        results: list[dict[str, Any]] = []
+        began = time.perf_counter()
+        yield results
+        if self._record is None or is_draft:
+            return
+        milliseconds = 1000 * (time.perf_counter() - began) / len(results)
+        searches = [
+            Searched(
+                result["query"],
+                [(hit["id"], hit["title"]) for hit in result["hits"]],
+                result.get("no_match"),
+                milliseconds,
+            )
+            for result in results
+        ]
+        try:
+            names = self._record.add_searches(searches)
+        except SentembError as error:
+            note(f"not recorded: {error}")
+            return
+        for result, name in zip(results, names, strict=True):
+            result["search"] = name
+
+    def _click(self) -> Response:
+        given = self._object("search", "id")
+        search = asked.text("search", asked.needed(given, "search"), self._limits.characters)
+        id = asked.text("id", asked.needed(given, "id"), self._limits.characters)
+        if self._record is None:
+            raise Refusal(404, "this server records nothing; start it with --record FILE")
+        self._charge(1)
+        try:
+            is_known = self._record.add_click(search, id)
+        except SentembError as error:
+            note(f"not recorded: {error}")
+            raise Refusal(503, "the click cannot be recorded now; send it again later") from None
+        if not is_known:
+            raise Refusal(
+                404, "no search of this name has shown this id; send both as /search gave them"
+            )
+        return self._json({"search": search, "id": id})
 
     def _explain(self) -> Response:
         given = self._parameters("q", "id", "cosine")

@@ -3,8 +3,11 @@
 (() => {
   const PATIENCE = 30000; // milliseconds until an answer is given up
 
-  /** The answer to a request; paths are relative, so that a proxy may add a prefix. */
-  async function ask(path, parameters, signal) {
+  /**
+   * The answer to a request; paths are relative, so that a proxy may add a prefix. With `body` it
+   * is a POST, which the browser finishes even if the page is left.
+   */
+  async function ask(path, parameters, signal, body) {
     const own = new AbortController();
     const stop = () => own.abort();
     signal?.addEventListener("abort", stop);
@@ -15,7 +18,15 @@
       stop();
     }, PATIENCE);
     try {
-      const answer = await fetch(`${path}?${new URLSearchParams(parameters)}`, {
+      const query = String(new URLSearchParams(parameters));
+      const post = {
+        method: "POST",
+        body: JSON.stringify(body),
+        headers: { "Content-Type": "application/json" },
+        keepalive: true,
+      };
+      const answer = await fetch(query ? `${path}?${query}` : path, {
+        ...(body && post),
         signal: own.signal,
         cache: "no-store",
         credentials: "same-origin",
@@ -44,9 +55,23 @@
     return found;
   }
 
+  const facts = JSON.parse(document.getElementById("facts").textContent);
+
+  /** The parameters of a search. */
+  function search(query, k, { filters, sort }) {
+    const asked = { q: query, k };
+    const where = Object.entries(filters).map(([name, value]) => `"${name}" = '${value.replaceAll("'", "''")}'`);
+    if (where.length) asked.where = where.join(" and ");
+    if (sort) asked.sort = sort;
+    if (facts.facets.length) asked.facets = facts.facets.join(",");
+    return asked;
+  }
+
   globalThis.engine = {
-    facts: JSON.parse(document.getElementById("facts").textContent),
-    search: (query, k, signal) => ask("search", { q: query, k }, signal),
+    facts,
+    search: (query, k, signal, how) => ask("search", { ...search(query, k, how), draft: true }, signal),
+    record: facts.records && ((query, k, how) => ask("search", search(query, k, how))),
+    click: (search, id) => ask("click", {}, undefined, { search, id }),
     explain: (query, id, signal) => ask("explain", { q: query, id }, signal),
     gates: (query, id, signal) => ask("gates", { q: query, id }, signal),
   };

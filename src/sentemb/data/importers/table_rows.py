@@ -1,4 +1,4 @@
-"""Rows of a table in a file: CSV and other delimited text, JSON lines, Parquet.
+"""Rows of a table in a file: CSV and other delimited text, JSON lines, Parquet, recorded searches.
 
 All formats give the same: the values of some columns as texts, row by row. Memory does not grow
 with the file. A missing value is an empty text.
@@ -7,10 +7,11 @@ with the file. A missing value is an empty text.
 import re
 from collections.abc import Iterator
 
-from sentemb.data.importers.columns import Row, TableFile
+from sentemb.data.importers.columns import Row, TableFile, index_of
 from sentemb.data.importers.delimited_rows import encoding_of, named_encoding, text_rows
 from sentemb.data.importers.json_rows import json_rows
 from sentemb.data.importers.parquet_rows import parquet_rows
+from sentemb.data.search_record import COLUMNS, is_record, record_rows
 from sentemb.system.files import raw_lines
 
 _FORMAT_OF_SUFFIX = {
@@ -37,6 +38,8 @@ class Rows(TableFile):
             return parquet_rows(self)
         if format == "jsonl":
             return json_rows(self, self._decoded_lines())
+        if format == "record":
+            return self._recorded()
         return text_rows(self, format)
 
     def _decoded_lines(self) -> Iterator[tuple[int, str]]:
@@ -46,13 +49,24 @@ class Rows(TableFile):
                 line = raw.decode(encoding, "surrogateescape")
             yield number, line
 
+    def _recorded(self) -> Iterator[Row]:
+        """The clicks of recorded searches; with their clicks as a column all results."""
+        chosen = [index_of(column, list(COLUMNS), self.name) for column in self.columns]
+        all_shown = COLUMNS.index("clicks") in chosen
+        for number, row in enumerate(record_rows(self.path, all_shown), 1):
+            texts = self.texts([row[k] for k in chosen], self.where(number))
+            if texts is not None:
+                yield number, texts
+
     def where(self, number: int) -> str:
         """Where a row is, for messages."""
-        row = " row " if self._format() == "parquet" else ""
+        row = " row " if self._format() in ("parquet", "record") else ""
         return f"{self.name}:{row}{number}"
 
     def _format(self) -> str:
         if self.how.format != "auto":
             return self.how.format
+        if is_record(self.path):
+            return "record"
         suffix = re.search(r"\.\w+$", str(self.path).lower().removesuffix(".gz"))
         return _FORMAT_OF_SUFFIX.get(suffix[0], "auto") if suffix else "auto"

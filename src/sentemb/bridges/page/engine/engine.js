@@ -110,10 +110,16 @@ async function open() {
     towers,
     ids,
     titles,
+    fields: Object.fromEntries(Object.keys(HEADER.facts.fields).map((name) => [name, fieldValues(array(`field ${name}`))])),
     place: new Map(ids.map((id, place) => [id, place])),
     empty: new Set(array("empty")),
     ...openParts(array, texts, (name) => table(name, dim), splitterOf(splittings.searched, sets)),
   };
+}
+
+/** One value per title, from JSON. */
+function fieldValues(bytes) {
+  return JSON.parse(new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes));
 }
 
 /** The row of each feature in a table that holds those with a flag; -1 for all others. */
@@ -190,8 +196,41 @@ function read(query, { vocabulary, towers }) {
   return { query, unknown, isKnown, vector: isKnown ? towers.query.embed(words) : null };
 }
 
-async function search(query, k) {
-  const { ids, titles, empty, parts, floor, ...model } = await engine.ready;
+/** Whether a field has a value, which is a text where it was chosen from a list. */
+const isValue = (field, value) => field !== null && String(field) === value;
+
+/** Places by a field, equal values as they are and none at the end; `-price` from the highest. */
+function ordered(best, fields, sort) {
+  const sign = sort.startsWith("-") ? -1 : 1;
+  const values = fields[sort.replace(/^-/, "")];
+  if (!values) return best;
+  const compared = (x, y) => (values[x] > values[y]) - (values[x] < values[y]);
+  const [there, none] = [true, false].map((has) => best.filter((place) => (values[place] !== null) === has));
+  return [...there.sort((x, y) => sign * compared(x, y)), ...none];
+}
+
+/** The values of each facet among some places, the most frequent first. */
+function counted(matches, fields) {
+  const facets = HEADER.facts.facets.map((name) => {
+    const counts = new Map();
+    for (const place of matches) {
+      const value = fields[name][place];
+      if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1);
+    }
+    return [name, Object.fromEntries([...counts].sort((x, y) => y[1] - x[1]).slice(0, HEADER.matches.values))];
+  });
+  return Object.fromEntries(facets);
+}
+
+/** The best places for sorting and facets: those with a share of the highest score. */
+function matching(best, scores) {
+  const highest = scores[best[0]];
+  const least = highest - (1 - HEADER.matches.least_share) * Math.abs(highest);
+  return best.slice(0, HEADER.matches.most).filter((place) => scores[place] >= least);
+}
+
+async function search(query, k, signal, { filters = {}, sort = "" } = {}) {
+  const { ids, titles, fields, place: placeOf, empty, parts, floor, ...model } = await engine.ready;
   const asked = read(query, model);
   const scores = new Float64Array(titles.length);
   const values = {};
@@ -203,10 +242,21 @@ async function search(query, k) {
   // Titles and queries of which the model knows nothing are found only where there is evidence.
   const isFound = Array.from(scores, (score, place) => score !== 0 || (asked.isKnown && !empty.has(place)));
   parts.filter(({ own }) => !own.isEvidence).forEach(add);
-  const best = highest(scores, isFound, k);
-  const no_match = reasonFor(floor, query, values, best);
-  if (no_match) return { query, unknown: asked.unknown, hits: [], no_match };
-  const hits = best.map((place, rank) => ({
+  const passes = (place) => Object.entries(filters).every(([name, value]) => isValue(fields[name]?.[place], value));
+  isFound.forEach((is, place) => (isFound[place] = is && passes(place)));
+  const hasFacets = HEADER.facts.facets.length > 0 || sort;
+  const best = highest(scores, isFound, hasFacets ? Math.max(k, HEADER.matches.most) : k);
+  let no_match = reasonFor(floor, query, values, best);
+  const matches = no_match ? [] : hasFacets ? matching(best, scores) : best;
+  const facets = counted(matches, fields);
+  let shown = sort ? ordered(matches, fields, sort) : no_match ? [] : best;
+  const named = placeOf.get(query.trim());
+  if (named !== undefined && passes(named)) {
+    shown = [named, ...shown.filter((place) => place !== named)];
+    no_match = null;
+  }
+  if (no_match) return { query, unknown: asked.unknown, hits: [], facets, no_match };
+  const hits = shown.slice(0, k).map((place, rank) => ({
     id: ids[place],
     title: titles[place],
     score: scores[place],
@@ -216,9 +266,10 @@ async function search(query, k) {
         return [part, { value, added: weight * value }];
       }),
     ),
-    confidence: rank === 0 && HEADER.confidence ? confidenceOf(scores[place]) : null,
+    confidence: rank === 0 && place === best[0] && HEADER.confidence ? confidenceOf(scores[place]) : null,
+    fields: Object.fromEntries(Object.entries(fields).map(([name, column]) => [name, column[place]])),
   }));
-  return { query, unknown: asked.unknown, hits };
+  return { query, unknown: asked.unknown, hits, facets };
 }
 
 /** Why a query has no answer; null if it has one. */

@@ -1,0 +1,216 @@
+"""Insights into recorded searches: what users look for, what they do not find or do not open."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sentemb.data.search_record import reading_record
+from sentemb.system.bounds import whole
+from sentemb.system.paths import AnyPath
+from sentemb.system.tables import aligned
+
+_SHARES = (0.5, 0.95, 0.99)
+# One row per query, whatever its case. Grouped by search first: `shown` is sorted by it.
+_BY_QUERY = """
+SELECT folded(query), count(*), sum(first IS NOT NULL), avg(coalesce(1.0 / first, 0)),
+       sum(n IS NULL AND no_match IS NULL), sum(no_match IS NOT NULL), avg(milliseconds)
+FROM searches LEFT JOIN (
+    SELECT search AS of_search, count(*) AS n,
+           min(CASE WHEN clicked IS NOT NULL THEN position END) AS first
+    FROM shown GROUP BY search
+) ON of_search = number
+GROUP BY folded(query)
+"""
+
+
+@dataclass(frozen=True)
+class SearchedQuery:
+    """The searches for one query.
+
+    Attributes
+    ----------
+    query : str
+        In lower case.
+    searches : int
+        How often it was searched.
+    clicked : int
+        Searches with a click.
+    reciprocal_rank : float
+        Mean of 1 / position of the first title that was clicked, 0 without a click.
+    nothing_found, below_floor : int
+        Searches without a result; those whose results were not good enough to show.
+    milliseconds : float
+        Mean time of an answer.
+    """
+
+    query: str
+    searches: int
+    clicked: int
+    reciprocal_rank: float
+    nothing_found: int
+    below_floor: int
+    milliseconds: float
+
+
+@dataclass(frozen=True)
+class Insights:
+    """The searches of a record in figures; each list has the most frequent queries first.
+
+    Attributes
+    ----------
+    searches, queries : int
+        Searches, and distinct queries, whatever their case.
+    without_text : int
+        Searches whose text an anonymous record dropped. They count in the totals alone.
+    first, last : str
+        When the first and the last search was made, in UTC; empty without searches.
+    clicked : float
+        Share of the searches with a click.
+    reciprocal_rank : float
+        Mean of 1 / position of the first title that was clicked, 0 without a click.
+    milliseconds : dict of str to float
+        Time of an answer: half of the searches took less than ``p50``, and so on.
+    popular : list of SearchedQuery
+        The most frequent queries.
+    nothing_found : list of SearchedQuery
+        Queries that no title matches.
+    below_floor : list of SearchedQuery
+        Queries without a good match.
+    never_clicked : list of SearchedQuery
+        Queries that showed results, of which none was ever opened.
+    slow : list of SearchedQuery
+        Queries with the longest mean time, longest first.
+    """
+
+    searches: int
+    queries: int
+    without_text: int
+    first: str
+    last: str
+    clicked: float
+    reciprocal_rank: float
+    milliseconds: dict[str, float]
+    popular: list[SearchedQuery]
+    nothing_found: list[SearchedQuery]
+    below_floor: list[SearchedQuery]
+    never_clicked: list[SearchedQuery]
+    slow: list[SearchedQuery]
+
+    def as_dict(self) -> dict[str, Any]:
+        """A JSON-serialisable dict."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        if not self.searches:
+            return "no searches yet"
+        dropped = f", {self.without_text:,} without their text" if self.without_text else ""
+        times = ", ".join(f"{name} {value:.1f} ms" for name, value in self.milliseconds.items())
+        lines = [
+            f"{self.searches:,} searches for {self.queries:,} queries{dropped}, "
+            f"{self.first} to {self.last}",
+            f"{self.clicked:.1%} with a click, mean reciprocal rank {self.reciprocal_rank:.3f}; "
+            f"time of an answer: {times}",
+        ]
+        for title, queries in (
+            ("Most frequent", self.popular),
+            ("Nothing found", self.nothing_found),
+            ("No good match", self.below_floor),
+            ("Results, and never a click", self.never_clicked),
+            ("Slowest", self.slow),
+        ):
+            if queries:
+                lines += ["", f"{title}:", *_table(queries)]
+        return "\n".join(lines)
+
+
+def insights(path: AnyPath, top_k: int = 10) -> Insights:
+    """Sum up the record of a server.
+
+    Parameters
+    ----------
+    path : str or path-like
+        What ``sentemb serve --record`` has written; the server may still be running.
+    top_k : int
+        Queries in each list.
+
+    Raises
+    ------
+    SentembError
+        If the file is not a record of searches or cannot be read.
+    """
+    whole("top_k", top_k, 1, 2**31 - 1)
+    with reading_record(path) as connection:
+        connection.create_function("folded", 1, _folded, deterministic=True)
+        # One snapshot for all figures, also while a server is writing.
+        connection.execute("BEGIN")
+        every = [SearchedQuery(*row) for row in connection.execute(_BY_QUERY)]
+        first, last = connection.execute("SELECT min(time), max(time) FROM searches").fetchone()
+        milliseconds = _quantiles(connection, sum(query.searches for query in every))
+    # SQLite groups all searches without a text together.
+    n_searches = sum(query.searches for query in every)
+    queries = [query for query in every if query.query is not None]
+
+    def most(
+        chosen: Callable[[SearchedQuery], bool],
+        key: Callable[[SearchedQuery], float] = lambda query: query.searches,
+    ) -> list[SearchedQuery]:
+        return sorted(filter(chosen, queries), key=key, reverse=True)[:top_k]
+
+    def mean(of: Callable[[SearchedQuery], float]) -> float:
+        return sum(map(of, every)) / n_searches if n_searches else 0.0
+
+    return Insights(
+        n_searches,
+        len(queries),
+        n_searches - sum(query.searches for query in queries),
+        _date(first),
+        _date(last),
+        mean(lambda query: query.clicked),
+        mean(lambda query: query.reciprocal_rank * query.searches),
+        milliseconds,
+        most(lambda query: True),
+        most(lambda query: query.nothing_found > 0),
+        most(lambda query: query.below_floor > 0),
+        most(
+            lambda query: (
+                not query.clicked and query.nothing_found + query.below_floor < query.searches
+            )
+        ),
+        most(lambda query: True, lambda query: query.milliseconds),
+    )
+
+
+def _folded(query: str | None) -> str | None:
+    return None if query is None else query.lower()
+
+
+def _quantiles(connection: sqlite3.Connection, n_searches: int) -> dict[str, float]:
+    """Milliseconds below which half, 95 % and 99 % of the searches were answered."""
+    if not n_searches:
+        return {}
+    rows = {f"p{100 * share:.0f}": int(share * (n_searches - 1)) for share in _SHARES}
+    at = "SELECT milliseconds FROM searches ORDER BY milliseconds LIMIT 1 OFFSET ?"
+    return {name: connection.execute(at, (row,)).fetchone()[0] for name, row in rows.items()}
+
+
+def _date(seconds: float | None) -> str:
+    return "" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
+
+
+def _table(queries: list[SearchedQuery]) -> list[str]:
+    head = ["query", "searches", "with a click", "reciprocal rank", "ms"]
+    rows = [
+        [
+            query.query,
+            f"{query.searches:,}",
+            f"{query.clicked / query.searches:.1%}",
+            f"{query.reciprocal_rank:.3f}",
+            f"{query.milliseconds:.1f}",
+        ]
+        for query in queries
+    ]
+    return list(aligned([head, *rows]))

@@ -1,0 +1,72 @@
+// Fields of products: filters above the results, and what a result shows of them.
+
+// Fields that the page shows as a picture and as a link.
+const [IMAGE, LINK] = ["image", "link"];
+
+/** An address that may be loaded or followed; null for anything but http and https. */
+function webAddress(value) {
+  if (typeof value !== "string" || !URL.canParse(value)) return null;
+  const address = new URL(value);
+  return ["http:", "https:"].includes(address.protocol) ? address.href : null;
+}
+
+/** The fields of a result; null if it has none to show. */
+function fieldsOf(hit) {
+  const { [IMAGE]: image, [LINK]: link, ...rest } = hit.fields ?? {};
+  const shown = Object.entries(rest)
+    .filter(([, value]) => value !== null && webAddress(value) === null)
+    .map(([name, value]) => make("span", {}, `${name} `, isolated(shownValue(value), "b")));
+  const address = webAddress(link);
+  if (address !== null) {
+    shown.push(make("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, "open"));
+  }
+  const picture = webAddress(image);
+  if (picture !== null) {
+    const loading = { loading: "lazy", decoding: "async", referrerPolicy: "no-referrer" };
+    shown.unshift(make("img", { ...loading, src: picture, alt: "", width: 48, height: 48 }));
+  }
+  return shown.length ? make("div", { className: "fields quiet" }, ...shown) : null;
+}
+
+function shownValue(value) {
+  return typeof value === "number" ? value.toLocaleString("en") : value;
+}
+
+/** Boxes to filter by each facet and to sort; `chosen` is called with a name and a value. */
+function makeFilters(chosen) {
+  const { facets, fields } = engine.facts;
+  const numbers = Object.keys(fields).filter((name) => fields[name] !== "TEXT");
+  const orders = numbers.flatMap((name) => [
+    [name, `${name}, lowest first`],
+    [`-${name}`, `${name}, highest first`],
+  ]);
+  const boxes = facets.map((name) => [name, name, []]);
+  if (orders.length) boxes.push(["", "Sort by", orders]);
+  for (const [key, label, options] of boxes) {
+    const select = make("select", {}, option("", key ? "all" : "relevance"));
+    select.dataset.key = key;
+    select.append(...options.map(([value, text]) => option(value, text)));
+    select.addEventListener("change", () => chosen(key, select.value));
+    $("filters").append(make("label", {}, isolated(label), " ", select));
+  }
+  $("filters").hidden = !boxes.length;
+}
+
+function option(value, text) {
+  return make("option", { value }, text);
+}
+
+/** Show what is chosen, and for each facet the values that there are among the matches. */
+function showFilters(filters, order, facets) {
+  for (const select of $("filters").querySelectorAll("select")) {
+    const { key } = select.dataset;
+    if (key) {
+      const counts = Object.entries(facets?.[key] ?? {});
+      const value = filters[key] ?? "";
+      if (value && !counts.some(([name]) => name === value)) counts.push([value, 0]);
+      const options = counts.map(([name, count]) => option(name, `${name} (${count.toLocaleString("en")})`));
+      select.replaceChildren(option("", "all"), ...options);
+      select.value = value;
+    } else select.value = order;
+  }
+}

@@ -1,0 +1,151 @@
+"""Fields of products in the server, on its page and on the page without a server."""
+
+import json
+import time
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from browsers import chromium, needs_chromium, opened
+from helpers import made_up_model
+
+from sentemb import Index
+from sentemb.bridges.export.targets import export
+from sentemb.bridges.server.app import create_app
+
+TITLES = [f"{colour} lamp {k}" for k in range(6) for colour in ("red", "blue", "green")]
+MARKUP = "<img src=x onerror=alert(1)> & 'Co'"
+FIELDS = {
+    "price": [None, *(float(k) / 2 for k in range(17))],
+    "brand": ["Acme", "Bolt", MARKUP] * 6,
+    "link": ["https://shop.example/1", "javascript:alert(1)", None] * 6,
+    "image": ["http://127.0.0.1:9/1.png", "data:image/png;base64,AA", "file:///x.png"] * 6,
+}
+pytestmark = pytest.mark.filterwarnings("ignore::sentemb.models.face.TextWarning")
+
+
+@pytest.fixture(scope="module")
+def index():
+    model = made_up_model(("bag", {}), TITLES, dtype=np.float32)
+    return Index.build(model, TITLES, [f"t{k}" for k in range(18)], FIELDS)
+
+
+@pytest.fixture(scope="module")
+def client(index):
+    return create_app(index, name="lamps").test_client()
+
+
+def asked(client, status=200, **query):
+    answer = client.get("/search", query_string=query)
+    assert answer.status_code == status, answer.text
+    return json.loads(answer.text)
+
+
+def test_the_server_filters_sorts_and_counts(client, index):
+    given = {"where": "price > 1 and brand = 'Acme'", "sort": "-price"}
+    answer = asked(client, q="red lamp", k=5, facets="brand", all="true", **given)
+    hits = index.search("red lamp", 5, facets=["brand"], everything=True, **given)
+    assert [hit["id"] for hit in answer["hits"]] == [hit.id for hit in hits]
+    assert [hit["fields"] for hit in answer["hits"]] == [hit.fields for hit in hits]
+    assert answer["facets"] == hits.facets
+    body = {"queries": ["red lamp"], "k": 5, "facets": "brand", "all": True, **given}
+    posted = client.post("/search", json=body).get_json()
+    assert posted["results"][0]["hits"] == answer["hits"]
+    assert asked(client, q="t3", all="true")["hits"][0]["id"] == "t3"
+    similar = asked(client, like="t3", k=4)
+    assert [hit["id"] for hit in similar["hits"]] == [hit.id for hit in index.similar("t3", 4)]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"where": "prise > 1"}, "did you mean price"),
+        ({"where": "price >"}, "the condition is wrong"),
+        ({"where": "1; drop table products"}, "cannot be read"),
+        ({"where": "x" * 2001}, "2,001 characters"),
+        ({"sort": "size"}, "there are price"),
+        ({"facets": "brand,size"}, "there are price"),
+        ({"facets": ""}, "there are price"),
+    ],
+)
+def test_the_server_refuses_a_wrong_condition(client, given, message):
+    assert message in asked(client, 400, q="lamp", **given)["error"]
+
+
+def test_similar_to_an_unknown_id_is_not_found(client):
+    assert "not in the index" in asked(client, 404, like="nothing")["error"]
+
+
+def test_facts_name_fields_and_facets(client):
+    facts = client.get("/health").get_json()
+    assert facts["fields"] == {"price": "REAL", "brand": "TEXT", "link": "TEXT", "image": "TEXT"}
+    assert facts["facets"] == ["brand"]
+    assert "img-src data: https: http:;" in client.get("/").text
+
+
+@pytest.fixture(scope="module")
+def page(index, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "lamps.html"
+    export(index, path, "page", dtype="float32")
+    with chromium() as browser, opened(browser, "about:blank") as tab:
+        tab.route("http://127.0.0.1:9/*", lambda route: route.fulfill(body=""))
+        tab.goto(path.as_uri())
+        yield tab
+
+
+@needs_chromium
+@pytest.mark.parametrize(
+    ("filters", "sort", "where"),
+    [
+        ({}, "", None),
+        ({}, "price", None),
+        ({}, "-price", None),
+        ({"brand": MARKUP}, "", "brand like '<img%'"),
+        ({"brand": "Acme"}, "-price", "brand = 'Acme'"),
+        ({"brand": "Nobody"}, "", "brand = 'Nobody'"),
+    ],
+)
+def test_the_page_without_a_server_finds_what_the_index_finds(page, index, filters, sort, where):
+    for query in ("red lamp", "blue", "t7"):
+        answer = page.evaluate(
+            "([query, how]) => engine.search(query, 8, null, how)",
+            [query, {"filters": filters, "sort": sort}],
+        )
+        hits = index.search(
+            query, 8, where=where, sort=sort or None, facets=["brand"], everything=True
+        )
+        assert [hit["id"] for hit in answer["hits"]] == [hit.id for hit in hits]
+        assert [hit["fields"] for hit in answer["hits"]] == [hit.fields for hit in hits]
+        assert answer["facets"] == hits.facets
+
+
+def until(page, condition):
+    """Wait for a condition; the page's policy forbids the function of Playwright."""
+    end = time.monotonic() + 10
+    while not page.evaluate(condition):
+        assert time.monotonic() < end, condition
+        time.sleep(0.02)
+
+
+@needs_chromium
+def test_a_reader_filters_and_sorts_and_nothing_but_web_addresses_is_followed(page, index):
+    page.fill("#query", "red lamp")
+    page.locator(".hit").first.wait_for()
+    brand, order = page.locator("#filters select").all()
+    assert brand.locator("option").count() == 4
+    brand.select_option(MARKUP)
+    until(page, "[...document.querySelectorAll('.fields')].every(e => /onerror/.test(e.innerText))")
+    order.select_option("-price")
+    hits = index.search("red lamp", where="brand like '<%'", sort="-price", everything=True)
+    until(page, f"document.querySelector('.title').innerText === '{hits[0].title}'")
+    assert quote(MARKUP[:4]) in page.url
+    assert not page.locator(".fields img, .fields a").count()
+    brand.select_option("")
+    until(page, "document.querySelectorAll('.fields a, .fields img').length > 1")
+    sources = page.locator(".fields img").evaluate_all("all => all.map((one) => one.src)")
+    links = page.locator(".fields a").evaluate_all("all => all.map((one) => one.href)")
+    assert set(sources) == {"http://127.0.0.1:9/1.png"}
+    assert set(links) == {"https://shop.example/1"}
+    page.reload()
+    page.locator(".hit").first.wait_for()
+    assert page.locator("#filters select").last.input_value() == "-price"

@@ -1,0 +1,368 @@
+"""Recorded searches and clicks: nothing lost, nothing twice, insights, import."""
+
+import http.client
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from helpers import made_up_model, made_up_texts
+
+from sentemb import Index, SentembError
+from sentemb.analysis.insights import insights
+from sentemb.bridges.server.app import create_app
+from sentemb.cli import main
+from sentemb.data.click_log import read_click_log
+from sentemb.data.importers.click_table import Columns, import_clicks
+from sentemb.data.search_record import (
+    COMMON,
+    Searched,
+    SearchRecord,
+    is_record,
+    record_rows,
+)
+
+TITLES = made_up_texts(np.random.default_rng(1), [3] * 50)
+
+
+def searched(query, ids="abc", no_match=None, milliseconds=2.0):
+    return Searched(query, [(id, f"title {id}") for id in ids], no_match, milliseconds)
+
+
+def rows(path, all_shown=True):
+    return [row[:4] + row[5:6] for row in record_rows(path, all_shown)]
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(main, list(map(str, arguments)))
+    assert result.exit_code == code, result.output
+    return result.stdout + result.stderr
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "searches.sqlite"
+
+
+def test_searches_and_clicks_are_read_as_they_were_made(path):
+    record = SearchRecord(path)
+    first, second = record.add_searches([searched(" two \t words\0"), searched("other", "ca")])
+    assert record.add_click(first, "b") and record.add_click(second, "c")
+    assert record.add_click(first, "b")  # the second click on a title changes nothing
+    assert not record.add_click(first, "z") and not record.add_click("no such search", "b")
+    expected = [
+        ("two words", "title a", "a", 0, 1),
+        ("two words", "title b", "b", 1, 2),
+        ("two words", "title c", "c", 0, 3),
+        ("other", "title c", "c", 1, 1),
+        ("other", "title a", "a", 0, 2),
+    ]
+    assert rows(path) == expected  # while it is open
+    assert rows(path, all_shown=False) == [row for row in expected if row[3]]
+    record.close()
+    assert SearchRecord(path).add_click(second, "a")  # a record is continued
+    assert rows(path)[4][3] == 1
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_titles_that_change_keep_the_text_that_was_shown(path):
+    record = SearchRecord(path)
+    for title in ("old", "new"):
+        (name,) = record.add_searches([Searched("q", [("a", title)], None, 1.0)])
+        record.add_click(name, "a")
+    assert [row[1] for row in rows(path)] == ["old", "new"]
+
+
+def test_a_search_that_cannot_be_written_leaves_nothing(path):
+    record = SearchRecord(path)
+    with pytest.raises(SentembError, match=r"searches\.sqlite: is damaged"):
+        record.add_searches([searched("a"), Searched("b", [], None, None)])
+    record.add_searches([searched("c")])
+    assert {row[0] for row in rows(path)} == {"c"}
+    record.close()
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(SentembError, match="Is a directory"):
+        SearchRecord(path)
+
+
+def test_only_records_are_continued_or_read(path):
+    path.write_bytes(b"query\ttitle\n")
+    before = path.read_bytes()
+    for use in (SearchRecord, insights, lambda path: list(record_rows(path, True))):
+        with pytest.raises(SentembError, match="not a record of searches"):
+            use(path)
+    path.unlink()
+    sqlite3.connect(path).execute("CREATE TABLE t (a)").connection.close()
+    with pytest.raises(SentembError, match="not a record"):
+        SearchRecord(path)
+    assert not is_record(path) and before
+    path.unlink()
+    with pytest.raises(SentembError, match="cannot be used"):
+        insights(path)
+
+
+@pytest.mark.parametrize("at", [90, 4096, 9000, 20000])
+def test_damage_is_an_error_of_the_file(path, at):
+    record = SearchRecord(path)
+    record.add_searches([searched(f"query {k}", "abcdefgh") for k in range(200)])
+    record.close()
+    whole = bytearray(path.read_bytes())
+    whole[at : at + 3000] = b"\xff" * 3000
+    path.write_bytes(whole)
+    messages = []
+    for use in (insights, lambda path: list(record_rows(path, True))):
+        try:
+            use(path)
+        except SentembError as error:
+            messages.append(str(error))
+    assert all(message.startswith(f"{path}: ") for message in messages)
+    assert len(messages) == 2 or at > 4096  # further on SQLite need not notice
+
+
+def test_rare_queries_have_no_text_in_an_anonymous_record(path):
+    record = SearchRecord(path, anonymous=True)
+    for _ in range(COMMON + 1):
+        record.add_searches([searched("common"), searched("Common")])
+    (name,) = record.add_searches([searched("name of a person")])
+    assert record.add_click(name, "a")
+    record.close()
+    assert b"person" not in path.read_bytes()
+    result = insights(path)
+    assert result.searches == 2 * COMMON + 3
+    assert result.without_text == COMMON  # the first COMMON - 1, and the name
+    (common,) = result.popular
+    assert (common.query, common.searches) == ("common", COMMON + 3)
+    # A query that the record has is common after a restart, too.
+    SearchRecord(path, anonymous=True).add_searches([searched("common")])
+    assert insights(path).popular[0].searches == COMMON + 4
+
+
+def test_insights_count_what_happened(path):
+    record = SearchRecord(path)
+    names = record.add_searches([searched("Oak desk", milliseconds=9.0)] * 2)
+    names += record.add_searches([searched("oak desk"), searched("lamp"), searched("lamp", "")])
+    record.add_searches([searched("chair"), searched("qqq", "", "below the floor")])
+    record.add_click(names[0], "b")
+    record.add_click(names[0], "c")
+    record.add_click(names[2], "a")
+    result = insights(path)
+    assert (result.searches, result.queries, result.without_text) == (7, 4, 0)
+    assert result.clicked == pytest.approx(2 / 7)
+    assert result.reciprocal_rank == pytest.approx((1 / 2 + 1) / 7)
+    assert [(q.query, q.searches, q.clicked) for q in result.popular][:2] == [
+        ("oak desk", 3, 2),
+        ("lamp", 2, 0),
+    ]
+    assert [q.query for q in result.nothing_found] == ["lamp"]
+    assert [q.query for q in result.below_floor] == ["qqq"]
+    assert [q.query for q in result.never_clicked] == ["lamp", "chair"]
+    assert result.slow[0].query == "oak desk"
+    assert result.slow[0].milliseconds == pytest.approx(20 / 3)
+    assert result.milliseconds == {"p50": 2.0, "p95": 9.0, "p99": 9.0}
+    assert "oak desk" in run("insights", path) and "2 with" not in run("insights", path)
+    assert json.loads(run("insights", path, "--json", "-k", 1))["popular"][0]["searches"] == 3
+    assert len(insights(path, 1).popular) == 1
+
+
+def test_an_empty_record_has_no_searches_yet(path):
+    SearchRecord(path).close()
+    assert run("insights", path) == "no searches yet\n"
+
+
+def test_a_record_is_imported_as_a_click_log(path, tmp_path):
+    record = SearchRecord(path)
+    for query, clicked in (("desk", "b"), ("desk", "b"), ("lamp", "ac"), ("chair", "")):
+        (name,) = record.add_searches([searched(query)])
+        for id in clicked:
+            record.add_click(name, id)
+    log = tmp_path / "new.tsv"
+    done = import_clicks([path], log, Columns())
+    assert (done.rows, done.lines, done.notes) == (4, 4, [])
+    assert sum(read_click_log(log).clicks) == 4
+    columns = Columns(clicks="clicks", search="search", position="position")
+    done = import_clicks([path], tmp_path / "log.jsonl", columns)
+    records = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [line.get("skipped") for line in records] == [["title a"], ["title a"], ["title b"]]
+    catalogue = tmp_path / "titles.tsv"
+    run("import", path, "-o", tmp_path / "l.tsv", "--id-column", "id", "--write-catalogue",
+        catalogue)  # fmt: skip
+    assert sorted(catalogue.read_text().splitlines()) == [f"{id}\ttitle {id}" for id in "abc"]
+    assert "no column" in run(
+        "import", path, "-o", tmp_path / "x", "--title-column", "name", code=1
+    )
+
+
+# -- the server --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def index():
+    model = made_up_model(("bag", {}), TITLES, dtype=np.float32)
+    return Index.build(model, TITLES, [f"t{k}" for k in range(len(TITLES))])
+
+
+def test_the_server_records_what_it_answers(index, path):
+    client = create_app(index, record=SearchRecord(path)).test_client()
+    answer = client.get("/search", query_string={"q": TITLES[3], "k": 3}).json
+    client.get("/search", query_string={"q": TITLES[3][:4], "draft": "true"})
+    many = client.post("/search", json={"queries": TITLES[:2], "k": 2}).json["results"]
+    for result in (answer, many[1]):
+        sent = {"search": result["search"], "id": result["hits"][1]["id"]}
+        assert client.post("/click", json=sent).json == sent
+    assert rows(path, all_shown=False) == [
+        (result["query"], result["hits"][1]["title"], result["hits"][1]["id"], 1, 2)
+        for result in (answer, many[1])
+    ]
+    assert insights(path).searches == 3
+    for sent, status in (
+        ({"search": answer["search"], "id": "t99"}, 404),
+        ({"search": "x", "id": "t1"}, 404),
+        ({"search": answer["search"]}, 400),
+        ({"search": 1, "id": "t1"}, 400),
+    ):
+        refused = client.post("/click", json=sent)
+        assert refused.status_code == status and refused.json["error"]
+    assert '"records":true' in client.get("/").text.replace(" ", "")
+
+
+def test_a_server_without_a_record_keeps_nothing(index):
+    client = create_app(index).test_client()
+    answer = client.get("/search", query_string={"q": TITLES[3]}).json
+    assert "search" not in answer
+    refused = client.post("/click", json={"search": "x", "id": "t1"})
+    assert refused.status_code == 404 and "--record" in refused.json["error"]
+
+
+def test_a_search_is_answered_where_it_cannot_be_recorded(index, path, capsys):
+    record = SearchRecord(path)
+    client = create_app(index, record=record).test_client()
+    name = client.get("/search", query_string={"q": TITLES[3]}).json["search"]
+    record.close()
+    path.unlink()
+    path.mkdir()
+    answer = client.get("/search", query_string={"q": TITLES[3]})
+    assert answer.status_code == 200 and "search" not in answer.json
+    assert client.post("/click", json={"search": name, "id": "t1"}).status_code == 503
+    assert capsys.readouterr().err.count("not recorded: ") == 2
+
+
+def test_anonymous_needs_a_record(tmp_path):
+    assert "--record" in run("serve", tmp_path, "--anonymous", code=2)
+
+
+class Shop:
+    """`sentemb serve --record` in a process of its own."""
+
+    def __init__(self, index, record):
+        command = [sys.executable, "-m", "sentemb", "serve", index, "--port", "0", "--record"]
+        self.process = subprocess.Popen([*command, record], stdout=subprocess.PIPE, text=True)
+        self.address = self.process.stdout.readline().strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.process.kill()
+        self.process.communicate()
+
+    def ask(self, path, body):
+        data = json.dumps(body).encode()
+        request = Request(f"{self.address}/{path}", data, {"Content-Type": "application/json"})
+        with urlopen(request, timeout=20) as answer:
+            return json.load(answer)
+
+
+def visit(shop, queries, searches, clicks):
+    """Search and click until the server is gone; keep what was answered."""
+    try:
+        for query in queries:
+            body = {"queries": [query], "k": 3, "all": True}
+            (answer,) = shop.ask("search", body)["results"]
+            searches.append((answer["search"], query))
+            click = {"search": answer["search"], "id": answer["hits"][0]["id"]}
+            for _ in range(2):  # as a browser does that sends a request again
+                if shop.ask("click", click) and click not in clicks:
+                    clicks.append(click)
+    except (OSError, http.client.HTTPException):
+        pass
+
+
+def kill_amid(folder, record, seconds):
+    """The searches and clicks that a server answered before it was killed."""
+    searches, clicks = [], []
+    with Shop(folder, record) as shop:
+        visitors = [
+            threading.Thread(target=visit, args=(shop, TITLES * 40, searches, clicks))
+            for _ in range(3)
+        ]
+        for visitor in visitors:
+            visitor.start()
+        while len(searches) < 20 and any(visitor.is_alive() for visitor in visitors):
+            time.sleep(0.01)  # the first answers take a moment
+        time.sleep(seconds)
+        os.kill(shop.process.pid, signal.SIGKILL)
+        for visitor in visitors:
+            visitor.join()
+    return searches, clicks
+
+
+def recorded(record):
+    """Names of the searches, and the clicks, of a record."""
+    every = list(record_rows(record, all_shown=True))
+    clicks = [{"search": row[4], "id": row[2]} for row in every if row[3]]
+    return {(row[4], row[0]) for row in every}, clicks
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+def test_a_killed_server_loses_nothing_that_it_answered(index, path, tmp_path):
+    index.save(tmp_path / "index")
+    searches, clicks = [], []
+    for seconds in (0.05, 0.2):
+        more_searches, more_clicks = kill_amid(tmp_path / "index", path, seconds)
+        searches += more_searches
+        clicks += more_clicks
+    stored_searches, stored_clicks = recorded(path)
+    assert set(searches) <= stored_searches
+    assert len(clicks) > 10 and all(click in stored_clicks for click in clicks)
+    assert len(stored_clicks) == len({tuple(click.values()) for click in stored_clicks})
+    # Six visitors can each have a request under way.
+    assert len(stored_searches) <= len(searches) + 6
+
+
+@pytest.mark.slow
+def test_round_the_loop_twice(tmp_path):
+    """Serve, record, import, train further on what was clicked, index, and again."""
+    log, titles = tmp_path / "log.tsv", tmp_path / "titles.tsv"
+    log.write_text("".join(f"{title.split()[0]}\t{title}\n" for title in TITLES))
+    titles.write_text("".join(f"t{k}\t{title}\n" for k, title in enumerate(TITLES)))
+    model = tmp_path / "model0"
+    run("train", log, "-o", model, "--epochs", 1, "--model", "bag", "--quiet")
+    replayed = log
+    for turn in (1, 2):
+        index, record = tmp_path / f"index{turn}", tmp_path / f"searches{turn}.sqlite"
+        run("index", model, titles, "-o", index, "--quiet")
+        searches, clicks = [], []
+        for seconds in (0.0, 0.3):
+            for answers, new in zip(
+                (searches, clicks), kill_amid(index, record, seconds), strict=True
+            ):
+                answers += new
+        assert all(click in recorded(record)[1] for click in clicks)
+        new_log = tmp_path / f"new{turn}.tsv"
+        run("import", record, "-o", new_log)
+        assert sum(read_click_log(new_log).clicks) == len(recorded(record)[1])
+        new_model = tmp_path / f"model{turn}"
+        run("train", new_log, "--start-from", model, "--replay", f"{replayed}:0.5",
+            "-o", new_model, "--epochs", 1, "--quiet")  # fmt: skip
+        model, replayed = new_model, new_log
+    assert Path(model, "config.json").exists() or list(Path(model).iterdir())
