@@ -151,7 +151,7 @@ def same_names(column: str, names: Sequence[str]) -> list[str]:
 
 
 def remedy(column: str, names: Sequence[str]) -> str:
-    """What to do if ``column`` is not among ``names``."""
+    """The advice for a ``column`` that is not among ``names``."""
     folded = {name.casefold(): name for name in names}
     close = difflib.get_close_matches(column.casefold(), folded, 1)
     return f"did you mean {folded[close[0]]}? Name one of these" if close else "name one of these"

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 _ROUNDED = re.compile(r"([1-9])(?:[.,]([0-9]{1,15}))?[eE]\+?([0-9]{1,3})")
-# Longer numbers are no ids.
+# Longer numbers are not ids.
 _LONGEST = 100
 # Without its first zeros, perhaps with decimals.
 _NUMBER = re.compile(r"0*([0-9]+?)(?:[.,]0+)?")
@@ -18,7 +18,7 @@ def is_rounded(id: str) -> bool:
 
 @dataclass
 class DamagedIds:
-    """Finds the ids of a catalogue that damaged ids stand for.
+    """Finds the ids of a catalogue that damaged ids were before.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class DamagedIds:
     _rounded: dict[int, dict[tuple[int, int], str | None]] = field(default_factory=dict)
 
     def repair(self, id: str) -> str:
-        """The only id of the catalogue that ``id`` can stand for; empty if there is no such."""
+        """The only id of the catalogue that ``id`` can have been; empty if there is not one."""
         if match := _ROUNDED.fullmatch(id):
             digits = match[1] + (match[2] or "")
             same = self._rounded_to(len(digits) - 1)
