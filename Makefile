@@ -118,7 +118,7 @@ analysis: venv ## Measure keywords, attenuation and topics and write docs/analys
 	$(BIN)/python benchmarks/analysis.py
 
 .PHONY: paper
-paper: venv ## Measure every figure and table of the paper and write docs/paper.md (10 minutes)
+paper: venv ## Measure every figure and table of the paper and write docs/paper.md (40 minutes)
 	@# gensim starts the inference of Doc2Vec from Python's own hash of the text.
 	PYTHONHASHSEED=0 $(BIN)/python benchmarks/paper.py
 

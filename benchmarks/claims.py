@@ -94,7 +94,7 @@ def claim_rows(found):
     """Rows of a table of verdicts, from `judged`; the first one counts them."""
     yield list(COLUMNS)
     counts = Counter(verdict for _, verdict, _ in found)
-    counted = ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name])
+    counted = ", ".join(f"{name} {counts[name]}" for name in VERDICTS if counts[name])
     yield [f"all {len(found)}", *[""] * (len(COLUMNS) - 2), counted]
     for claim, verdict, why in found:
         command = f"`{claim.command}`" if claim.command else ""

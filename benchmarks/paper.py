@@ -3,7 +3,7 @@
     PYTHONHASHSEED=0 python benchmarks/paper.py [--threads 1] [--again PART ...] [--text-only]
 
 Each part's numbers are kept in docs/results/paper/ as JSON, and a part whose numbers are there is
-not measured again; models are kept in build/paper/. From nothing it takes about ten minutes. The
+not measured again; models are kept in build/paper/. From nothing it takes about 40 minutes. The
 hash seed matters to Doc2Vec alone: gensim starts its inference from the hash of a text.
 """
 
@@ -11,40 +11,17 @@ import argparse
 import json
 import re
 import sys
+from dataclasses import replace
 
-import paper_parts as parts
+from claims import COLUMNS, claim_rows, judged
 from pages import ROOT, fill
+from paper_claims import PARTS, claims
 from paper_models import WORK, Laboratory
 from paper_parts import RESULTS
 
 from sentemb.system.tables import markdown_table
 
 PAGE = ROOT / "docs" / "paper.md"
-# Part: a function from a `Laboratory` to a dict that JSON can hold. The part names its files and
-# its section in the page.
-PARTS = {
-    "figure-04": parts.figure_4,
-    "figure-05": parts.figure_5,
-    "figure-06": parts.figure_6,
-    "figure-07": parts.figure_7,
-    "figure-08": parts.figure_8,
-    "figure-09": parts.figure_9,
-    "figure-10": parts.figure_10,
-    "figure-11": parts.figure_11,
-    "figure-12": parts.figure_12,
-    "table-01": parts.table_1,
-    "table-02": parts.table_2,
-    "table-03": parts.table_3,
-    "table-04": parts.table_4,
-    "table-05": parts.table_5,
-    "table-06": parts.table_6,
-    "table-07": parts.table_7,
-    "table-08": parts.table_8,
-    "table-09": parts.table_9,
-    "table-10": parts.table_10,
-    "appendix-c": parts.appendix_c,
-    "appendix-f": parts.appendix_f,
-}
 
 
 def results_of(part: str, lab: Laboratory | None, again: bool) -> dict:
@@ -60,27 +37,27 @@ def results_of(part: str, lab: Laboratory | None, again: bool) -> dict:
 
 def filled(results: dict[str, dict]) -> dict[str, list[str]]:
     """{section of docs/paper.md: lines} from the numbers of all parts."""
-    sections = {
-        part: [
-            *markdown_table([found["head"], *found["rows"]], left=len(found["head"])),
-            "",
-            f"**Verdict: {found['verdict']}.** {found['why']}",
-        ]
-        for part, found in results.items()
-    }
-    return sections | {"verdicts": list(markdown_table(_verdicts(results), left=2))}
+    rows = claims()
+    anchors = set(re.findall(r"^## (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+    linked = [
+        replace(claim, key=f"[{claim.key}](#{anchor_of(claim.key)})")
+        if claim.key in anchors
+        else claim
+        for claim in rows
+    ]
+    sections = {"verdicts": list(markdown_table(claim_rows(judged(linked, results)), len(COLUMNS)))}
+    for claim, verdict, why in judged(rows, results):
+        for part in claim.needs:
+            table = results[part]
+            if "head" in table:
+                lines = markdown_table([table["head"], *table["rows"]], left=len(table["head"]))
+                sections[part] = [*lines, "", f"**Verdict: {verdict}.** {why}"]
+    return sections
 
 
-def _verdicts(results: dict[str, dict]) -> list[list[str]]:
-    """A row for each heading of the page, with the verdict on the part below it."""
-    rows = [["part of the paper", "verdict"]]
-    for chapter in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]:
-        title = chapter.split("\n")[0]
-        anchor = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
-        part = re.search(r"<!-- (\S+):begin -->", chapter)
-        verdict = results[part[1]]["verdict"] if part else "nothing to measure"
-        rows.append([f"[{title}](#{anchor})", verdict])
-    return rows
+def anchor_of(heading: str) -> str:
+    """The fragment by which Markdown links to a heading."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def main() -> None:

@@ -300,9 +300,9 @@ def test_clicks_are_held_back_where_titles_have_none(bag, log, monkeypatch):
 def test_titles_without_clicks_are_candidates_right_ones_and_wrong_ones(bag, log, monkeypatch):
     fits, fit_weights = [], fitting.fit_weights
 
-    def recorded(features, candidates, start=None):
+    def recorded(features, candidates, *arguments):
         fits.append((features[:, -1].copy(), candidates.is_right))
-        return fit_weights(features, candidates, start)
+        return fit_weights(features, candidates, *arguments)
 
     monkeypatch.setattr(fitting, "fit_weights", recorded)
     new = [f"{text} new" for text in made_texts(np.random.default_rng(8), 2 * len(log.titles))]

@@ -138,6 +138,45 @@ def test_the_score_of_a_title_does_not_depend_on_others(bag, log, titles):
     assert np.array_equal(all_pairs(ranker, QUERIES, some), of_all[:, [3, 1, 27, 8]])
 
 
+@pytest.mark.parametrize("counted", [None, ["tub", "red", "qqqq", "nowhere"], []])
+def test_words_are_counted_as_by_a_loop(log, titles, counted):
+    clicks, words = ClickedQueries.of(log), words_of(None)
+    queries = tokens_of(clicks.queries, words)
+    found = count_words(titles, clicks.of_titles(titles), queries, words, counted)
+    shares = log.clicks / np.bincount(log.query_index, log.clicks)[log.query_index]
+    pairs = list(zip(log.query_index, log.title_index, shares, strict=True))
+    expected = [
+        naive.word_counts(
+            title, [(log.queries[q], share) for q, t, share in pairs if log.titles[t] == title]
+        )
+        for title in map(str.strip, titles)
+    ]
+    for field, fields in zip(found, zip(*expected, strict=True), strict=True):
+        np.testing.assert_allclose(field.lengths, [sum(of_title.values()) for of_title in fields])
+        seen = {}
+        for word, low, high in zip(field.words, field.offsets, field.offsets[1:], strict=False):
+            for entry in range(low, high):
+                seen[word, int(field.titles[entry])] = field.counts[entry]
+        assert seen == pytest.approx({
+            (word, t): count
+            for t, of_title in enumerate(fields)
+            for word, count in of_title.items()
+            if counted is None or word in counted
+        })  # fmt: skip
+
+
+def test_given_titles_have_the_same_scores_whatever_else_is_asked(bag, log, titles):
+    """BM25 counts the words of the queries alone, and all of them when titles come again."""
+    of_all = all_pairs(made_ranker(bag, log, titles), QUERIES, titles)
+    ranker = made_ranker(bag, log, titles)
+    for query, row in zip(QUERIES, of_all, strict=True):
+        assert np.array_equal(all_pairs(ranker, [query], titles)[0], row)
+    for query, pairs in zip(QUERIES, best_by_pairs(ranker, QUERIES, titles, 100), strict=True):
+        assert ranker.rank(query, titles) == pairs
+        assert ranker.rank(query, titles, 3) == pairs[:3]
+    assert ranker.rank("red tub", []) == [] and ranker.rank([], titles) == []
+
+
 def test_a_stray_click_is_worth_its_share(bag):
     pairs = [("red tub", "fix a bath", 99), ("red tub", "hotels in shanghai", 1)]
     ranker = made_ranker(bag, ClickLog.from_pairs(pairs), ["fix a bath", "hotels in shanghai"])

@@ -11,7 +11,7 @@ were taken from, whatever titles are scored. So the score of a title does not de
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -44,18 +44,15 @@ class Counts(NamedTuple):
         Ascending within a word.
     counts : (n_entries,) float64
         Above 0. A word of a clicked query counts as much as the title's share of its clicks.
-    n_titles : int
+    lengths : (n_titles,) float64
+        The count of all words of each title, also of words that are not in ``words``.
     """
 
     words: list[str]
     offsets: NDArray[np.int64]
     titles: NDArray[np.int32]
     counts: NDArray[np.float64]
-    n_titles: int
-
-    def lengths(self) -> NDArray[np.float64]:
-        """The sum of the counts of each title, (n_titles,)."""
-        return np.bincount(self.titles, self.counts, self.n_titles).astype(np.float64)
+    lengths: NDArray[np.float64]
 
 
 class CountedFields(NamedTuple):
@@ -66,7 +63,11 @@ class CountedFields(NamedTuple):
 
 
 def count_words(
-    titles: Sequence[str], clicks: ClicksOfTitles, queries: Tokens, words: Words
+    titles: Sequence[str],
+    clicks: ClicksOfTitles,
+    queries: Tokens,
+    words: Words,
+    counted: Collection[str] | None = None,
 ) -> CountedFields:
     """Count the words of titles and of their clicked queries.
 
@@ -80,56 +81,84 @@ def count_words(
         All queries of the log, split by ``words``.
     words : function of a str
         Splits a text into words.
+    counted : collection of str, optional
+        The words to count; by default all.
     """
     n = len(titles)
     of_titles = tokens_of(titles, words)
-    number_of = {word: number for number, word in enumerate(of_titles.words)}
     # One entry for each word of a title, then for each word of each of its clicked queries.
     title_of = np.repeat(np.arange(n), np.diff(of_titles.offsets))
     starts = queries.offsets[clicks.queries]
     lengths = queries.offsets[clicks.queries + 1] - starts
-    entry_of = np.repeat(np.arange(clicks.queries.size), lengths)
-    token_of = np.arange(entry_of.size) + np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
-    words_of_queries, first = np.unique(queries.word_index[np.unique(token_of)], return_index=True)
-    numbers = np.empty(words_of_queries.size, np.int64)
-    for w in np.argsort(first).tolist():  # in the order of the log
-        word = queries.words[words_of_queries[w]]
-        numbers[w] = number_of.setdefault(word, len(number_of))
-    clicked_word = numbers[np.searchsorted(words_of_queries, queries.word_index[token_of])]
-    known = list(number_of)
-    clicked_title = np.repeat(np.arange(n), np.diff(clicks.offsets))[entry_of]
-    share = clicks.shares[entry_of]
+    title_of_click = np.repeat(np.arange(n), np.diff(clicks.offsets))
+    click_of = np.repeat(np.arange(lengths.size), lengths)
+    before = starts - np.cumsum(lengths) + lengths
+    clicked_word = queries.word_index[np.arange(click_of.size) + before[click_of]]
+    if counted is None:
+        clicked_words = np.flatnonzero(np.bincount(clicked_word))
+        counted = [*of_titles.words, *(queries.words[word] for word in clicked_words.tolist())]
+    known = list(dict.fromkeys(counted))
+    word_of_title = _numbers_among(known, of_titles, of_titles.word_index)
+    word_of_click = _numbers_among(known, queries, clicked_word)
+    clicked_title = title_of_click[click_of]
+    shares = clicks.shares[click_of]
+    clicked_lengths = np.bincount(title_of_click, clicks.shares * lengths, n).astype(np.float64)
     whole = _summed(
         known,
-        np.concatenate([of_titles.word_index, clicked_word]),
+        np.concatenate([word_of_title, word_of_click]),
         np.concatenate([title_of, clicked_title]),
-        np.concatenate([np.ones(title_of.size), share]),
-        n,
+        np.concatenate([np.ones(title_of.size), shares]),
+        np.diff(of_titles.offsets) + clicked_lengths,
     )
-    return CountedFields(whole, _summed(known, clicked_word, clicked_title, share, n))
+    clicked = _summed(known, word_of_click, clicked_title, shares, clicked_lengths)
+    return CountedFields(whole, clicked)
+
+
+def _numbers_among(
+    known: Sequence[str], tokens: Tokens, word_index: NDArray[np.integer]
+) -> NDArray[np.int64]:
+    """The number in ``known`` of each word of ``tokens``, -1 for one that is not there."""
+    # The last entry is for unknown words.
+    index_of = np.array([*(tokens.number_of.get(word, -1) for word in known), -1], np.int64)
+    order = np.argsort(index_of)
+    position = np.searchsorted(index_of, word_index, sorter=order)
+    numbers = order[np.minimum(position, len(known))]
+    return np.where(index_of[numbers] == word_index, numbers, -1)
 
 
 def _summed(
-    known: list[str],
-    words: NDArray[np.integer],
-    titles: NDArray[np.integer],
+    known: Sequence[str],
+    words: NDArray[np.int64],
+    titles: NDArray[np.int64],
     counts: NDArray[np.float64],
-    n_titles: int,
+    lengths: NDArray[np.float64],
 ) -> Counts:
-    """Counts from one entry per occurrence; equal ones are added in the order given."""
-    cells = words.astype(np.int64) * n_titles + titles
+    """Counts from one entry per occurrence, of word -1 none; equal ones are added in their order.
+
+    Parameters
+    ----------
+    known : sequence of str
+        All words.
+    words, titles, counts : (n,) int64, (n,) int64, (n,) float64
+        Numbers of words and titles, and what each entry counts.
+    lengths : (n_titles,) float64
+        All words of each title.
+    """
+    n_titles = max(lengths.size, 1)
+    entries = np.flatnonzero(words >= 0)
+    cells = words[entries] * n_titles + titles[entries]
     order = np.argsort(cells, kind="stable")
-    cells, counts = cells[order], counts[order]
+    cells, counts = cells[order], counts[entries[order]]
     first = np.flatnonzero(np.diff(cells, prepend=-1))
     sums = np.add.reduceat(counts, first) if first.size else np.empty(0)
-    held = cells[first] // max(n_titles, 1)
+    held = cells[first] // n_titles
     starts = np.flatnonzero(np.diff(held, prepend=-1))
     return Counts(
         [known[word] for word in held[starts].tolist()],
         np.append(starts, held.size).astype(np.int64),
-        (cells[first] % max(n_titles, 1)).astype(np.int32),
+        (cells[first] % n_titles).astype(np.int32),
         sums,
-        n_titles,
+        lengths,
     )
 
 
@@ -156,9 +185,9 @@ class Statistics:
     @classmethod
     def of(cls, counts: Counts) -> Self:
         """The statistics of counted titles."""
-        total = float(counts.counts.sum())
-        mean = total / counts.n_titles if total else 1.0
-        return cls(counts.words, np.diff(counts.offsets), counts.n_titles, mean)
+        total, n_titles = float(counts.lengths.sum()), counts.lengths.size
+        mean = total / n_titles if total else 1.0
+        return cls(counts.words, np.diff(counts.offsets), n_titles, mean)
 
     @cached_property
     def _holding_of(self) -> dict[str, int]:
@@ -188,6 +217,12 @@ class AskedWords(NamedTuple):
     offsets: NDArray[np.int64]
     words: NDArray[np.int32]
 
+    def part(self, which: slice) -> AskedWords:
+        """The words of some queries that follow each other."""
+        first, end, _ = which.indices(self.offsets.size - 1)
+        offsets = self.offsets[first : end + 1]
+        return AskedWords(offsets - offsets[0], self.words[offsets[0] : offsets[-1]])
+
 
 @dataclass(frozen=True, eq=False)
 class Lists:
@@ -212,13 +247,12 @@ class Lists:
     @classmethod
     def of(cls, counts: Counts, statistics: Statistics, k1: float, b: float) -> Self:
         """Weigh counted words."""
-        lengths = counts.lengths() / statistics.mean_length
+        lengths = counts.lengths / statistics.mean_length
         saturation = k1 * (1 - b + b * lengths)
         idf = np.repeat(statistics.idf(counts.words), np.diff(counts.offsets))
         weights = idf * (counts.counts / (counts.counts + saturation[counts.titles]))
-        return cls(
-            counts.words, counts.offsets, counts.titles, weights.astype(np.float32), counts.n_titles
-        )
+        entries = counts.offsets, counts.titles, weights.astype(np.float32)
+        return cls(counts.words, *entries, counts.lengths.size)
 
     @cached_property
     def _number_of(self) -> dict[str, int]:

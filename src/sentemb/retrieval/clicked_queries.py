@@ -85,6 +85,8 @@ class ClickedQueries:
 
     def without_queries(self, is_left_out: NDArray[np.bool_]) -> Self:
         """The clicks without some queries, (n_queries,) bool."""
+        if not is_left_out.any():
+            return self
         is_kept = ~is_left_out
         number = np.cumsum(is_kept) - 1
         kept = is_kept[self.clicked]

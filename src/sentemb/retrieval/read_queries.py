@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.retrieval.int8_rows import Int8Rows
-from sentemb.retrieval.words_and_stems import Words, tokens_of
+from sentemb.retrieval.words_and_stems import Stems, Words
 from sentemb.system.parallel import Turn
-from sentemb.text.batch import Tokens
+from sentemb.text.batch import Tokens, tokenize
+from sentemb.text.words import searched_words
 
 # Unit vectors of texts by the query tower.
 Embed = Callable[[Sequence[str]], np.ndarray]
@@ -38,7 +39,10 @@ class ReadQueries:
         """All of them, split by ``words``."""
         with self._turn.lock:
             if words not in self._tokens:
-                self._tokens[words] = tokens_of(self.texts, words)
+                if isinstance(words, Stems):
+                    self._tokens[words] = words.of_tokens(self.tokens(searched_words))
+                else:
+                    self._tokens[words] = tokenize(self.texts, words)
             return self._tokens[words]
 
     def rows(self, numbers: NDArray[np.integer]) -> Int8Rows:

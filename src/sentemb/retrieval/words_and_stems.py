@@ -44,6 +44,12 @@ class Stems:
         """The stems of the words of ``text``."""
         return self.of_words(searched_words(text))
 
+    def of_tokens(self, plain: Tokens) -> Tokens:
+        """Texts that `searched_words` split, as stems; each distinct word is stemmed once."""
+        stems = Numbering()
+        numbers = np.array([stems[stem] for stem in self.of_words(list(plain.words))], np.int32)
+        return Tokens(numbers[plain.word_index], plain.offsets, list(stems))
+
     def __reduce__(self) -> tuple[type["Stems"], tuple[str]]:
         # A stemmer cannot be pickled.
         return Stems, (self.language,)
@@ -56,10 +62,7 @@ def words_of(stem: str | None) -> Words:
 
 
 def tokens_of(texts: Sequence[str], words: Words) -> Tokens:
-    """Split texts into words; each distinct word is stemmed once."""
-    if not isinstance(words, Stems):
-        return tokenize(texts, words)
-    plain = tokenize(texts, searched_words)
-    stems = Numbering()
-    numbers = np.array([stems[stem] for stem in words.of_words(list(plain.words))], np.int32)
-    return Tokens(numbers[plain.word_index], plain.offsets, list(stems))
+    """Split texts into words."""
+    if isinstance(words, Stems):
+        return words.of_tokens(tokenize(texts, searched_words))
+    return tokenize(texts, words)

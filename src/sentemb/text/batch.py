@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +33,11 @@ class Tokens:
     word_index: NDArray[np.int32]
     offsets: NDArray[np.int64]
     words: Sequence[str]
+
+    @cached_property
+    def number_of(self) -> dict[str, int]:
+        """The index in ``words`` of every word."""
+        return {word: number for number, word in enumerate(self.words)}
 
 
 @dataclass(frozen=True)

@@ -153,9 +153,46 @@ def _best_of_block(
     workers: Workers,
     mask: NDArray[np.bool_] | None,
 ) -> None:
+    is_unknown = np.logical_not(asked.rows.exact.any(axis=1))
+    if k == is_empty.size:  # all titles are asked for
+        titles = np.arange(k) if mask is None else np.flatnonzero(mask)
+        query_index = np.repeat(np.arange(len(asked)), titles.size)
+        title_index = np.tile(titles, len(asked))
+    else:
+        total, errors = _approximate(parts, recipe, asked, is_empty, is_unknown, workers)
+        if mask is not None:
+            total[:, ~mask] = -np.inf
+        query_index, title_index = _candidates(total, errors, k, workers)
+    scores, values = of_pairs(parts, recipe, asked, query_index, title_index, workers)
+    has_nothing = is_empty[title_index] | is_unknown[query_index]
+    for name in recipe.parts:
+        if parts[name].is_evidence:
+            has_nothing &= values[name] == 0
+    # A score that is not a number comes first, so that the caller sees it.
+    order = np.lexsort((title_index, -np.nan_to_num(scores, nan=np.inf), query_index))
+    order = order[~has_nothing[order]]
+    query_index = query_index[order]
+    first = np.searchsorted(query_index, np.arange(len(asked)))
+    rank = np.arange(query_index.size) - first[query_index]
+    is_best = rank < k
+    cells = block.start + query_index[is_best], rank[is_best]
+    order = order[is_best]
+    ranked.places[cells], ranked.scores[cells] = title_index[order], scores[order]
+    for name, of_part in values.items():
+        ranked.values[name][cells] = of_part[order]
+
+
+def _approximate(
+    parts: Mapping[str, Part],
+    recipe: Recipe,
+    asked: Asked,
+    is_empty: NDArray[np.bool_],
+    is_unknown: NDArray[np.bool_],
+    workers: Workers,
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """The scores of all titles in float32, -inf without evidence, and a bound on their errors."""
     total = np.zeros((len(asked), is_empty.size), np.float32)
-    errors = np.zeros(len(asked))
-    reach, steps = np.zeros(len(asked)), 0
+    errors, reach, steps = np.zeros(len(asked)), np.zeros(len(asked)), 0
     evidence = [name for name in recipe.parts if parts[name].is_evidence]
     for names in (evidence, [name for name in recipe.parts if name not in evidence]):
         for name in names:
@@ -164,34 +201,19 @@ def _best_of_block(
             reach += bound.reach
             steps += bound.steps
         if names is evidence:
-            _leave_out_without_evidence(total, asked, is_empty)
+            _leave_out_without_evidence(total, is_empty, is_unknown)
     # Every sum was rounded `steps` times, each time by at most this share of `reach`.
-    errors += 2 * (steps + 1) * 2.0**-24 * reach
-    if mask is not None:
-        total[:, ~mask] = -np.inf
-    query_index, title_index = _candidates(total, errors, k, workers)
-    scores, values = of_pairs(parts, recipe, asked, query_index, title_index, workers)
-    # A score that is not a number comes first, so that the caller sees it.
-    order = np.lexsort((title_index, -np.nan_to_num(scores, nan=np.inf), query_index))
-    query_index = query_index[order]
-    first = np.searchsorted(query_index, np.arange(len(asked)))
-    rank = np.arange(query_index.size) - first[query_index]
-    kept = rank < k
-    cells = block.start + query_index[kept], rank[kept]
-    order = order[kept]
-    ranked.places[cells], ranked.scores[cells] = title_index[order], scores[order]
-    for name, of_part in values.items():
-        ranked.values[name][cells] = of_part[order]
+    return total, errors + 2 * (steps + 1) * 2.0**-24 * reach
 
 
 def _leave_out_without_evidence(
-    total: NDArray[np.float32], asked: Asked, is_empty: NDArray[np.bool_]
+    total: NDArray[np.float32], is_empty: NDArray[np.bool_], is_unknown: NDArray[np.bool_]
 ) -> None:
     if is_empty.any():
         columns = np.flatnonzero(is_empty)
         of_empty = total[:, columns]
         total[:, columns] = np.where(of_empty == 0, np.float32(-np.inf), of_empty)
-    for q in np.flatnonzero(~asked.rows.exact.any(axis=1)).tolist():
+    for q in np.flatnonzero(is_unknown).tolist():
         total[q, total[q] == 0] = -np.inf
 
 

@@ -71,6 +71,8 @@ _CANDIDATES = 20
 # Clicks are held back where at least this share of the catalogue has none.
 _FEW_UNCLICKED, _MOST_HELD_BACK = 0.1, 0.5
 _OF_WORDS = [BM25, CLICKED_BM25]
+# Parameters of BM25 are compared by losses that are this near to the lowest.
+_NEARLY = 1e-6
 # Scores of the memory that are kept, 64 MB of them, and queries that are scored together.
 _CELLS, _TOGETHER = 16_000_000, 128
 # A part of the key of the random numbers, so that no other draw shares them.
@@ -342,8 +344,12 @@ class _Fitting:
         if candidates is None:
             return MODEL_ALONE, 0.0
         step()
+        # Those of BM25 are filled in for each of its parameters.
+        features = self._features(parts[stems[0]], names, asked[stems[0]], candidates, _OF_WORDS)
         fits = [
-            self._best_parameters(by_stem[stem], parts[stem], names, asked[stem], candidates, step)
+            self._best_parameters(
+                by_stem[stem], parts[stem], names, asked[stem], candidates, features, step
+            )
             for stem in stems
         ]
         recipe = min(fits, key=lambda fit: fit[0])[1]
@@ -445,11 +451,20 @@ class _Fitting:
         return Candidates(query_index[kept], cells[kept] % n, is_right[kept])
 
     def _features(
-        self, parts: dict[str, Part], names: Sequence[str], asked: Asked, candidates: Candidates
+        self,
+        parts: dict[str, Part],
+        names: Sequence[str],
+        asked: Asked,
+        candidates: Candidates,
+        left_out: Sequence[str] = (),
     ) -> NDArray[np.float64]:
+        """What each part scores for each candidate, (n, n_parts); 0 for parts left out."""
+        features = np.zeros((candidates.is_right.size, len(names)))
         pairs = candidates.query_index, candidates.title_index
-        columns = [parts[name].of_pairs(asked, *pairs, self._workers) for name in names]
-        return np.stack(columns, axis=1)
+        for column, name in enumerate(names):
+            if name not in left_out:
+                features[:, column] = parts[name].of_pairs(asked, *pairs, self._workers)
+        return features
 
     def _best_parameters(
         self,
@@ -458,10 +473,10 @@ class _Fitting:
         names: Sequence[str],
         asked: Asked,
         candidates: Candidates,
+        features: NDArray[np.float64],
         step: Callable[[], None],
     ) -> tuple[float, Recipe]:
         """The loss and the recipe with the best parameters of BM25, one after the other."""
-        features = self._features(parts, names, asked, candidates)
         pairs = candidates.query_index, candidates.title_index
         entries = {}
         for name in _OF_WORDS:
@@ -486,7 +501,7 @@ class _Fitting:
                     weights = part.lists.weights[entry].astype(np.float64)
                     sums = np.bincount(pair, weights, len(features))
                     features[:, names.index(part.name)] = sums
-                fit = fit_weights(features, candidates, start_from)
+                fit = fit_weights(features, candidates, start_from, _NEARLY)
                 start_from = fit.weights
                 if fit.loss < best[0]:
                     best = fit.loss, _weighted(tried, names, fit)

@@ -13,7 +13,7 @@ lists them: the fit, the index and its files take them from there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
@@ -65,6 +65,8 @@ class Material:
         The parameters of BM25.
     statistics : Fields or None
         Those of BM25; None for those of these titles.
+    counted_words : collection of str or None
+        The words that BM25 counts, with given ``statistics``; None for all.
     """
 
     titles: Sequence[str]
@@ -73,6 +75,7 @@ class Material:
     queries: ReadQueries
     recipe: Recipe
     statistics: Fields | None = None
+    counted_words: Collection[str] | None = None
 
     @cached_property
     def is_empty(self) -> NDArray[np.bool_]:
@@ -91,7 +94,8 @@ class Material:
     def counted(self) -> CountedFields:
         """The words of the titles."""
         words = words_of(self.recipe.stem)
-        return count_words(self.titles, self.clicks, self.queries.tokens(words), words)
+        queries = self.queries.tokens(words)
+        return count_words(self.titles, self.clicks, queries, words, self.counted_words)
 
     @cached_property
     def fields(self) -> Fields:
@@ -114,14 +118,17 @@ class Asked:
     def __init__(self, queries: Sequence[str], embed: Embed, stem: str | None) -> None:
         self.queries = queries
         self._embed, self._stem = embed, stem
+        self._look_up: Callable[[Lists], AskedWords] = lambda lists: lists.look_up(self.tokens)
         self._words_in: dict[int, tuple[Lists, AskedWords]] = {}
 
     def __len__(self) -> int:
         return len(self.queries)
 
     def part(self, which: slice) -> Asked:
-        """Some of the queries."""
-        return Asked(self.queries[which], lambda _: self._vectors[which], self._stem)
+        """Some of the queries, which are not read again."""
+        part = Asked(self.queries[which], lambda _: self._vectors[which], self._stem)
+        part._look_up = lambda lists: self.words_in(lists).part(which)
+        return part
 
     @cached_property
     def _vectors(self) -> np.ndarray:
@@ -141,7 +148,7 @@ class Asked:
         """Their words, as numbers of ``lists``."""
         known = self._words_in.get(id(lists))
         if known is None or known[0] is not lists:
-            known = self._words_in[id(lists)] = lists, lists.look_up(self.tokens)
+            known = self._words_in[id(lists)] = lists, self._look_up(lists)
         return known[1]
 
 

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
 
@@ -120,11 +120,21 @@ class Catalogue:
         Those that were asked for.
     is_empty : (n_titles,) bool
         Titles with no known words.
+    counted_words : set of str or None
+        The words that BM25 has counted; None for all.
     """
 
     titles: Sequence[str]
     parts: dict[str, Part]
     is_empty: NDArray[np.bool_]
+    counted_words: Set[str] | None = None
+
+    def can_rank(self, recipe: Recipe, words: Set[str] | None) -> bool:
+        """Whether all parts are there, with counts of ``words``, or of all words."""
+        has_words = self.counted_words is None or (
+            words is not None and words <= self.counted_words
+        )
+        return has_words and all(name in self.parts for name in recipe.parts)
 
     def without(self, is_kept: NDArray[np.bool_], titles: Sequence[str]) -> Catalogue:
         """The titles where ``is_kept`` is true; ``titles`` are their texts."""
@@ -364,8 +374,8 @@ class HybridRanker:
         """
         first, second = as_texts(queries), as_texts(titles)
         pairs = as_pairs(query_index, title_index, len(first), len(second))
-        catalogue = self._over(second)
         asked = self.asked(first)
+        catalogue = self._over(second, self._words_in(asked))
         return engine.of_pairs(catalogue.parts, self.recipe, asked, *pairs, self._workers)[0]
 
     def find(self, queries: Sequence[str], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -387,10 +397,15 @@ class HybridRanker:
         found = self.ranked(as_texts(queries), whole("k", k, 1, 2**31 - 1))
         return found.places, found.scores
 
-    def ranked(self, queries: Sequence[str], k: int) -> engine.Ranked:
-        """As `find`, with what each part scores."""
-        catalogue = self._over(self.titles)
+    def ranked(
+        self, queries: Sequence[str], k: int, titles: Sequence[str] | None = None
+    ) -> engine.Ranked:
+        """As `find`, with what each part scores, or over other ``titles``."""
         asked = self.asked(queries)
+        if titles is None:
+            catalogue = self._over(self.titles)
+        else:
+            catalogue = self.catalogue(titles, counted_words=self._words_in(asked))
         parts, is_empty = catalogue.parts, catalogue.is_empty
         return engine.best(parts, self.recipe, asked, k, is_empty, self._workers)
 
@@ -427,17 +442,14 @@ class HybridRanker:
             each query if there is a list of them. Titles that say nothing about the query are left
             out.
         """
-        over = self if titles is None else self.over(titles)
-        k = how_many(top_k, len(over.titles))
+        given = None if titles is None else as_texts(titles)
+        k = how_many(top_k, len(self.titles if given is None else given))
         queries = [query] if isinstance(query, str) else as_texts(query)
-        if not over.titles or not queries or not k:
-            rankings: list[list[tuple[int, float]]] = [[] for _ in queries]
-        else:
-            places, scores = over.find(queries, k)
-            rankings = [
-                [pair for pair in zip(*row, strict=True) if pair[0] >= 0]
-                for row in zip(places.tolist(), scores.tolist(), strict=True)
-            ]
+        ranked = self.ranked(queries, k, given)
+        rankings = [
+            [pair for pair in zip(*row, strict=True) if pair[0] >= 0]
+            for row in zip(ranked.places.tolist(), ranked.scores.tolist(), strict=True)
+        ]
         return rankings[0] if isinstance(query, str) else rankings
 
     def is_below_floor(self, queries: Sequence[str], found: engine.Ranked) -> NDArray[np.bool_]:
@@ -472,8 +484,9 @@ class HybridRanker:
             One for each part with a weight. What they add is the score.
         """
         query, title = as_text(query), as_text(title)
-        catalogue = self.catalogue([title], None if id is None else [id])
         asked = self.asked([query])
+        ids = None if id is None else [id]
+        catalogue = self.catalogue([title], ids, counted_words=self._words_in(asked))
         return shares(catalogue, self.recipe, asked, 0, self.clicks.queries, self._workers)
 
     def left_out(
@@ -502,8 +515,9 @@ class HybridRanker:
         key = id
         if key is None:
             key = self.clicks.key_of(title) if self.recipe.needs_clicks else title
-        catalogue = self.catalogue(titles, [key] * len(titles))
         asked = self.asked(queries)
+        ids = [key] * len(titles)
+        catalogue = self.catalogue(titles, ids, counted_words=self._words_in(asked))
         pairs = query_index, title_index
         scores = engine.of_pairs(catalogue.parts, self.recipe, asked, *pairs, self._workers)[0]
         effects = scores[0] - scores[1:]
@@ -560,6 +574,7 @@ class HybridRanker:
         titles: Sequence[str],
         ids: Sequence[str] | None = None,
         vectors: np.ndarray | Int8Rows | None = None,
+        counted_words: Set[str] | None = None,
     ) -> Catalogue:
         """The parts of the recipe over some titles.
 
@@ -571,30 +586,27 @@ class HybridRanker:
             One per title: by these the clicks of a log with ids are known.
         vectors : (n, dim) float32 or float16, or Int8Rows, optional
             The titles by the document tower, as `SentenceEncoder.unit_vectors` gives them.
+        counted_words : set of str, optional
+            The words that BM25 counts: those of all queries that will be asked. By default all.
         """
-        fields = self.fields if self.recipe.reads_words else None
-        material = self._material(titles, ids, vectors, fields)
-        parts = {
-            part.name: part.build(material)
-            for part in PART_TYPES
-            if self.recipe.weight(part.name) or part.name == COSINE
-        }
-        return Catalogue(titles, parts, material.is_empty)
-
-    def _material(
-        self,
-        titles: Sequence[str],
-        ids: Sequence[str] | None,
-        vectors: np.ndarray | Int8Rows | None = None,
-        fields: Fields | None = None,
-    ) -> Material:
         needs = self.recipe.needs_clicks
         clicks = self.clicks if needs else ClickedQueries.nothing()
         queries = self.read_queries if needs else ReadQueries(clicks.queries, self._embed)
         if vectors is None:
             vectors = np.asarray(self.model.unit_vectors(titles, "document"), np.float32)
         of_titles = clicks.of_titles(titles, ids)
-        return Material(titles, vectors, of_titles, queries, self.recipe, fields)
+        fields = self.fields if self.recipe.reads_words else None
+        material = Material(titles, vectors, of_titles, queries, self.recipe, fields, counted_words)
+        parts = {
+            part.name: part.build(material)
+            for part in PART_TYPES
+            if self.recipe.weight(part.name) or part.name == COSINE
+        }
+        return Catalogue(titles, parts, material.is_empty, counted_words)
+
+    def _words_in(self, asked: Asked) -> Set[str]:
+        """The words of queries that BM25 counts."""
+        return frozenset(asked.tokens.words) if self.recipe.reads_words else frozenset()
 
     def _embed(self, texts: Sequence[str]) -> np.ndarray:
         return self.model.unit_vectors(texts, "query")
@@ -604,16 +616,18 @@ class HybridRanker:
         with self._turn.lock:
             self._prepared = catalogue
 
-    def _over(self, titles: list[str]) -> Catalogue:
-        """The catalogue of ``titles``; the last one is kept."""
+    def _over(self, titles: list[str], words: Set[str] | None = None) -> Catalogue:
+        """The catalogue of ``titles``, where BM25 counts ``words`` at least; the last one is kept.
+
+        All words are counted when the titles are asked for again with new words.
+        """
         with self._turn.lock:
             prepared = self._prepared
-            if (
-                prepared is None
-                or prepared.titles != titles
-                or not all(name in prepared.parts for name in self.recipe.parts)
-            ):
-                prepared = self._prepared = self.catalogue(titles)
+            if prepared is not None and prepared.titles == titles:
+                if prepared.can_rank(self.recipe, words):
+                    return prepared
+                words = None
+            prepared = self._prepared = self.catalogue(titles, counted_words=words)
             return prepared
 
 

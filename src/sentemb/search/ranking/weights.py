@@ -53,6 +53,7 @@ def fit_weights(
     features: NDArray[np.float64],
     candidates: Candidates,
     start: NDArray[np.float64] | None = None,
+    tolerance: float = _TOLERANCE,
 ) -> Fit:
     """The weights with the lowest loss.
 
@@ -64,6 +65,8 @@ def fit_weights(
         The pairs.
     start : (n_parts,) float64, optional
         Weights near the best ones.
+    tolerance : float
+        The decrease of the loss that a step must promise.
     """
     scale = features.std(axis=0)
     scale[scale == 0] = 1
@@ -78,7 +81,7 @@ def fit_weights(
     for _ in range(_STEPS):
         step = np.linalg.solve(curvature, gradient)
         decrease = float(gradient @ step)
-        if decrease < _TOLERANCE:
+        if decrease < tolerance:
             break
         size = 1.0
         while True:
@@ -99,13 +102,15 @@ def _loss(
     sizes: NDArray[np.int64],
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Loss, gradient and Hessian."""
-    z = X @ w
+    # No BLAS: it would wake threads for these few columns.
+    z = np.einsum("nj,j->n", X, w)
     z -= np.repeat(np.maximum.reduceat(z, first), sizes)
     e = np.exp(z)
     sums = np.add.reduceat(e, first)
     p = e / np.repeat(sums, sizes) / first.size
-    loss = -float(target @ (z - np.repeat(np.log(sums), sizes))) + _RIDGE / 2 * float(w @ w)
-    gradient = X.T @ (p - target) + _RIDGE * w
+    log_p = z - np.repeat(np.log(sums), sizes)
+    loss = -float((target * log_p).sum()) + _RIDGE / 2 * float(w @ w)
+    gradient = np.einsum("nj,n->j", X, p - target) + _RIDGE * w
     means = np.add.reduceat(X * p[:, None], first, axis=0) * np.sqrt(first.size)
     curvature = (X.T * p) @ X - means.T @ means + _RIDGE * np.eye(w.size)
     return loss, gradient, curvature

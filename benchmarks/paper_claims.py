@@ -1,0 +1,165 @@
+"""Every figure, table and claim of Palangi et al. (version 3): its place, and what measures it."""
+
+import json
+from collections.abc import Callable
+
+import paper_parts as parts
+import paper_ranking as ranking
+from claims import NONE_PRINTED, NOTHING, Claim, not_measured
+from paper_parts import RESULTS
+from paper_printed import NDCG
+
+# Part: a function from a `Laboratory` to a dict that JSON can hold. The part names its files and
+# its section in the page.
+PARTS: dict[str, Callable] = {
+    "figure-04": parts.figure_4,
+    "figure-05": parts.figure_5,
+    "figure-06": parts.figure_6,
+    "figure-07": parts.figure_7,
+    "figure-08": parts.figure_8,
+    "figure-09": parts.figure_9,
+    "figure-10": parts.figure_10,
+    "figure-11": parts.figure_11,
+    "figure-12": parts.figure_12,
+    "table-01": parts.table_1,
+    "table-02": parts.table_2,
+    "table-03": parts.table_3,
+    "table-04": ranking.table_4,
+    "table-05": parts.table_5,
+    "table-06": parts.table_6,
+    "table-07": parts.table_7,
+    "table-08": parts.table_8,
+    "table-09": parts.table_9,
+    "table-10": parts.table_10,
+    "appendix-c": parts.appendix_c,
+    "appendix-f": parts.appendix_f,
+    "score-range": parts.score_range,
+    "clsm": ranking.clsm,
+    "doc2vec": ranking.doc2vec,
+    "negatives": ranking.negatives,
+    "cells": ranking.cells,
+    "small-lstm": ranking.small_lstm,
+    "both-directions": ranking.both_directions,
+    "gates": ranking.gates,
+    "plsa-topics": ranking.plsa_topics,
+}
+_GATES = 'sentemb plot-gates lstm "${}" {}--colours own'
+_FEW_CELLS = "pictures of 32 cells, no numbers"
+
+
+def of_part(name: str) -> Callable:
+    """The judge of a claim that one part measures."""
+    return lambda results: (results[name]["verdict"], results[name]["why"])
+
+
+def _claim(key, part, place, text, printed=NONE_PRINTED, command=None):
+    """A claim that a part measures; its own printed verdict, if it has one, is in the results."""
+    again = command or f"python benchmarks/paper.py --again {part}"
+    path = RESULTS / f"{part}.json"
+    if path.exists():
+        printed = json.loads(path.read_text(encoding="utf-8")).get("printed", printed)
+    return Claim(key, text, (part,), of_part(part), place, printed, again)
+
+
+def _ndcg(*rows: str) -> str:
+    return "NDCG@1 in %: " + ", ".join(f"{row} {NDCG[row][0]}" for row in rows)
+
+
+def _nothing(why: str) -> Callable:
+    return lambda _results: (NOTHING, why)
+
+
+_KEYWORDS = "Keywords activate more cells than unimportant words."
+_UNIMPORTANT = "The RNN sometimes gives neurons to unimportant words."
+
+
+def claims() -> list[Claim]:
+    """The rows of the page, in the order of the paper."""
+    return [
+        Claim("Figures 1 to 3, 13", "Diagrams of the RNN, of the LSTM and of the training.", (),
+              _nothing("[gradients.md](gradients.md) derives what they show."),
+              "III-A, III-B, IV; G"),
+        Claim("Nesterov", "Nesterov's method makes training of both models converge faster.", (),
+              not_measured("No plain gradient descent to compare with."), "IV"),
+        _claim("Forget gate, peepholes", "gates", "V", "Forget gate and peepholes are of little "
+               "help: texts are short, their length is known, and timing does not matter."),
+        _claim("Figure 4", "figure-04", "V-A.1, Figure 4", "Cell state and output grow richer with "
+               "the words of the query.", _FEW_CELLS, _GATES.format("QUERY", "")),
+        _claim("Figure 5", "figure-05", "V-A.1, Figure 5", "The input gate is almost shut at words "
+               "3, 7 and 9 (*accommodation*, *discount*, *reservation*), which therefore do not "
+               "affect the similarity.", _FEW_CELLS,
+               _GATES.format("QUERY", '--title "$TITLE" ')),
+        _claim("Figure 6", "figure-06", "V-A.2, Figure 6", "Different words activate different "
+               "cells.", "pictures of 10 cells, no numbers",
+               'sentemb plot-gates lstm "$QUERY" --title "$TITLE" --view cells'),
+        _claim("Table I", "table-01", "V-A.2, Table I", _KEYWORDS),
+        _claim("Table II", "table-02", "V-A.2, Table II", _KEYWORDS),
+        _claim("Table III", "table-03", "V-A.3, Table III",
+               "A cell collects keywords of one topic.",
+               "cell 26 *food*, cells 2 and 6 *health*",
+               "sentemb topics lstm log/test/queries.tsv --per-query"),
+        _claim("Table IV", "table-04", "V-B.1, Table IV", "The LSTM ranks significantly better "
+               "than all other kinds of model.",
+               _ndcg("LSTM (96), n = 4", "CLSM, window 3", "RNN (288)", "DSSM", "PLSA (T = 500)",
+                     "BM25", "ULM", "Doc2Vec", "Skip-Thought")),
+        _claim("Lead over CLSM", "clsm", "V-B.1, Table IV", "The LSTM is 1.3 % above the best "
+               "baseline, CLSM.", "1.3 in the text; the table gives 33.1 − 32.1 = 1.0 (1.3 to "
+               "window 1)"),
+        _claim("Doc2Vec", "doc2vec", "V-B.1, Table IV", "A task-specific model is significantly "
+               "better than Doc2Vec, a general one.", _ndcg("LSTM (96), n = 4", "Doc2Vec")),
+        Claim("Doc2Vec's settings", "Other windows, 400 dimensions or 100 epochs of Doc2Vec hardly "
+              "change NDCG.", (), not_measured("One setting is trained."), "V-B.1",
+              "windows: 0.4 %"),
+        Claim("Skip-Thought", "It is significantly better than Skip-Thought off the shelf.", (),
+              not_measured("Its published weights are not available here."), "V-B.1, Table IV",
+              _ndcg("LSTM (96), n = 4", "Skip-Thought")),
+        _claim("PLSA's topics", "plsa-topics", "V-B.1", "100 to 500 topics of PLSA, estimated on "
+               "the documents' side, rank about equally.",
+               _ndcg("PLSA (T = 500)")),
+        _claim("Negatives", "negatives", "V-B.1, Table IV", "More unclicked titles n are better.",
+               _ndcg(*(f"LSTM (96), n = {n}" for n in (2, 4, 6, 8)))),
+        _claim("Cells", "cells", "Table IV",
+               "NDCG@1 rises from 32 to 64 and 96 cells (rows, not a sentence).",
+               _ndcg("LSTM (32)", "LSTM (64)", "LSTM (96), n = 4")),
+        _claim("Small LSTM", "small-lstm", "Table IV", "An LSTM with 32 cells (4.8 M parameters) "
+               "is above DSSM (14.4 M): rows, not a sentence.", _ndcg("LSTM (32)", "DSSM")),
+        _claim("Both directions", "both-directions", "V-B.1, Table IV", "Two LSTMs that read in "
+               "opposite directions, their outputs joined, are above one.",
+               _ndcg("BiLSTM (96)", "LSTM (96), n = 4")),
+        _claim("Figure 7", "figure-07", "V-B.1, Figure 7", "The LSTM lowers the training cost more "
+               "effectively than the RNN.", "two curves, no numbers", "sentemb plot-loss lstm rnn"),
+        _claim("Figure 8", "figure-08", "B, Figure 8", "The gate of Figure 5 on a scale of its "
+               "own: words 3, 7 and 9 have very small values.", _FEW_CELLS,
+               _GATES.format("QUERY", '--title "$TITLE" --gates i ')),
+        _claim("Appendix C", "appendix-c", "C", "The scores of the LSTM are nearer to people's "
+               "judgements: higher for the good pair, lower for the bad one.",
+               "LSTM 0.9161 and 0.5944, RNN 0.8165 and 0.7016: gaps of +0.322 and +0.115",
+               'sentemb score lstm "$QUERY" "$TITLE"'),
+        _claim("Range of scores", "score-range", "C", "A score is between 0 and 1."),
+        _claim("Table V", "table-05", "C, Table V", _UNIMPORTANT,
+               command='sentemb keywords lstm "$QUERY" --compare-with rnn'),
+        _claim("Table VI", "table-06", "C, Table VI", f"{_UNIMPORTANT} 6 go to *in*.",
+               command='sentemb keywords lstm "$TITLE" --side document --compare-with rnn'),
+        _claim("Table VII", "table-07", "C, Table VII", _UNIMPORTANT,
+               command='sentemb keywords lstm "$BATH" --compare-with rnn'),
+        _claim("Table VIII", "table-08", "C, Table VIII",
+               f"{_UNIMPORTANT} 3 go to *a*, 4 to *you*.",
+               command='sentemb keywords lstm "$PAINT" --side document --compare-with rnn'),
+        _claim("Figure 9", "figure-09", "E-A, Figure 9", "Cell state and output evolve over the "
+               "words.", _FEW_CELLS, _GATES.format("BATH", "")),
+        _claim("Figure 10", "figure-10", "E-A, Figure 10", "The input gate is almost shut at words "
+               "3, 4, 7 and 9 of a title that is a bad match (*you*, *paint*, *and*, *paint*).",
+               _FEW_CELLS, _GATES.format("BATH", '--title "$PAINT" ')),
+        _claim("Figure 11", "figure-11", "E-B, Figure 11", "The ten most active cells for the "
+               "second query are drawn.", "a picture, no numbers",
+               'sentemb plot-gates lstm "$BATH" --view cells'),
+        _claim("Figure 12", "figure-12", "E-B, Figure 12", "The ten most active cells for the "
+               "second title are drawn.", "a picture, no numbers",
+               'sentemb plot-gates lstm "$BATH" --title "$PAINT" --view cells'),
+        _claim("Table IX", "table-09", "E-B, Table IX", _KEYWORDS),
+        _claim("Table X", "table-10", "E-B, Table X", _KEYWORDS),
+        _claim("Appendix F", "appendix-f", "F", "The words that Doc2Vec finds most similar to "
+               "*pizza* and *infection* make sense, so it was trained properly.",
+               "pizza: recipes .93, recipe .93, food .93; infection: infections .97, treatment "
+               ".91, symptoms .91"),
+    ]  # fmt: skip
