@@ -311,20 +311,21 @@ def scaled_epochs(n_pairs, n_all):
 
 
 def learning(lab, path):
-    """Completion from a part of the pairs."""
-    rows = Rows(path, ("pairs", *TRAINED, "epochs", "test"), 3)
+    """Completion from a part of the pairs, at the learning rate of the search."""
+    rows = Rows(path, ("pairs", "rate", *TRAINED, "epochs", "test"), 4)
     log, dev = lab.log("completion"), lab.judged("completion", "dev")
-    for size in (*SIZES, len(log.clicks)):
-        for model in CURVE_MODELS:
-            if rows.has(size, model, 0) or not lab.wants(model):
-                continue
-            epochs = scaled_epochs(size, len(log.clicks))
-            whole = size == len(log.clicks)
-            key = "completion" if whole else f"completion-{size}"
-            some = log if whole else part_of(log, size)
-            scorer = _train(lab, key, some, dev, model, 0, epochs=epochs)
-            test = lab.hits(key, model, 0, "test", scorer).mean()
-            rows.add(size, *_trained_cells(model, 0, scorer), epochs, f"{test:.4f}")
+    for size, model in product((*SIZES, len(log.clicks)), CURVE_MODELS):
+        rate = _searched(lab, model)
+        if rows.has(size, rate, model, 0) or not lab.wants(model):
+            continue
+        epochs = scaled_epochs(size, len(log.clicks))
+        whole = size == len(log.clicks)
+        key = training_of("completion" if whole else f"completion-{size}", FIXED, rate)
+        given = {"learning_rate": rate, "epochs": epochs}
+        some = log if whole else part_of(log, size)
+        scorer = _train(lab, key, some, dev, model, 0, **given)
+        test = lab.hits(key, model, 0, "test", scorer).mean()
+        rows.add(size, rate, *_trained_cells(model, 0, scorer), epochs, f"{test:.4f}")
 
 
 # -- word order -----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from statistics import mean, stdev
 
 from arc_claims import CLAIMS, NAMES, chosen, printed
-from arc_parts import FIXED, LEARNED, OWN, RATES, SEARCHED, best_dev, reported
+from arc_parts import CURVE_MODELS, FIXED, LEARNED, OWN, RATES, SEARCHED, best_dev, reported
 from claims import COLUMNS, claim_rows, judged
 
 KINDS = (FIXED, LEARNED)
@@ -162,7 +162,8 @@ def _variants(tables):
 
 def _learning(tables):
     lines = tables["learning"]
-    models = dict.fromkeys(line["model"] for line in lines)
+    measured = {line["model"] for line in lines}
+    models = [model for model in CURVE_MODELS if model in measured]
     tests = {(int(line["pairs"]), line["model"]): _p(line["test"]) for line in reversed(lines)}
     yield ["pairs", *(NAMES[model] for model in models)]
     for size in sorted({size for size, _ in tests}):
