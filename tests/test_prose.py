@@ -92,6 +92,7 @@ SHARED_NAMES = {
     "insights": "analysis cli",
     "keywords": "analysis cli",
     "ranker": "cli search",
+    "start": "cli training",
     "sts": "cli evaluation",
     "synonyms": "analysis cli",
     "topics": "analysis cli",
