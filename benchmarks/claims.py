@@ -51,12 +51,12 @@ def not_measured(reason):
 
 def judged(claims, tables):
     """(claim, verdict, why) of every claim; one without its tables is not measured."""
-    found = []
+    verdicts = []
     for claim in claims:
         there = all(tables.get(name) for name in claim.needs)
         judgement = claim.judge(tables) if there else None
-        found.append((claim, *(judgement or (UNTESTED, f"By `{claim.command}`."))))
-    return found
+        verdicts.append((claim, *(judgement or (UNTESTED, f"By `{claim.command}`."))))
+    return verdicts
 
 
 def tables_in(folder):
@@ -90,13 +90,13 @@ def filled(sections, tables):
 COLUMNS = ("claim", "place", "what the paper says", "printed", "measured", "command", "verdict")
 
 
-def claim_rows(found):
+def claim_rows(verdicts):
     """Rows of a table of verdicts, from `judged`; the first one counts them."""
     yield list(COLUMNS)
-    counts = Counter(verdict for _, verdict, _ in found)
+    counts = Counter(verdict for _, verdict, _ in verdicts)
     counted = ", ".join(f"{name} {counts[name]}" for name in VERDICTS if counts[name])
-    yield [f"all {len(found)}", *[""] * (len(COLUMNS) - 2), counted]
-    for claim, verdict, why in found:
+    yield [f"all {len(verdicts)}", *[""] * (len(COLUMNS) - 2), counted]
+    for claim, verdict, why in verdicts:
         command = f"`{claim.command}`" if claim.command else ""
         yield [
             claim.key, claim.place, claim.text, claim.printed, why, command, f"**{verdict}**",

@@ -111,8 +111,8 @@ class Laboratory:
     def joined(self, name: str, seed: int = 0) -> SentenceEncoder:
         """A BiLSTM of two LSTMs trained apart, one of which reads from right to left."""
         ahead, back = self.model(name, seed).towers, self.model(name + BACKWARDS, seed).towers
-        place = {trigram: row for row, trigram in enumerate(back.vocabulary.trigrams)}
-        rows = [place[trigram] for trigram in ahead.vocabulary.trigrams]
+        row_of = {trigram: row for row, trigram in enumerate(back.vocabulary.trigrams)}
+        rows = [row_of[trigram] for trigram in ahead.vocabulary.trigrams]
         weights = {
             side: {
                 "table": np.hstack([first["table"], second["table"][rows]]),

@@ -64,9 +64,9 @@ def _evolving(lab: Laboratory, query: str, name: str) -> dict:
     sizes = np.abs(text.gates["c"]).mean(axis=0), np.abs(text.gates["y"]).mean(axis=0)
     grows = [bool((np.diff(size) > 0).all()) for size in sizes]
     rises = [int((np.diff(size) > 0).sum()) for size in sizes]
-    some = min(rises) > (len(text.words) - 1) / 2
+    mostly = min(rises) > (len(text.words) - 1) / 2
     return _gate_rows(text) | {
-        "verdict": HOLDS if all(grows) else IN_PART if some else FAILS,
+        "verdict": HOLDS if all(grows) else IN_PART if mostly else FAILS,
         "why": f"The mean size of c rises at {rises[0]} of the {len(text.words) - 1} words after "
         f"the first, from {sizes[0][0]:.3f} to {sizes[0][-1]:.3f}, that of y at {rises[1]}, from "
         f"{sizes[1][0]:.3f} to {sizes[1][-1]:.3f}.",
@@ -229,7 +229,9 @@ def _bidirectional(lab: Laboratory, text: str, side: str, part: str) -> dict:
             [f"{direction}{owner}", *_counts(counts)]
             for direction, counts in zip(DIRECTIONS, keywords.counts.tolist(), strict=True)
         ]
-        rows.append([f"keyword{owner}", *("yes" if said else "" for said in keywords.verdicts)])
+        rows.append(
+            [f"keyword{owner}", *("yes" if verdict else "" for verdict in keywords.verdicts)]
+        )
     return {"head": ["word", *found.words], "rows": rows, **_judged_keywords(found)} | {
         "printed": "{verdict}: {why}".format(**_judged_keywords(printed))
     }

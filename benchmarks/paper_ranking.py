@@ -61,7 +61,7 @@ def figures(lab: Laboratory) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     notes[APART] = f"{trained_parameters(rankers[APART]) / 1e6:.1f} M, {lab.rate('lstm-96')}"
     values = {row: evaluate_model(ranker, lab.test).values for row, ranker in rankers.items()}
     judged = ~np.isnan(values[REFERENCE][:, 0])
-    return {row: found[judged] for row, found in values.items()}, notes
+    return {row: per_query[judged] for row, per_query in values.items()}, notes
 
 
 def difference(lab: Laboratory, row: str, reference: str) -> Difference:
@@ -77,15 +77,15 @@ def _means(lab: Laboratory, rows) -> str:
 
 def _above(lab: Laboratory, row: str, references) -> tuple[str, str]:
     """It holds if the row is significantly above all others (p < .05); in part if above most."""
-    found = {reference: difference(lab, row, reference) for reference in references}
-    better = [one.mean > 0 and one.p < 0.05 for one in found.values()]
+    gaps = {reference: difference(lab, row, reference) for reference in references}
+    better = [gap.mean > 0 and gap.p < 0.05 for gap in gaps.values()]
     verdict = HOLDS if all(better) else IN_PART if 2 * sum(better) > len(better) else FAILS
-    return verdict, "; ".join(_against(name, one) for name, one in found.items())
+    return verdict, "; ".join(_against(name, gap) for name, gap in gaps.items())
 
 
-def _against(name: str, one: Difference) -> str:
-    p = "< 0.001" if one.p < 0.0005 else f"{one.p:.3f}"
-    return f"{name} {one.mean:+.3f} (p {p})"
+def _against(name: str, gap: Difference) -> str:
+    p = "< 0.001" if gap.p < 0.0005 else f"{gap.p:.3f}"
+    return f"{name} {gap.mean:+.3f} (p {p})"
 
 
 def table_4(lab: Laboratory) -> dict:
@@ -96,8 +96,10 @@ def table_4(lab: Laboratory) -> dict:
         in_print = " / ".join(f"{x:.1f}" for x in NDCG[row]) if row in NDCG else "–"
         if row in values:
             ours = " / ".join(f"{x:.3f}" for x in values[row].mean(axis=0))
-            gap = "–" if row == REFERENCE else _against("", difference(lab, row, REFERENCE)).strip()
-            rows.append([row, in_print, ours, gap, notes[row]])
+            lead = (
+                "–" if row == REFERENCE else _against("", difference(lab, row, REFERENCE)).strip()
+            )
+            rows.append([row, in_print, ours, lead, notes[row]])
         else:
             rows.append([row, in_print, "–", "–", "weights not here"])
     others = [row for row in NDCG if row in values and not row.startswith(("LSTM", "BiLSTM"))]
@@ -153,9 +155,9 @@ def small_lstm(lab: Laboratory) -> dict:
 
 def both_directions(lab: Laboratory) -> dict:
     """Two LSTMs trained apart are above one: significantly, or in part at all."""
-    found = _pair(lab, APART, REFERENCE)
+    apart = _pair(lab, APART, REFERENCE)
     together = difference(lab, "BiLSTM (96), trained together", REFERENCE)
-    return found | {"why": f"{found['why'][:-1]}; {_against('trained together', together)}."}
+    return apart | {"why": f"{apart['why'][:-1]}; {_against('trained together', together)}."}
 
 
 def _pair(lab: Laboratory, row: str, reference: str) -> dict:
@@ -167,10 +169,10 @@ def _pair(lab: Laboratory, row: str, reference: str) -> dict:
 
 def gates(lab: Laboratory) -> dict:
     """Neither forget gate nor peepholes nor both gain a point; in part if one of them does not."""
-    found = {row: difference(lab, row, REFERENCE) for row in VARIANTS}
-    little = [one.mean < 0.01 for one in found.values()]
+    gaps = {row: difference(lab, row, REFERENCE) for row in VARIANTS}
+    little = [gap.mean < 0.01 for gap in gaps.values()]
     verdict = HOLDS if all(little) else IN_PART if any(little) else FAILS
-    listed = "; ".join(_against(row, one) for row, one in found.items())
+    listed = "; ".join(_against(row, gap) for row, gap in gaps.items())
     return {"verdict": verdict, "why": f"Difference from the LSTM without: {listed}."}
 
 

@@ -18,6 +18,9 @@ except KeyboardInterrupt:  # Ctrl-C while Python is still loading
 # Section of the help -> command name -> its one-line help. Kept here so that `sentemb --help`
 # imports no command; a test compares these lines with the commands' own.
 SECTIONS = {
+    "Begin": {
+        "start": "Go from a shop's tables to a search page.",
+    },
     "Bring in": {
         "simulate": "Write a simulated click log with judged dev and test sets.",
         "data": "Turn texts and public data into click logs, judged and labelled sets.",

@@ -170,7 +170,8 @@ def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:
             yield f"       no good match: {ranking.reason}{remedy}"
         for name, counts in ranking.facets.items():
             values = ", ".join(f"{value} ({count:,})" for value, count in counts.items())
-            yield f"       {visible(name)}: {visible(values) or 'no values'}"
+            if values:
+                yield f"       {visible(name)}: {visible(values)}"
         if several:
             yield ""
 

@@ -13,6 +13,7 @@ from sentemb.cli import main
 from sentemb.data.importers.click_table import Columns, import_clicks
 from sentemb.data.splitting import split_file
 from sentemb.search.index import Index
+from sentemb.system import checked_files
 
 QUERY = "hotels in rome"
 
@@ -37,6 +38,34 @@ def test_the_change_of_another_process_is_not_undone(samples, tmp_path):
         mine.save(tmp_path / "index", force=True)
     assert [*Index.open(tmp_path / "index", 1).ids][-2:] == ["x", "y"]
     mine.save(tmp_path / "other")
+
+
+def test_saving_elsewhere_changes_nothing_for_the_folder_that_was_opened(samples, tmp_path):
+    Index.open(samples / "sums", 1).save(tmp_path / "index")
+    mine = Index.open(tmp_path / "index", 1)
+    mine.add(["Oslo castles"], ["x"])
+    mine.save(tmp_path / "copy")
+    mine.save(tmp_path / "index", force=True)
+    mine.add(["Rome castles"], ["y"])
+    mine.save(tmp_path / "copy", force=True)
+    # Another process writes what this index has written elsewhere.
+    Index.open(tmp_path / "copy", 1).save(tmp_path / "index", force=True)
+    with pytest.raises(SentembError, match="has changed since it was opened"):
+        mine.save(tmp_path / "index", force=True)
+
+
+def test_verify_finds_damage_between_the_samples(samples, tmp_path, monkeypatch):
+    model = Index.open(samples / "index", 1).model
+    monkeypatch.setattr(checked_files, "_SAMPLE", 4)
+    monkeypatch.setattr(checked_files, "_SAMPLES", 2)
+    index = Index.build(model, ["Oslo castles", "Rome hotels"])
+    index.save(tmp_path / "index")
+    Index.verify(tmp_path / "index")
+    titles = tmp_path / "index" / "titles.txt"
+    titles.write_bytes(titles.read_bytes().replace(b"castles", b"cattles"))
+    assert Index.open(tmp_path / "index").titles[0] == "Oslo cattles"
+    with pytest.raises(SentembError, match=r"titles.txt: .* do not match their checksum"):
+        Index.verify(tmp_path / "index")
 
 
 def test_an_index_that_is_replaced_while_it_is_opened_is_opened_again(

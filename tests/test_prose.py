@@ -64,7 +64,7 @@ EMPTY_NAMES = {
     "sure", "told", "wanted",
 }  # fmt: skip
 # Rooms that still have empty names and docstrings that begin with "What".
-NOT_RENAMED = ("src/sentemb/retrieval/", "src/sentemb/search/", "cli/search.py")
+NOT_RENAMED = ("src/sentemb/retrieval/", "src/sentemb/search/ranking/")
 # Modules of one file name, by their rooms: each name has one subject.
 SHARED_NAMES = {
     # The kernels of a module have its name.
@@ -92,6 +92,7 @@ SHARED_NAMES = {
     "insights": "analysis cli",
     "keywords": "analysis cli",
     "ranker": "cli search",
+    "start": "cli training",
     "sts": "cli evaluation",
     "synonyms": "analysis cli",
     "topics": "analysis cli",

@@ -177,7 +177,8 @@ def of_a_shop(threads):
         ids, titles = read_texts(folder / "split/titles.tsv")
         held_out = read_clicks(folder / "split/dev.tsv")
         for dtype in ("float32", "float16", "int8"):
-            index = Index.build(model, titles, ids, dtype=dtype, threads=threads)
+            fields = {"price": [len(title) / 4 for title in titles]}
+            index = Index.build(model, titles, ids, fields, dtype=dtype, threads=threads)
             tune(index, held_out, read_click_log(folder / "split/pairs.tsv"))
             calibrate(index, log)
             index.save(folder / "index" / dtype)

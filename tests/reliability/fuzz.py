@@ -641,6 +641,8 @@ class Attack(Judge):
         folder = name.split("/")[0]
         index = Index.open(folder, 1)
         found = [index.search(TEXTS, 3), index.search(TEXTS, 3, only=["d1"])]
+        if index.fields.types:
+            found.append(index.search(TEXTS, 3, where="price < 1 or brand = 'Bolt'", sort="price"))
         numbers = [hit.score for hits in found for own in hits for hit in own]
         if not np.isfinite(numbers).all():
             return "scores that are not finite"

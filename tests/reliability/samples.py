@@ -196,7 +196,12 @@ def write_indexes(folder):
     ranker = HybridRanker(bag, ALL_PARTS, ClickedQueries.of(read_click_log(folder / "log.tsv")))
     bag.save_pretrained(folder / "ranked")
     ranker.save(folder / "ranked")
-    sums = Index.build(ranker, *contents, dtype="float16", threads=1)
+    n = len(ids) + 1
+    fields = {
+        "price": [k / 4 for k in range(n)],
+        "brand": [["Acme", "Bolt"][k % 2] for k in range(n)],
+    }
+    sums = Index.build(ranker, *contents, fields, dtype="float16", threads=1)
     sums.confidence = Confidence(-1.0, 2.0, 30, 0.2, 0.25)
     sums.save(folder / "sums")
 

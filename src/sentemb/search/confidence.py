@@ -95,8 +95,8 @@ class Confidence:
             )
         left_out = np.empty(s.size)
         for part in range(_PARTS):
-            own = np.arange(s.size) % _PARTS == part
-            left_out[own] = _logistic(*_fit(s[~own], y[~own]), s[own])
+            in_part = np.arange(s.size) % _PARTS == part
+            left_out[in_part] = _logistic(*_fit(s[~in_part], y[~in_part]), s[in_part])
         intercept, slope = _fit(s, y)
         return cls(
             intercept,
@@ -111,14 +111,14 @@ class Confidence:
         return _logistic(self.intercept, self.slope, np.asarray(scores, np.float64))
 
     @classmethod
-    def of_json(cls, told: object) -> Self | None:
-        """What ``vars`` of an object holds; None for anything else."""
-        if not isinstance(told, dict) or told.keys() != cls.__dataclass_fields__.keys():
+    def of_json(cls, value: object) -> Self | None:
+        """The confidence with the ``vars`` in ``value``; None for anything else."""
+        if not isinstance(value, dict) or value.keys() != cls.__dataclass_fields__.keys():
             return None
-        numbers = (told[name] for name in ("intercept", "slope", "brier", "base_brier"))
-        if not all(map(is_finite, numbers)) or not is_integer(told["n_queries"]):
+        numbers = (value[name] for name in ("intercept", "slope", "brier", "base_brier"))
+        if not all(map(is_finite, numbers)) or not is_integer(value["n_queries"]):
             return None
-        return cls(**told) if told["slope"] >= 0 else None
+        return cls(**value) if value["slope"] >= 0 else None
 
 
 def _fit(s: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
@@ -149,5 +149,5 @@ def _fit(s: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _logistic(a: float, b: float, s: NDArray[np.float64]) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = 1 / (1 + np.exp(-np.clip(a + b * s, -_FAR, _FAR)))
-    return found
+    shares: NDArray[np.float64] = 1 / (1 + np.exp(-np.clip(a + b * s, -_FAR, _FAR)))
+    return shares

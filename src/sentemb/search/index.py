@@ -341,15 +341,16 @@ class Index:
         """
         check_output(path, force)
         snapshot, opened = self._snapshot, self._opened
-        opened_here = opened is not None and path_of(path).resolve() == opened[0]
+        if opened is not None and path_of(path).resolve() != opened[0]:
+            opened = None  # another folder says nothing of that which was opened
         with replacing_folder(path, listed_files(path)) as new:
             self._check_unchanged(path)
             write_contents(snapshot, new)
             identity = read_description(new).identity
-            if opened is not None and opened_here:
+            if opened is not None:
                 # An exception may come before or after the folder is in its place.
                 self._opened = opened[0], opened[1] | {identity}
-        if opened is not None and opened_here:
+        if opened is not None:
             self._opened = opened[0], frozenset([identity])
 
     def _check_unchanged(self, path: AnyPath) -> None:
@@ -397,7 +398,7 @@ class Index:
         return f"Index({len(self):,} titles, {self.dtype}, {self.model})"
 
     def _repr_html_(self) -> str:
-        """What it holds, for notebooks."""
+        """The facts and the first titles, for notebooks."""
         snapshot, opened = self._snapshot, self._opened
         n, heads = len(snapshot.ids), ["id", "title"]
         return facts_table(
@@ -450,7 +451,7 @@ class Index:
 
     @property
     def confidence(self) -> Confidence | None:
-        """What `calibrate` fitted to the scores; None before, and after a change of them."""
+        """The calibration of the scores; None before `calibrate`, and after a change of scores."""
         return self._snapshot.confidence
 
     @confidence.setter
@@ -808,8 +809,8 @@ class Index:
                 reason = None
                 matches = [named, *(match for match in matches if match.row != named.row)]
             confident = first if matches and matches[0].row == first else None
-            own_hits = _hits(snapshot, matches[:k], None if confident is None else of_first)
-            hits.append(Rows(own_hits, caption=text, reason=reason, facets=facets))
+            shown = _hits(snapshot, matches[:k], None if confident is None else of_first)
+            hits.append(Rows(shown, caption=text, reason=reason, facets=facets))
         return hits
 
     def _named(
@@ -833,7 +834,7 @@ class Index:
         return _Match(row, float(scores[0]), parts)
 
     def explain(self, query: str, ids: Sequence[str], cosine: bool = False) -> list[list[Share]]:
-        """What each part adds to the scores of some titles.
+        """The share of each part in the scores of given titles.
 
         Parameters
         ----------

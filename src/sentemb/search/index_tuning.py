@@ -106,9 +106,10 @@ def calibrate(index: Index, clicks: ClickLog) -> Confidence:
     SentembError
         If there are too few queries, or their first titles are all right or all wrong.
     """
-    own = copy(index)
-    confidence = Confidence.fit(*first_titles(own, clicks))
-    index.adopt(own.snapshot.changed(confidence=confidence), own.snapshot)
+    unchanging = copy(index)  # other threads may change the index meanwhile
+    confidence = Confidence.fit(*first_titles(unchanging, clicks))
+    snapshot = unchanging.snapshot
+    index.adopt(snapshot.changed(confidence=confidence), snapshot)
     return confidence
 
 
@@ -127,17 +128,17 @@ def score_bands(index: Index, clicks: ClickLog, count: int = 6) -> list[Band]:
     if index.confidence is None:
         raise SentembError("the index is not calibrated; run `sentemb calibrate INDEX DEV`")
     scores, is_right = first_titles(index, clicks)
-    sure = index.confidence(scores)
+    confidences = index.confidence(scores)
     return Rows(
         Band(
-            float(scores[some].min()),
-            float(scores[some].max()),
-            len(some),
-            float(sure[some].mean()),
-            float(is_right[some].mean()),
+            float(scores[band].min()),
+            float(scores[band].max()),
+            len(band),
+            float(confidences[band].mean()),
+            float(is_right[band].mean()),
         )
-        for some in np.array_split(np.argsort(scores, kind="stable"), count)
-        if len(some)
+        for band in np.array_split(np.argsort(scores, kind="stable"), count)
+        if len(band)
     )
 
 
@@ -152,14 +153,14 @@ def first_titles(index: Index, clicks: ClickLog) -> tuple[NDArray[np.float64], N
     if not len(index):
         raise SentembError("the index has no titles; add some")
     index = copy(index)  # of which no other thread removes titles
-    found = index.ranked(clicks.queries, 1)
+    ranked = index.ranked(clicks.queries, 1)
     offsets, clicked = clicks.titles_of_queries()
     is_right = [
-        place >= 0
-        and index.titles[place].strip() in {clicks.titles[t] for t in clicked[first:end].tolist()}
-        for place, first, end in zip(
-            found.places[:, 0].tolist(), offsets[:-1], offsets[1:], strict=True
+        row >= 0
+        and index.titles[row].strip() in {clicks.titles[t] for t in clicked[first:end].tolist()}
+        for row, first, end in zip(
+            ranked.places[:, 0].tolist(), offsets[:-1], offsets[1:], strict=True
         )
     ]
-    is_found = found.places[:, 0] >= 0
-    return found.scores[is_found, 0], np.array(is_right)[is_found]
+    is_found = ranked.places[:, 0] >= 0
+    return ranked.scores[is_found, 0], np.array(is_right)[is_found]

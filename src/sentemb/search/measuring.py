@@ -78,10 +78,10 @@ def evaluate(
     catalogue = list(judgments.titles if titles is None else titles)
     if isinstance(opened, SentenceEncoder):
         opened = HybridRanker(opened, MODEL_ALONE)
-    found = (
+    retriever = (
         opened.over(catalogue) if isinstance(opened, HybridRanker) else AllPairs(opened, catalogue)
     )
-    return evaluate_clicks(found, judgments, catalogue, metrics or METRICS)
+    return evaluate_clicks(retriever, judgments, catalogue, metrics or METRICS)
 
 
 def cutoffs_of(metrics: Sequence[str]) -> tuple[int, ...]:

@@ -110,7 +110,7 @@ class ProductFields:
             return cls({}, count, np.empty(0, np.uint8))
         check_columns(list(types))
         with sqlite3.connect(":memory:", isolation_level=None) as base:
-            base.execute("PRAGMA page_size=4096")
+            base.execute("PRAGMA page_size=8192")
             base.execute(_schema(types))
             base.execute("BEGIN")
             marks = ", ".join("?" * len(types))

@@ -10,7 +10,7 @@ from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.nearest import nearest
 from sentemb.system.parallel import Workers
 
-# Titles whose vectors are in memory at a time, unless more of them are wanted.
+# Titles whose vectors are in memory at a time, unless more are asked for.
 _PORTION = 1 << 15
 
 
@@ -42,7 +42,7 @@ def best_titles(
 
     Returns
     -------
-    list of list of (score, id, place)
+    list of list of (score, id, row)
         For each query the best titles with known words, best first, equal scores by falling id, as
         trec_eval has them. Scores are those of `sentemb.retrieval.nearest.nearest` over all titles,
         to the bit.
@@ -50,21 +50,23 @@ def best_titles(
     best: list[list[tuple[float, str, int]]] = [[] for _ in queries]
     size = max(_PORTION, 2 * k)
     for first in range(0, len(titles), size):
-        own = ids[first : first + size]
-        falling = sorted(range(len(own)), key=own.__getitem__, reverse=True)
+        portion_ids = ids[first : first + size]
+        falling = sorted(range(len(portion_ids)), key=portion_ids.__getitem__, reverse=True)
         vectors = encoder.unit_vectors(titles[first : first + size], "document")[falling]
-        places, scores = nearest(queries, vectors, k, np.asarray(vectors.any(axis=1)), workers)
-        places[~queries.any(axis=1)] = -1
-        for kept, some, their in zip(best, places.tolist(), scores.tolist(), strict=True):
-            if len(kept) == k and (not k or their[0] < kept[-1][0]):
+        numbers, scores = nearest(queries, vectors, k, np.asarray(vectors.any(axis=1)), workers)
+        numbers[~queries.any(axis=1)] = -1
+        for of_query, found_numbers, found_scores in zip(
+            best, numbers.tolist(), scores.tolist(), strict=True
+        ):
+            if len(of_query) == k and (not k or found_scores[0] < of_query[-1][0]):
                 continue
-            kept += [
-                (score, own[falling[place]], first + falling[place])
-                for place, score in zip(some, their, strict=True)
-                if place >= 0
+            of_query += [
+                (score, portion_ids[falling[number]], first + falling[number])
+                for number, score in zip(found_numbers, found_scores, strict=True)
+                if number >= 0
             ]
-            kept.sort(reverse=True)
-            del kept[k:]
+            of_query.sort(reverse=True)
+            del of_query[k:]
         if on_progress is not None:
-            on_progress(first + len(own), len(titles))
+            on_progress(first + len(portion_ids), len(titles))
     return best

@@ -16,8 +16,8 @@ script, its *engine*, which answers. The engine sets ``globalThis.engine`` to an
 - ``gates(query, id, signal)``: ``{query: {words, gates: {name: [[number]]}}, title: ...}``, one row
   of numbers per word, with the names ``input``, ``forget``, ``output``, ``candidate``, ``cell`` and
   ``y``; null if the model is not recurrent;
-- ``record(query, k, {filters, sort})``, optional: a promise of an answer as that of ``search`` with a name in
-  ``search``, under which the engine has recorded it; ``click(search, id)`` then records a click;
+- ``record(query, k, {filters, sort})``, optional: a promise of an answer as that of ``search`` with
+  a name in ``search``, under which it is recorded; ``click(search, id)`` then records a click;
 - ``ready``, optional: a promise; until it is kept the page says that it is loading.
 
 All of them may return promises. An error that they throw is shown with its message; the page calls

@@ -1,0 +1,51 @@
+"""A small made-up shop: the two tables that a shop exports."""
+
+import csv
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from sentemb.data.click_log import read_click_log
+from sentemb.data.simulation.simulator import simulate
+from sentemb.system.paths import AnyPath
+
+_PAIRS = 12_000
+_BRANDS = ("Alder", "Birch", "Cedar", "Dogwood", "Elm", "Fir")
+
+
+def write_example_shop(folder: AnyPath, seed: int = 0) -> tuple[Path, Path]:
+    """Write ``clicks.csv`` and ``products.csv``, whose clicks and texts are simulated.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        A folder that exists.
+    seed : int
+        The same seed gives the same files.
+
+    Returns
+    -------
+    tuple of Path
+        The clicks, and the products with made-up prices, stocks and brands.
+    """
+    with TemporaryDirectory() as name:
+        made = Path(name) / "log"
+        simulate(made, pairs=_PAIRS, dev_queries=10, test_queries=10, seed=seed)
+        log = read_click_log(made / "pairs.tsv")
+    ids = {title: f"P{number:05}" for number, title in enumerate(log.titles, 1)}
+    clicks, products = Path(folder) / "clicks.csv", Path(folder) / "products.csv"
+    generator = np.random.default_rng(seed)
+    with open(clicks, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("search_term", "sku", "clicks"))
+        for query, title, count in zip(log.query_index, log.title_index, log.clicks, strict=True):
+            writer.writerow((log.queries[query], ids[log.titles[title]], count))
+    with open(products, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("sku", "name", "price", "stock", "brand"))
+        for title, id in ids.items():
+            price, stock = generator.gamma(2.0, 30.0), generator.poisson(3)
+            brand = _BRANDS[generator.integers(len(_BRANDS))]
+            writer.writerow((id, title, f"{price:.2f}", int(stock), brand))
+    return clicks, products
