@@ -174,6 +174,10 @@ rivals: ## Fine-tune a transformer, rank by all rivals and write docs/results/ri
 held-out: venv ## Measure held-out clicks of the shared logs and write docs/results/held-out.md (10 minutes)
 	$(BIN)/python benchmarks/held_out.py
 
+.PHONY: languages
+languages: venv ## Train on Japanese and Chinese, with and without pairs of letters; write docs/results/languages.md (10 minutes)
+	$(BIN)/python benchmarks/languages.py
+
 .PHONY: ranking
 ranking: venv ## Train with defaults, word vectors and more seeds, on worse logs; write docs/results/ranking.md (hours)
 	test -d build/glove/100d || $(MAKE) venv EXTRAS=dev,bench

@@ -11,7 +11,16 @@ from helpers import made_up_log
 from sentemb import SentembError, SentenceEncoder, train
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
-from sentemb.text.words import BARE, SPLITTINGS, WHITE_SPACE, bare_words, split_words
+from sentemb.retrieval.bm25 import TitleWords
+from sentemb.text.words import (
+    BARE,
+    SPLITTINGS,
+    WHITE_SPACE,
+    bare_words,
+    query_key,
+    searched_words,
+    split_words,
+)
 
 TINY = {"epochs": 1, "batch_size": 16, "threads": 1, "hard_negatives": 0, "cells": 3}
 
@@ -27,7 +36,22 @@ TINY = {"epochs": 1, "batch_size": 16, "threads": 1, "hard_negatives": 0, "cells
     ("", []),
     ("cafe\u0301", ["caf\u00e9"]),
     ("\u212bngstro\u0308m", ["\u00e5ngstr\u00f6m"]),
-    ("I\u0307stanbul", ["i\u0307stanbul"]),
+    # One letter, however it is written; i with and without a dot.
+    ("I\u0307stanbul IĞDIR ığdır", ["istanbul", "iğdir", "iğdir"]),
+    ("ＵＳＢ２ ﬁx ㎏ m² ｶﾞﾗｽ", ["usb2", "fix", "kg", "m2", "ガラ", "ラス"]),
+    ("1½ Foo™ Bar® so\u00adft Levi´s ¨x", ["1½", "foo", "bar", "soft", "levi´s", "¨x"]),
+    # Punctuation of all scripts.
+    ("،مرحبا؟ «x»— ‹y› नमस्ते। 5٪", ["مرحبا", "x", "y", "नमस्ते", "5٪"]),
+    # Neighbouring letters, where no blank is written; a sign on a letter belongs to it.
+    ("東京都 の IP地址的", ["東京", "京都", "の", "ip", "地址", "址的"]),
+    ("コーヒー豆、USB（白）「C++」", ["コー", "ーヒ", "ヒー", "ー豆", "usb", "白", "c++"]),
+    ("น้ำใจ", ["น้ํา", "าใ", "ใจ"]),
+    ("ខ្មែរ\u200bភាសា", ["ខ្មែរ", "ភាសា"]),
+    ("ພາສາ", ["ພາ", "າສ", "ສາ"]),
+    ("가나 다라", ["가나", "다라"]),
+    # Words remain, whatever is dropped.
+    ("「」？ …", ["「」？", "…"]),
+    ("\u00ad", ["\u00ad"]),
 ])  # fmt: skip
 def test_edges_are_stripped_and_accents_composed(text, words):
     assert bare_words(text) == words
@@ -38,6 +62,48 @@ def test_both_forms_of_a_text_have_the_same_words():
     for text in texts:
         for form in ("NFC", "NFD"):
             assert bare_words(unicodedata.normalize(form, text)) == bare_words(text)
+
+
+LETTERS = [
+    *"aA1.,\"' ΣéIİı\u0307日本語東京のカー゛、。「」（）？ｶﾞＡﬁ½²™®´가नि,ก้ำัេខម\u17d2ສາ",
+    "\u00ad", "\u200b", "\u3099", "\u2003", "\U00020001",
+]  # fmt: skip
+
+
+def made_up(rng, n):
+    return ["".join(rng.choice(LETTERS, rng.integers(1, 9))) for _ in range(n)]
+
+
+def test_texts_that_a_model_or_bm25_reads_as_one_are_split_as_one():
+    """Held-out queries are not in the training in another spelling."""
+    rng, keys = np.random.default_rng(3), {}
+    texts = [*made_up(rng, 20_000), "日本語", "日本 本語", "Foo™", "foo", "ıi", "II"]
+    for split in (bare_words, searched_words):
+        for text in texts:
+            words = split(text)
+            if query_key(text) != text:
+                seen = keys.setdefault((split, *sorted(set(words))), query_key(text))
+                assert seen == query_key(text), (text, words)
+    assert len(keys) < 2 * len(texts) - 1000
+
+
+def test_words_of_words_are_these_words():
+    """Effects of words are measured on texts that are put together from words."""
+    for text in made_up(np.random.default_rng(4), 5_000):
+        words = bare_words(text)
+        assert bool(words) == bool(text.split()) and not any(
+            word.split() != [word] for word in words
+        )
+        assert bare_words(" ".join(words)) == words
+
+
+def test_bm25_reads_ascii_as_before_and_other_texts_as_the_model():
+    assert searched_words("Cheap-flights: a_b C++") == ["cheap", "flights", "a_b", "c"]
+    assert searched_words("東京都、IĞDIR ｶﾞﾗｽ ที่ नमस्ते e\u0301 日") == [
+        "東京", "京都", "iğdir", "ガラ", "ラス", "ที่", "नमस्ते", "é", "日",
+    ]  # fmt: skip
+    titles, _ = TitleWords(["東京都庁", "大阪", "京都の寺町"]).find(["京都"], 3)
+    assert titles.tolist() == [[0, 2, -1]]
 
 
 def test_a_text_has_as_many_words_as_at_white_space():

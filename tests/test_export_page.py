@@ -627,7 +627,7 @@ def test_words_of_few_clicked_queries_are_not_published(tmp_path, splitting):
     for word, is_there in (("often", True), ("seldom", False), ("three", False)):
         assert (f"\n{word}\n".encode() in content) == is_there
     told = re.search(r"([\d,]+) more that at least 5 .* have; ([\d,]+) words of fewer", notes[-1])
-    assert told[1] == "1" and int(told[2]) >= 8 and "--min-queries" in notes[-1]
+    assert told[1] == "1" and int(told[2]) >= 7 and "--min-queries" in notes[-1]
     assert notes[-1].removesuffix(" (--min-queries)")[1:] in text
     assert not any(query.encode() in content for query in (*often, *seldom[3:]))
     export(index, page, "page", min_queries=4, force=True)

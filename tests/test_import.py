@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import html
 import io
 import json
 import re
@@ -21,6 +22,7 @@ from sentemb.cli import main
 from sentemb.data.click_log import read_click_log
 from sentemb.data.importers.click_table import Columns, import_clicks
 from sentemb.data.importers.columns import Reading
+from sentemb.data.importers.damaged_ids import DamagedIds
 from sentemb.data.judged_set import read_texts
 
 PLAIN = Columns()
@@ -526,3 +528,107 @@ def test_memory_does_not_grow_with_the_file(tmp_path, least, growth):
             file.writelines(f"query {row},The title of product {row},2\n" for row in range(n_rows))
         peaks.append(int(run_python(_PEAK, path, least, check=True).stdout))
     assert peaks[1] - peaks[0] < growth, peaks
+
+
+# -- a messy shop ----------------------------------------------------------------------------------
+
+
+def rounded(number):
+    """A number as a spreadsheet shows it in a narrow column, such as 1,29E+05."""
+    return f"{number:.2e}".replace(".", ",").upper()
+
+
+def messy_shop(folder, names):
+    """Clicks and a catalogue with what spreadsheets and web shops do to texts and ids."""
+    ids = [f"{7 * number:05d}" for number in range(1, len(names) + 1)]
+    rows = [f'{id};"{html.escape(name)}"' for id, name in zip(ids, names, strict=True)]
+    (folder / "products.csv").write_text("\ufeffSKU;Name\n" + "\n".join([*rows, "99999;"]) + "\n")
+    clicks = []
+    for number, (id, name) in enumerate(zip(ids, names, strict=True)):
+        damaged = [id, id.lstrip("0"), f"{id.lstrip('0')},0", rounded(int(id))][number % 4]
+        clicks.append(f'"{html.escape(html.escape(name.lower()))}";{damaged};2,0')
+    (folder / "clicks.csv").write_text("Query;SKU;Clicks\n" + "\n".join(clicks) + "\n")
+    return ids
+
+
+def import_shop(folder, *more):
+    return CliRunner().invoke(main, [
+        "import", str(folder / "clicks.csv"), "-o", str(folder / "log.tsv"), "--id-column", "sku",
+        "--clicks-column", "clicks", "--catalogue", str(folder / "products.csv"),
+        "--title-column", "name", *more,
+    ])  # fmt: skip
+
+
+def test_a_messy_shop_is_repaired_where_that_is_certain(tmp_path):
+    names = [f'Saw "{number}" & blade' for number in range(1, 13)]
+    messy_shop(tmp_path, names)
+    with (tmp_path / "clicks.csv").open("a") as file:
+        file.write("saw;1,00E+09;1\nsaw;4711;1\n")
+    result = import_shop(tmp_path)
+    assert result.exit_code == 0
+    lines = (tmp_path / "log.tsv").read_text().splitlines()
+    assert lines == [f"{name.lower()}\t{name}\t2" for name in names]
+    assert "9 rows were repaired (14 for 00014); export the column as text" in result.output
+    assert "24 rows had entities of HTML" in result.output
+    assert (
+        "the first product without a title: " in result.output
+        and "products.csv:14" in result.output
+    )
+    assert "left out: 2 with an id that has no title" in result.output
+
+
+def test_an_id_that_several_products_fit_is_not_repaired(tmp_path):
+    messy_shop(tmp_path, [f"saw {number}" for number in range(40_001)])
+    (tmp_path / "clicks.csv").write_text("query,sku,clicks\na,7,1\nb,1.29E+05,1\nc,1.299E+05,1\n")
+    result = import_shop(tmp_path)
+    assert (tmp_path / "log.tsv").read_text() == "a\tsaw 0\n"
+    assert "1 rows were repaired, 2 could be several products (7 for 00007)" in result.output
+    (tmp_path / "products.csv").write_text("sku,name\n1.29E+05,a\n1.29E+05,b\n7,c\n")
+    assert "products.csv: 2 rows have an id that a spreadsheet rounded" in import_shop(
+        tmp_path, "--force"
+    ).output.replace("\n", " ")
+
+
+@pytest.mark.parametrize(("number", "shown"), [
+    (128_500, "1,29E+05"), (999_999, "1,00E+06"), (5, "5,00E+00"), (1234, "1.2E+3"), (7, "7E+00"),
+])  # fmt: skip
+def test_rounded_ids_are_found(number, shown):
+    assert DamagedIds([f"{number:07d}", "77000000"]).repair(shown) == f"{number:07d}"
+
+
+@pytest.mark.parametrize("id", ["1E", "E+05", "1,2,3", "", "0", "9" * 5000, "1E+999", "abc", "٣"])
+def test_other_ids_are_not(id):
+    assert DamagedIds(["00012", "9" * 5000, "x"]).repair(id) == ""
+
+
+@pytest.mark.slow
+def test_a_messy_shop_of_real_names(tmp_path):
+    path = Path(__file__).parents[2] / "shared/data/onet_27_0_text/Tools Used.txt"
+    if not path.exists():
+        pytest.skip(f"needs {path}")
+    rows = path.read_text("utf-8").splitlines()[1:]
+    names = list(dict.fromkeys(row.split("\t")[1] for row in rows))[:9000]
+    messy_shop(tmp_path, names)
+    assert import_shop(tmp_path).exit_code == 0
+    pairs = [line.split("\t") for line in (tmp_path / "log.tsv").read_text("utf-8").splitlines()]
+    assert len(pairs) > 0.75 * len(names)
+    assert all(query == title.lower() for query, title, _ in pairs)
+
+
+@pytest.mark.parametrize(("header", "column", "message"), [
+    ("QUERY,Title", "query", None),
+    ("Qeury,Title", "query", "did you mean Qeury? Name one of these"),
+    ("query,Query,QUERY,title", "QuerY", "3 columns are named"),
+    ("x,title", "query", "among x, title; name one of these"),
+])  # fmt: skip
+def test_columns_are_found_without_case(tmp_path, header, column, message):
+    (tmp_path / "log.csv").write_text(f"{header}\n" + ",".join("abcd"[: header.count(",") + 1]))
+    result = CliRunner().invoke(main, [
+        "import", str(tmp_path / "log.csv"), "-o", str(tmp_path / "out.tsv"),
+        "--query-column", column,
+    ])  # fmt: skip
+    assert (result.exit_code == 0) == (message is None) and (message or "") in result.output
+    record = dict.fromkeys(header.split(","), "a")
+    (tmp_path / "log.jsonl").write_text(json.dumps(record) + "\n")
+    arguments = ["import", str(tmp_path / "log.jsonl"), "-o", "-", "--query-column", column]
+    assert (CliRunner().invoke(main, arguments).exit_code == 0) == (message is None)

@@ -6,7 +6,7 @@ import re
 import sys
 import unicodedata
 import warnings
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +51,8 @@ STRANGE = [
     "\U0001f600 a\U0001f3fdb \U00010400",
     "a\u00a0b\u2003c\u3000d\u200be\u001cf\u0085g\u180eh\ufeffi", "cafe\u0301 café e\u0323\u0302",
     '"ab" (cd), [ab]! “abc” …a… ..., ? \' "" ab\'s', "c++ .net 50% a_b a-b 1²3 x٣y",
+    "ＵＳＢ充電器、白(ｶﾞﾗｽ) 1½″ Foo™ \u00ad",
+    "ความรู้\u200bน้ำ \u0e31ก ខ្មែរ \u17d2ខ", "\u00ad", "「」？",
     "\ud800 a\udfffb", "#a# # ##", "\x00 a\x00b", "abcd" * 6, "abcd " * 100,
 ]  # fmt: skip
 # float32 loses digits over so many words, and gates that are closed leave nothing but rounding.
@@ -290,7 +292,10 @@ def test_python_adds_no_other_lower_case_of_several_characters():
     assert several == ["\u0130"] and "\u0130".lower() == "i\u0307"
     assert "\u03a3".lower() == "\u03c3" and "a\u03a3".lower() == "a\u03c2"
     table = dict(line.split(" ", 1) for line in character_table().splitlines())
-    assert set(table) == {"space", "word", "before", "after", "cased", "ignored", "lower"}
+    assert set(table) == {
+        "space", "word", "cased", "ignored", "lower", "before", "after",
+        "unspaced", "marks", "separators", "unchanged", "silent",
+    }  # fmt: skip
 
 
 def example_of(folder, language):
@@ -331,19 +336,59 @@ def lower_as_described(text, table):
     return "".join(found)
 
 
+def composed_as_described(text, table):
+    """The first steps of bare words by the README alone."""
+    text = "".join(one for one in text.replace("\u200b", " ") if one not in table["silent"])
+    runs = groupby(unicodedata.normalize("NFC", text), lambda one: one in table["unchanged"])
+    text = "".join(
+        "".join(run) if is_unchanged else unicodedata.normalize("NFKC", "".join(run))
+        for is_unchanged, run in runs
+    )
+    return text.translate({0x130: "i", 0x131: "i"})
+
+
+def pairs_as_described(run, table):
+    """The words of a run of letters without blanks by the README alone."""
+    letters = []
+    for place, sign in enumerate(run):
+        if sign in table["unspaced"] and (not place or run[place - 1] != "\u17d2"):
+            letters.append("")
+        letters[-1] += sign
+    return [a + b for a, b in pairwise(letters)] or letters
+
+
+def bare_as_described(piece, table):
+    """The words of a piece without white space by the README alone."""
+    runs = []
+    for sign in piece:
+        kind = "unspaced" if sign in table["unspaced"] else "others"
+        if sign in table["separators"]:
+            kind = "separators"
+        elif sign in table["marks"] and runs:
+            kind = runs[-1][0].replace("separators", "others")
+        if not runs or runs[-1][0] != kind:
+            runs.append([kind, ""])
+        runs[-1][1] += sign
+    found = []
+    for kind, run in runs:
+        if kind == "unspaced":
+            found += pairs_as_described(run, table)
+        elif kind == "others":
+            found.append(run.lstrip("".join(table["before"])).rstrip("".join(table["after"])))
+    return list(filter(None, found)) or [piece]
+
+
 def split_as_described(text, splitting, table):
     """The words of a text by the README alone."""
-    if splitting == BARE:
-        text = unicodedata.normalize("NFC", text)
-    text = lower_as_described(text, table)
+    read = composed_as_described(text, table) if splitting == BARE else text
+    read = lower_as_described(read, table)
     is_in = (lambda one: one in table["word"]) if splitting == PLAIN else (
         lambda one: one not in table["space"]
     )  # fmt: skip
-    words = ["".join(run) for inside, run in groupby(text, is_in) if inside]
+    words = ["".join(run) for inside, run in groupby(read, is_in) if inside]
     if splitting != BARE:
         return words
-    edges = "".join(table["before"]), "".join(table["after"])
-    return [word.lstrip(edges[0]).rstrip(edges[1]) or word for word in words]
+    return [part for word in words for part in bare_as_described(word, table)] or text.split()
 
 
 @pytest.mark.parametrize("name", ["words", "bare", "sif", "vectors"])

@@ -19,7 +19,7 @@ SPACES = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace()
 # Letters whose lower case depends on their neighbours, or is longer, or takes more bytes; marks
 # that are ignored there; what does not pair up; what ends strings elsewhere.
 ODD = [
-    *"aA1.ΣσςİıẞßǄȺΐ日\u0301\u00ad\u2019\u1680\u180e\u200b\ufeff\0\x1b\x7f",
+    *"aA1.ΣσςİıẞßǄȺΐ日本の、カーกั้\u0301\u00ad\u2019\u1680\u180e\u200b\ufeff\0\x1b\x7f",
     "\ud800",
     "\udfff",
     "😀",

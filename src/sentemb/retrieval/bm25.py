@@ -26,7 +26,7 @@ from sentemb.retrieval.words_and_stems import Words, tokens_of
 from sentemb.system.contracts import Runner
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import Tokens, tokenize
-from sentemb.text.words import plain_words
+from sentemb.text.words import searched_words
 
 # Saturation of a word's count, and how much a title's length reduces it.
 K1, B, MAX_K1 = 0.9, 0.4, 1e6
@@ -435,7 +435,7 @@ class TitleWords:
         titles: Sequence[str],
         k1: float = K1,
         b: float = B,
-        words: Words = plain_words,
+        words: Words = searched_words,
         threads: int | None = None,
     ) -> None:
         no_clicks = ClickedQueries.nothing().of_titles(titles)

@@ -11,7 +11,7 @@ from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.words_and_stems import Stems, Words
 from sentemb.system.parallel import Turn
 from sentemb.text.batch import Tokens, tokenize
-from sentemb.text.words import plain_words
+from sentemb.text.words import searched_words
 
 # Unit vectors of texts by the query tower.
 Embed = Callable[[Sequence[str]], np.ndarray]
@@ -40,7 +40,7 @@ class ReadQueries:
         with self._turn.lock:
             if words not in self._tokens:
                 if isinstance(words, Stems):
-                    self._tokens[words] = words.of_tokens(self.tokens(plain_words))
+                    self._tokens[words] = words.of_tokens(self.tokens(searched_words))
                 else:
                     self._tokens[words] = tokenize(self.texts, words)
             return self._tokens[words]

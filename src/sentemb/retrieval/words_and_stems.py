@@ -10,7 +10,7 @@ from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
 from sentemb.system.extras import package
 from sentemb.text.batch import Numbering, Tokens, tokenize
-from sentemb.text.words import plain_words
+from sentemb.text.words import searched_words
 
 # Splits a text into words.
 Words: TypeAlias = Callable[[str], list[str]]
@@ -42,10 +42,10 @@ class Stems:
 
     def __call__(self, text: str) -> list[str]:
         """The stems of the words of ``text``."""
-        return self.of_words(plain_words(text))
+        return self.of_words(searched_words(text))
 
     def of_tokens(self, plain: Tokens) -> Tokens:
-        """Texts that `plain_words` split, as stems; each distinct word is stemmed once."""
+        """Texts that `searched_words` split, as stems; each distinct word is stemmed once."""
         stems = Numbering()
         numbers = np.array([stems[stem] for stem in self.of_words(list(plain.words))], np.int32)
         return Tokens(numbers[plain.word_index], plain.offsets, list(stems))
@@ -57,12 +57,12 @@ class Stems:
 
 @lru_cache
 def words_of(stem: str | None) -> Words:
-    """`Stems` of a language, or `plain_words` without one."""
-    return plain_words if stem is None else Stems(stem)
+    """`Stems` of a language, or `searched_words` without one."""
+    return searched_words if stem is None else Stems(stem)
 
 
 def tokens_of(texts: Sequence[str], words: Words) -> Tokens:
     """Split texts into words."""
     if isinstance(words, Stems):
-        return words.of_tokens(tokenize(texts, plain_words))
+        return words.of_tokens(tokenize(texts, searched_words))
     return tokenize(texts, words)

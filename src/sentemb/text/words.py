@@ -3,10 +3,68 @@
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 
+
+def _marks_and_punctuation() -> tuple[str, str]:
+    """Marks on letters, and the punctuation that no word begins or ends with, up to U+30FF.
+
+    What `_composed` leaves is below that, apart from scripts that are hardly written.
+    """
+    letters = [chr(code) for code in range(0xA1, 0x3100)]
+    categories = [unicodedata.category(letter)[0] for letter in letters]
+    marks, punctuation = (
+        "".join(c for c, of in zip(letters, categories, strict=True) if of == category)
+        for category in "MP"
+    )
+    return marks, "".join(c for c in punctuation if c not in "\u066a\u0609\u060a\u2030\u2031")
+
+
+# Letters of the scripts without blanks between words: Chinese, Japanese, Thai, Lao and Khmer. All
+# are in Unicode 13, so that every Python finds the same words.
+UNSPACED = (
+    "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9ffc\ufa0e\ufa0f\ufa11\ufa13\ufa14\ufa1f\ufa21\ufa23\ufa24"
+    "\ufa27-\ufa29\U00020000-\U0002a6dd\U0002a700-\U0002b734\U0002b740-\U0002b81d"
+    "\U0002b820-\U0002cea1\U0002ceb0-\U0002ebe0\U00030000-\U0003134a"
+    "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+    "\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46"
+    "\u0e81\u0e82\u0e84\u0e86-\u0e8a\u0e8c-\u0ea3\u0ea5\u0ea7-\u0eb0\u0eb2\u0eb3\u0ebd\u0ec0-\u0ec4"
+    "\u0ec6\u0edc-\u0edf\u1780-\u17b3\u17d7\u17dc"
+)
+# In these scripts words end at such signs too.
+SEPARATORS = (
+    "\u3001-\u3003\u3008-\u3011\u3014-\u301f\u30fb\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
+)
+_MARKS, _PUNCTUATION = _marks_and_punctuation()
 # What `bare_words` drops before and after a word.
-BEFORE = "\"'`([{<\u00ab\u2039\u201c\u201e\u2018\u201a\u00bf\u00a1"
-AFTER = "\"'`)]}>\u00bb\u203a\u201d\u201c\u2019\u2018.,;:!?\u2026"
+BEFORE = "\"'`([{<\u00b4" + _PUNCTUATION
+AFTER = "\"'`)]}>.,:;!?\u00b4" + _PUNCTUATION
+# Signs that NFKC would take for letters, digits, blanks or commas.
+_UNCHANGED = f"{SEPARATORS}\u00b4\u00a8\u00bc-\u00be\u2150-\u215e\u2026"
+_CHANGED_RUN = re.compile(f"[^{_UNCHANGED}]+")
+# Invisible signs, among them those that choose a shape of a letter, and signs of trade marks.
+SILENT = (
+    "\u00ae\u00a9\u2120\u2122\u00ad\u200c-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069"
+    "\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef"
+)
+_SILENT = re.compile(f"[{SILENT}]")
+# What a tokeniser elsewhere needs, as ranges of regular expressions.
+SIGNS = {
+    "unspaced": UNSPACED,
+    "separators": SEPARATORS,
+    "unchanged": _UNCHANGED,
+    "silent": SILENT,
+    "marks": _MARKS,
+    "before": BEFORE,
+    "after": AFTER,
+}
+# A letter with the marks on it and, in Khmer, with the letters below it.
+_WHOLE_LETTER = re.compile(f"[{UNSPACED}](?:\u17d2[{UNSPACED}]|[{_MARKS}])*")
+_BEGINS_UNSPACED = re.compile(f"[{UNSPACED}]")
+_APART = re.compile(f"[{UNSPACED}{SEPARATORS}]")
+_PAIRED = f"[{UNSPACED}][{UNSPACED}{_MARKS}]*"
+_PART = re.compile(f"{_PAIRED}|[^{UNSPACED}{SEPARATORS}]+")
+_SEARCHED = re.compile(f"{_PAIRED}|(?:[^\\W{UNSPACED}]|[{_MARKS}])+")
 _RUN = re.compile(r"\w+")
 _LETTERS_AND_DIGITS = re.compile(r"[^\W_]+")
 # Categories of Unicode: marks on letters, and invisible signs such as soft hyphens.
@@ -41,27 +99,89 @@ def plain_words(text: str) -> list[str]:
 
 
 def bare_words(text: str) -> list[str]:
-    """The words of ``text`` in Unicode's form C, without the punctuation around them.
+    """The words of ``text`` as a search reads them: without the punctuation around them.
 
     Lower-cased and split at white space like those of `split_words`. Brackets and quotes are
     dropped from both ends of a word, and commas, full stops and the like from its end. Signs that
     may belong to a word stay, as in "c++", ".net", "--all" and "50%", and so does a word that has
     nothing else.
 
+    Full-width letters, ligatures and composed or separate accents are one letter (Unicode's form
+    NFKC), and so are i, I and the Turkish dotless i and dotted I. Chinese, Japanese, Thai, Lao
+    and Khmer put no blanks between words: every two neighbouring letters are a word.
+
     Examples
     --------
     >>> bare_words("'Cheap' flights: ROME (in 2026)?")
     ['cheap', 'flights', 'rome', 'in', '2026']
+    >>> bare_words("ＵＳＢ充電器、白")
+    ['usb', '充電', '電器', '白']
     """
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text)
-    words = text.lower().split()
-    return [word if word.isalnum() else without_edges(word) for word in words]
+    if text.isascii():
+        words = text.lower().split()
+        return [word if word.isalnum() else without_edges(word) for word in words]
+    composed = _composed(text).lower()
+    if _APART.search(composed):
+        return [part for word in composed.split() for part in _parts(word)]
+    words = [word if word.isalnum() else without_edges(word) for word in composed.split()]
+    return words or text.split()
 
 
 def without_edges(word: str) -> str:
     """``word`` without quotes, brackets, commas and the like around it, unless it is all such."""
     return word.lstrip(BEFORE).rstrip(AFTER) or word
+
+
+def searched_words(text: str) -> list[str]:
+    """The words of ``text`` as BM25 reads them: `plain_words` of what `bare_words` makes of it.
+
+    Marks belong to the word that they are in.
+
+    Examples
+    --------
+    >>> searched_words("Cheap-flights: ROME 東京都")
+    ['cheap', 'flights', 'rome', '東京', '京都']
+    """
+    if text.isascii():
+        return _RUN.findall(text.lower())
+    runs = _SEARCHED.findall(_composed(text).lower())
+    return [word for run in runs for word in _pairs(run)]
+
+
+def _composed(text: str) -> str:
+    """``text`` with the same letters in whatever way Unicode writes them, and no invisible signs.
+
+    That is its form NFKC, apart from signs that would become other words, such as fractions.
+    """
+    # A blank without width separates words in Khmer and Thai.
+    text = _SILENT.sub("", text.replace("\u200b", " "))
+    if not unicodedata.is_normalized("NFKC", text):
+        text = _CHANGED_RUN.sub(
+            lambda run: unicodedata.normalize("NFKC", run[0]), unicodedata.normalize("NFC", text)
+        )
+    return text.replace("\u0130", "i").replace("\u0131", "i")
+
+
+def _parts(word: str) -> list[str]:
+    """The bare words of a run without white space."""
+    parts = []
+    for part in _PART.findall(word):
+        if _BEGINS_UNSPACED.match(part):
+            parts += _pairs(part)
+        elif bare := part.lstrip(BEFORE).rstrip(AFTER):
+            parts.append(bare)
+    return parts or [word]
+
+
+def _pairs(run: str) -> list[str]:
+    """Every two neighbouring letters, with their marks, of a run of `UNSPACED` ones.
+
+    A single letter, and a run of other letters, is a word.
+    """
+    if not _BEGINS_UNSPACED.match(run):
+        return [run]
+    letters = _WHOLE_LETTER.findall(run)
+    return [a + b for a, b in pairwise(letters)] or letters
 
 
 def query_key(text: str) -> str:
@@ -81,13 +201,15 @@ def query_key(text: str) -> str:
     >>> query_key("c'est ça")
     'c ca est'
     """
-    folded = text.lower()
+    words = _LETTERS_AND_DIGITS.findall(text.lower())
     if not text.isascii():
-        letters = unicodedata.normalize("NFKD", text)
+        letters = unicodedata.normalize("NFKD", _composed(text))
         # Upper case first: dotless i and final sigma are other letters in lower case only.
         letters = unicodedata.normalize("NFKD", letters.upper().casefold())
         folded = "".join(c for c in letters if unicodedata.category(c) not in _UNREAD)
-    return " ".join(sorted(set(_LETTERS_AND_DIGITS.findall(folded)))) or text
+        runs = _SEARCHED.findall(folded.replace("_", " "))
+        words = [word for run in runs for word in _pairs(run)]
+    return " ".join(sorted(set(words))) or text
 
 
 # How a model may split texts into words: the name in model files, and the function.

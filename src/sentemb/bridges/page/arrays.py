@@ -28,7 +28,7 @@ from sentemb.search.product_fields import ProductFields
 from sentemb.search.ranking.floor import Letters
 from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked
 from sentemb.search.ranking.recipe import BM25, MEMORY
-from sentemb.text.words import plain_words
+from sentemb.text.words import SIGNS, searched_words
 
 if TYPE_CHECKING:
     from sentemb.search.index import Index
@@ -106,6 +106,7 @@ def add_index(
     arrays.add("empty", np.flatnonzero(catalogue.is_empty).astype("<u4"))
     for name, edges in _code_points().items():
         arrays.add(name, edges)
+    arrays.add_texts("signs", SIGNS.values())
     model_words = public.of_model(towers.vocabulary.words)
     _add_towers(arrays, towers, index.titles, model_words, dtype)
     known = towers.vocabulary.vectors
@@ -240,7 +241,7 @@ def _add_words(
     words = public.of_bm25(every, None if stem is None else split)
     forms = {word: number for number, word in enumerate(words)}
     if stem is not None:
-        seen = {word for text in (*public.words, *model_words) for word in plain_words(text)}
+        seen = {word for text in (*public.words, *model_words) for word in searched_words(text)}
         forms = forms_of_stems(split, words, seen)
         notes.append(
             "BM25 compares stems, which a browser cannot compute: the page has the stems of "

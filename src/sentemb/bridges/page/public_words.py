@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sentemb.system.bounds import whole
-from sentemb.text.words import plain_words
+from sentemb.text.words import searched_words
 
 if TYPE_CHECKING:
     from sentemb.search.index import Index
@@ -43,7 +43,7 @@ class PublicWords:
 
     def __init__(self, index: Index, min_queries: int) -> None:
         self.min_queries = whole("min_queries", min_queries, 1, _MOST)
-        self._splits = {plain_words, index.model.vocabulary.split}
+        self._splits = {searched_words, index.model.vocabulary.split}
         public = set()
         for title in index.titles:
             public |= self._words(title)
@@ -51,7 +51,7 @@ class PublicWords:
         clicks = index.ranker.clicks
         queries = [clicks.queries[q] for q in np.unique(clicks.clicked).tolist()]
         self.knows_queries = bool(queries)
-        different = {" ".join(plain_words(query)): query for query in queries}
+        different = {" ".join(searched_words(query)): query for query in queries}
         counts = Counter(word for query in different.values() for word in self._words(query))
         public.update(word for word, count in counts.items() if count >= min_queries)
         self.of_queries = len(public) - self.of_titles

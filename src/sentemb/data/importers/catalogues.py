@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from sentemb.data.importers.clean_texts import imported_id, imported_text
+from sentemb.data.importers.clean_texts import has_entity, imported_id, imported_text
+from sentemb.data.importers.damaged_ids import is_rounded
 from sentemb.data.importers.table_rows import Rows
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
@@ -23,6 +24,12 @@ class Catalogue:
     without_title, without_id, repeated : int
         Rows that were left out: without a title, without an id, with an id that already has
         another title.
+    first_without_title : int
+        Number of the first row without a title, 0 if there is none.
+    escaped : int
+        Titles that had entities of HTML.
+    rounded : list of str
+        Ids that a spreadsheet has rounded.
     """
 
     titles: dict[str, str] = field(default_factory=dict)
@@ -30,6 +37,9 @@ class Catalogue:
     without_title: int = 0
     without_id: int = 0
     repeated: int = 0
+    first_without_title: int = 0
+    escaped: int = 0
+    rounded: list[str] = field(default_factory=list)
 
     @classmethod
     def read(cls, rows: Rows) -> "Catalogue":
@@ -49,6 +59,9 @@ class Catalogue:
                 rows.bad(rows.where(number), error)
                 continue
             raw_id = raw_id.strip()
+            if is_rounded(raw_id):
+                catalogue.rounded.append(raw_id)
+            catalogue.escaped += "&" in raw_title and has_entity(raw_title)
             if not id:
                 catalogue.without_id += 1
             elif id in titles and written.get(id, id) != raw_id:
@@ -57,6 +70,7 @@ class Catalogue:
                 rows.bad(rows.where(number), f"{reason}; rename one of them")
             elif not title:
                 catalogue.without_title += 1
+                catalogue.first_without_title = catalogue.first_without_title or number
             else:
                 if id != raw_id:
                     written[id] = raw_id

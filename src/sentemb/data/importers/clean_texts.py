@@ -1,12 +1,28 @@
 """Texts of imported tables: cleaned, and checked for what no model could use."""
 
+import html
+import re
+
 from sentemb.data.click_log import MAX_TEXT_WORDS, clean_text
 from sentemb.data.lines import is_id
 from sentemb.errors import SentembError
 
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+
+
+def has_entity(text: str) -> bool:
+    """Whether an entity of HTML is in ``text``."""
+    return _ENTITY.search(text) is not None
+
+
+def _unescaped(entity: re.Match[str]) -> str:
+    return html.unescape(entity[0])
+
 
 def imported_text(text: str, what: str, encoding: str = "utf-8") -> str:
     """``text`` with each run of white space as one blank; empty if it has no words.
+
+    Entities of HTML, such as ``&quot;``, become their characters.
 
     Parameters
     ----------
@@ -23,6 +39,9 @@ def imported_text(text: str, what: str, encoding: str = "utf-8") -> str:
         Without a place: for bytes that did not fit the encoding, a NUL character, more than
         10,000 words.
     """
+    if "&" in text:
+        # Some shops escape twice.
+        text = _ENTITY.sub(_unescaped, _ENTITY.sub(_unescaped, text))
     clean = text.strip()
     # Most texts pass: printable ones have no tabs, line ends, NUL characters or lone surrogates.
     if clean.isprintable() and "  " not in clean and len(clean) < 2 * MAX_TEXT_WORDS:

@@ -18,8 +18,9 @@ from typing import TypeAlias
 
 from sentemb.data.click_log import MAX_CLICKS, tsv_lines
 from sentemb.data.importers.catalogues import Catalogue, catalogue_lines
-from sentemb.data.importers.clean_texts import imported_id, imported_text
+from sentemb.data.importers.clean_texts import has_entity, imported_id, imported_text
 from sentemb.data.importers.columns import BadRows, Reading
+from sentemb.data.importers.damaged_ids import DamagedIds
 from sentemb.data.importers.pair_sums import PairSums
 from sentemb.data.importers.table_rows import Rows
 from sentemb.data.lines import write_lines
@@ -244,7 +245,9 @@ class _Import:
         self._fields: dict[str, list[str]] = {}
         # Titles of a log without ids.
         self._distinct: dict[str, None] = {}
-        self._unknown_id = ""
+        self._unknown_id = self._first_without_title = ""
+        self._escaped = 0
+        self._damaged = DamagedIds(())
         self._clicks_column = ""
         self._bad_before = 0
 
@@ -265,6 +268,17 @@ class _Import:
             if count:
                 note = f"{place_name(path)}: rows {what} were left out: {count:,}"
                 self.done.notes.append(note)
+        if catalogue.without_title:
+            first = f"{place_name(path)}:{catalogue.first_without_title}"
+            self.done.notes.append(f"the first product without a title: {first}")
+        if catalogue.rounded:
+            self.done.notes.append(
+                f"{place_name(path)}: {len(catalogue.rounded):,} rows have an id that a "
+                f"spreadsheet rounded, such as {brief(catalogue.rounded[0])}; export the column as "
+                "text"
+            )
+        self._escaped += catalogue.escaped
+        self._damaged = DamagedIds(catalogue.titles)
 
     def tables(self) -> Iterator[Rows]:
         """The columns of every file that are needed: query, title or id, then optional ones."""
@@ -287,7 +301,8 @@ class _Import:
             try:
                 query = imported_text(raw_query, "query", encoding)
                 if joins:
-                    title = titles.get(imported_id(raw_title, encoding), "")
+                    id = imported_id(raw_title, encoding)
+                    title = titles.get(id) or titles.get(self._damaged.repair(id), "")
                 else:
                     title = imported_text(raw_title, "title", encoding)
                 clicks = _count(extras[0]) if has_counts else 1
@@ -302,10 +317,11 @@ class _Import:
             if not query:
                 left_out[NO_QUERY] += 1
             elif not title:
-                self._count_without_title(raw_title)
+                self._count_without_title(raw_title, rows.where(number))
             elif not clicks and not in_searches:
                 left_out[NO_CLICKS] += 1
             else:
+                self._escaped += "&" in raw_query + raw_title and has_entity(raw_query + raw_title)
                 yield query.lower() if lower else query, title, clicks, number, extras
 
     def _collect(self, title: str, extras: Sequence[str]) -> None:
@@ -315,9 +331,10 @@ class _Import:
         elif id := imported_id(extras[-1], self._how.encoding):
             self._titles[id] = title
 
-    def _count_without_title(self, raw: str) -> None:
+    def _count_without_title(self, raw: str, where: str) -> None:
         if not self._joins:
             self.done.left_out[NO_TITLE] += 1
+            self._first_without_title = self._first_without_title or where
         elif not raw.strip():
             self.done.left_out[NO_ID] += 1
         else:
@@ -410,6 +427,21 @@ class _Import:
             )
         if self._unknown_id:
             self.done.notes.append(f"the first id without a title: {brief(self._unknown_id)}")
+        if self._first_without_title:
+            self.done.notes.append(f"the first row without a title: {self._first_without_title}")
+        damaged = self._damaged
+        if damaged.repaired or damaged.ambiguous:
+            several = (
+                f", {damaged.ambiguous:,} could be several products" if damaged.ambiguous else ""
+            )
+            self.done.notes.append(
+                f"a spreadsheet changed ids into numbers: {damaged.repaired:,} rows were repaired"
+                f"{several} ({damaged.example}); export the column as text"
+            )
+        if self._escaped:
+            self.done.notes.append(
+                f"{self._escaped:,} rows had entities of HTML, such as &quot;; they were replaced"
+            )
         if self._bad.first is not None:
             self.done.notes.append(f"the first bad row: {self._bad.first}")
 
@@ -421,7 +453,7 @@ def _search(click: _Click) -> tuple[str, str]:
 
 def _position(extras: Sequence[str]) -> float:
     try:
-        position = float(extras[2])
+        position = float(extras[2].replace(",", "."))
     except ValueError:
         position = math.nan
     if math.isnan(position):
@@ -435,7 +467,7 @@ def _count(text: str) -> int:
     if text.isdigit() and text.isascii() and len(text) < len(str(MAX_CLICKS)):
         return int(text)
     bare = text.strip().lower()
-    digits = re.sub(r"\.0*$", "", bare)
+    digits = re.sub(r"[.,]0*$", "", bare)
     if re.fullmatch("[0-9]{1,19}", digits) and int(digits) <= MAX_CLICKS:
         return int(digits)
     if bare in _YES or bare in _NO:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -126,21 +127,34 @@ class TableFile:
 
 def index_of(column: str, names: list[str], name: str) -> int:
     """The index of a column, given by its name or its number from 1."""
-    if names.count(column) == 1:
-        return names.index(column)
-    if column in names:
+    same = same_names(column, names)
+    if len(same) == 1:
+        return names.index(same[0])
+    if same:
         raise SentembError(
-            f"{name}:1: {names.count(column)} columns are named {brief(column)}; give a number "
-            "from 1"
+            f"{name}:1: {len(same)} columns are named {brief(column)}; give a number from 1"
         )
     if is_number(column) and 1 <= int(column) <= len(names):
         return int(column) - 1
     if is_number(column):
         raise SentembError(f"{name}:1: no column {column}; there are {len(names)}")
     raise SentembError(
-        f"{name}:1: no column {brief(column)} among {listed(names)}; name one of these, or give a "
-        "number from 1 if there is no header"
+        f"{name}:1: no column {brief(column)} among {listed(names)}; {remedy(column, names)}, or "
+        "give a number from 1 if there is no header"
     )
+
+
+def same_names(column: str, names: Sequence[str]) -> list[str]:
+    """Those of ``names`` that are ``column``, or without any such those in other case."""
+    exact = [name for name in names if name == column]
+    return exact or [name for name in names if name.casefold() == column.casefold()]
+
+
+def remedy(column: str, names: Sequence[str]) -> str:
+    """The advice for a ``column`` that is not among ``names``."""
+    folded = {name.casefold(): name for name in names}
+    close = difflib.get_close_matches(column.casefold(), folded, 1)
+    return f"did you mean {folded[close[0]]}? Name one of these" if close else "name one of these"
 
 
 def listed(names: list[str]) -> str:

@@ -16,7 +16,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import BinaryIO, Literal, TextIO, cast
 
-from sentemb.data.importers.columns import Row, TableFile, index_of, is_number
+from sentemb.data.importers.columns import Row, TableFile, index_of, is_number, same_names
 from sentemb.data.importers.json_rows import json_rows
 from sentemb.data.spreadsheets import is_header
 from sentemb.errors import SentembError
@@ -118,7 +118,7 @@ def _chosen(
         names = [""] * len(head)
     indices = [index_of(column, names, table.name) for column in columns]
     if header is None:
-        is_named = any(column in names for column in columns)
+        is_named = any(same_names(column, names) for column in columns)
         header = is_named or is_header([names[index] for index in indices])
     if header:
         table.on_names(names)
@@ -127,12 +127,12 @@ def _chosen(
 
 def _delimiter(first: str, columns: Sequence[str]) -> str:
     """The delimiter that splits the first line into the columns asked for, or into most cells."""
-    named = {column for column in columns if not is_number(column)}
+    named = {column.casefold() for column in columns if not is_number(column)}
     cells_of = {delimiter: first.rstrip("\r\n").split(delimiter) for delimiter in _DELIMITERS}
 
     def fitness(delimiter: str) -> tuple[bool, int]:
         cells = cells_of[delimiter]
-        names = {cell.strip().removeprefix('"').removesuffix('"').strip() for cell in cells}
+        names = {cell.strip().strip('"').strip().casefold() for cell in cells}
         return bool(named) and named <= names, len(cells)
 
     return max(_DELIMITERS, key=fitness)

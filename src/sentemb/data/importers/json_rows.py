@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sentemb.data.importers.columns import Row, TableFile, field_of, listed
+from sentemb.data.importers.columns import Row, TableFile, field_of, listed, remedy, same_names
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
 
@@ -23,6 +23,11 @@ def json_rows(table: TableFile, lines: Iterable[tuple[int, str]]) -> Iterator[Ro
         if names is None:
             names = list(record)
             table.on_names(names)
+            same = (same_names(column, names) for column in table.columns)
+            steps = [
+                (step[0], step[0].split(".")) if len(step) == 1 else known
+                for step, known in zip(same, steps, strict=True)
+            ]
         values = [field_of(record, *step) for step in steps]
         if missing:
             pairs = zip(table.columns, values, strict=True)
@@ -33,7 +38,8 @@ def json_rows(table: TableFile, lines: Iterable[tuple[int, str]]) -> Iterator[Ro
     if missing and names is not None:
         column = next(column for column in table.columns if column in missing)
         raise SentembError(
-            f"{table.name}: no line has {brief(column)}; the first line has {listed(names)}"
+            f"{table.name}: no line has {brief(column)}; the first line has {listed(names)}; "
+            f"{remedy(column, names)}"
         )
 
 

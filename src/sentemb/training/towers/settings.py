@@ -208,9 +208,9 @@ HYPERPARAMETERS = (
         kind=str,
         default=None,
         default_text=f"{BARE}, or that of the model that training starts from",
-        help=f"How texts become words. {BARE}: lower-cased, in Unicode form NFC, without quotes, "
-        f"brackets, commas and the like around a word. {WHITE_SPACE}: lower-cased, nothing "
-        "removed.",
+        help=f"How texts become words. {BARE}: in lower case and Unicode form NFKC, without "
+        "punctuation around a word; Chinese, Japanese, Thai, Lao and Khmer in pairs of letters. "
+        f"{WHITE_SPACE}: lower-cased, nothing removed.",
         group=FEATURES,
         choices=(BARE, WHITE_SPACE),
         optional=True,

@@ -5,12 +5,13 @@ Unicode. The file has them as this Python has them, so that a tokeniser in anoth
 the same words.
 """
 
+import re
 import sys
 from collections.abc import Iterable
 from functools import cache
 
 from sentemb.bridges.export.final_sigma import assigned, cased_and_ignored
-from sentemb.text.words import AFTER, BEFORE
+from sentemb.text.words import SIGNS
 
 # The only character whose lower case is more than one character: a capital I with a dot above.
 _DOTTED_I = "\u0130"
@@ -26,6 +27,11 @@ def character_table() -> str:
     ``space``           what separates words
     ``word``            what a word consists of, if texts are split into runs of letters
     ``before, after``   what is dropped from the beginning and the end of a word (``bare``)
+    ``unspaced``        letters of scripts without blanks between words
+    ``marks``           signs on letters
+    ``separators``      what ends a word like white space in these scripts
+    ``unchanged``       what NFKC is not applied to
+    ``silent``          what is removed
     ``cased, ignored``  what decides the lower case of a capital sigma: it is final after a
                         cased character and not before one, ignored ones left out
     ``lower``           ``41-5a>61``: code points and the first of their lower cases
@@ -38,13 +44,19 @@ def character_table() -> str:
         "word": _ranges(
             character for character in every if character.isalnum() or character == "_"
         ),
-        "before": _ranges(sorted(BEFORE)),
-        "after": _ranges(sorted(AFTER)),
+        **{name: _ranges(_listed(signs)) for name, signs in SIGNS.items()},
         "cased": _ranges(cased),
         "ignored": _ranges(ignored),
         "lower": _lower_cases(assigned()),
     }
     return "".join(f"{name} {' '.join(entries)}\n" for name, entries in lines.items())
+
+
+def _listed(signs: str) -> list[str]:
+    """The characters in some ranges of a regular expression, rising."""
+    ranges = re.findall("(.)(?:-(.))?", signs, re.DOTALL)
+    codes = {code for a, b in ranges for code in range(ord(a), ord(b or a) + 1)}
+    return list(map(chr, sorted(codes)))
 
 
 def _ranges(characters: Iterable[str]) -> list[str]:

@@ -50,6 +50,11 @@ _EXAMPLES = (
     "a\u00a0b\u2003c\u200bd\u001ce\u0085f\ufeffg",
     "\u4e0a\u6d77 \u9152\u5e97 \U0001f3e8 \U00010400",
     "1\u00b23 x\u0663y \u2167",
+    "\uff35\uff33\uff22\u5145\u96fb\u5668\u3001",
+    "\u767d(\u30ab\u3099\u30e9\u30b9) 1\u00bd\u2033 Foo\u2122",
+    "\u0e04\u0e27\u0e32\u0e21\u0e23\u0e39\u0e49\u200b",
+    "\u0e19\u0e49\u0e33 \u1781\u17d2\u1798\u17c2\u179a",
+    "\u060c\u0645\u0631\u062d\u0628\u0627\u061f \u300c\u300d \u00ad I\u011eDIR",
 )
 # A message of protobuf has less than 2 GB; the graph itself is small.
 _MOST_BYTES = (1 << 31) - (1 << 20)
@@ -57,9 +62,18 @@ _SPLITTINGS = {
     WHITE_SPACE: "Lower-case the text and split it at the characters in `space`.",
     PLAIN: "Lower-case the text; its words are the runs of characters in `word`.",
     BARE: (
-        "Compose the text (Unicode's form NFC), lower-case it and split it at the characters in "
-        "`space`. Drop\n   characters in `before` from the beginning of a word, then those in "
-        "`after` from its end. A word of which\n   nothing would be left stays as it is."
+        "Replace U+200B by a blank, remove what is in `silent`, and bring the text into "
+        "Unicode's form NFC, then each run of\n   characters that are not in `unchanged` "
+        "into NFKC. Replace U+0130 and U+0131 by i. Lower-case the text and split it\n   at "
+        "the characters in `space`. Cut each piece further, into runs that begin with a "
+        "character in `unspaced` and\n   continue with such or with `marks`, and "
+        "runs of others; what is in `separators` is left out. Of a run of\n   others, drop "
+        "characters in `before` from its beginning, then those in `after` from its end; "
+        "what is left is a word.\n   A run of `unspaced` is read as letters: an `unspaced` "
+        "with the `marks` behind it, where U+17D2 takes an\n   `unspaced` behind it"
+        " along. Every two neighbouring letters are a word, and so is a single letter. A "
+        "piece without\n   any word is a word as it is, and a text without any is split at "
+        "white space alone, as it is."
     ),
 }
 # The tokeniser has this line replaced by the text of the module.

@@ -84,9 +84,14 @@ async function open() {
     return new Table(array(name), scales, width);
   };
   const sets = { known: array("known"), cased: array("cased"), ignored: array("ignored") };
-  const split = splitterOf(SPLITTINGS[HEADER.splitting], sets);
+  const splittings = splittingsOf(texts("signs"));
+  const split = splitterOf(splittings[HEADER.splitting], sets);
   const vectors = HEADER.vectors
-    ? { words: texts("vector words"), table: table("vector numbers", HEADER.vectors) }
+    ? {
+        words: texts("vector words"),
+        table: table("vector numbers", HEADER.vectors),
+        withoutEdges: splittings.withoutEdges,
+      }
     : null;
   const vocabulary = new Vocabulary(texts("trigrams"), texts("words"), split, vectors);
   await breathe();
@@ -108,7 +113,7 @@ async function open() {
     fields: Object.fromEntries(Object.keys(HEADER.facts.fields).map((name) => [name, fieldValues(array(`field ${name}`))])),
     place: new Map(ids.map((id, place) => [id, place])),
     empty: new Set(array("empty")),
-    ...openParts(array, texts, (name) => table(name, dim), splitterOf(plainWords, sets)),
+    ...openParts(array, texts, (name) => table(name, dim), splitterOf(splittings.searched, sets)),
   };
 }
 

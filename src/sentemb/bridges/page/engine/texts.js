@@ -4,22 +4,62 @@
 const WHITE_SPACE =
   /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/u;
 const RUN = /[\p{L}\p{N}_]+/gu; // \w of Python: without marks
-const BEFORE = "\"'`([{<\u00ab\u2039\u201c\u201e\u2018\u201a\u00bf\u00a1";
-const AFTER = "\"'`)]}>\u00bb\u203a\u201d\u201c\u2019\u2018.,;:!?\u2026";
 const HIDDEN = "\ufffe"; // a code point that will never be a character
 
-const splitWords = (text, lower) => lower(text).split(WHITE_SPACE).filter(Boolean);
-const plainWords = (text, lower) => lower(text).match(RUN) || [];
-const bareWords = (text, lower) => splitWords(text.normalize("NFC"), lower).map(withoutEdges);
 
-function withoutEdges(word) {
-  let [first, end] = [0, word.length];
-  while (first < end && BEFORE.includes(word[first])) first++;
-  while (end > first && AFTER.includes(word[end - 1])) end--;
-  return word.slice(first, end) || word;
+/**
+ * The ways to split a text into words, as functions of a text and of lower-casing.
+ *
+ * `signs` are those of sentemb.text.words, as ranges of regular expressions and, the last two, as
+ * letters: one Unicode, that of the Python that wrote the page, decides about them.
+ */
+function splittingsOf(signs) {
+  const [unspaced, separators, unchanged, silent, marks, before, after] = signs;
+  const pattern = (source) => new RegExp(source, "gu");
+  const changedRun = pattern(`[^${unchanged}]+`);
+  const silentSign = pattern(`[${silent}]`);
+  const letter = pattern(`[${unspaced}](?:\u17d2[${unspaced}]|[${marks}])*`);
+  const paired = `[${unspaced}][${unspaced}${marks}]*`;
+  const part = pattern(`${paired}|[^${unspaced}${separators}]+`);
+  const searched = pattern(`${paired}|(?:(?![${unspaced}])[\\p{L}\\p{N}_${marks}])+`);
+  const beginsUnspaced = new RegExp(`^[${unspaced}]`, "u");
+
+  const composed = (text) =>
+    text
+      .replaceAll("\u200b", " ")
+      .replace(silentSign, "")
+      .normalize("NFC")
+      .replace(changedRun, (run) => run.normalize("NFKC"))
+      .replace(/[\u0130\u0131]/gu, "i");
+  const pairs = (run) => {
+    if (!beginsUnspaced.test(run)) return [run];
+    const letters = run.match(letter);
+    return letters.length > 1 ? letters.slice(1).map((last, k) => letters[k] + last) : letters;
+  };
+  const bare = (word) => {
+    let [first, end] = [0, word.length];
+    while (first < end && before.includes(word[first])) first++;
+    while (end > first && after.includes(word[end - 1])) end--;
+    return word.slice(first, end);
+  };
+  const bareParts = (word) => {
+    const parts = (word.match(part) || [])
+      .flatMap((run) => (beginsUnspaced.test(run) ? pairs(run) : [bare(run)]))
+      .filter(Boolean);
+    return parts.length ? parts : [word];
+  };
+  const whiteSpace = (text, lower) => lower(text).split(WHITE_SPACE).filter(Boolean);
+  return {
+    "white-space": whiteSpace,
+    words: (text, lower) => lower(text).match(RUN) || [],
+    bare: (text, lower) => {
+      const words = whiteSpace(composed(text), lower).flatMap(bareParts);
+      return words.length ? words : text.split(WHITE_SPACE).filter(Boolean);
+    },
+    searched: (text, lower) => (lower(composed(text)).match(searched) || []).flatMap(pairs),
+    withoutEdges: (word) => bare(word) || word,
+  };
 }
-
-const SPLITTINGS = { "white-space": splitWords, words: plainWords, bare: bareWords };
 
 /** Whether a character is between two of `edges`, where a set of code points begins and ends. */
 function isIn(edges, letter) {
@@ -79,12 +119,14 @@ function letterTrigrams(word) {
 class Vocabulary {
   /**
    * Features are numbered as in Python: trigrams, then words, then the numbers of word vectors.
-   * `vectors` has the words with a vector and the `Table` of these, or is null.
+   * `vectors` has the words with a vector, the `Table` of these, and what drops the signs around
+   * a word; or it is null.
    */
   constructor(trigrams, words, split, vectors) {
     this.split = split;
     this.firstNumber = trigrams.length + words.length;
     this.numbers = vectors?.table;
+    this.withoutEdges = vectors?.withoutEdges;
     this.places = new Map(vectors?.words.map((word, place) => [word, place]));
     this.trigrams = new Map(trigrams.map((trigram, id) => [trigram, id]));
     this.words = new Map(words.map((word, k) => [word, trigrams.length + k]));
@@ -106,7 +148,7 @@ class Vocabulary {
 
   /** The vector of a word, or else of the word without the signs around it; or null. */
   vectorOf(word) {
-    const place = this.places.get(word) ?? this.places.get(withoutEdges(word));
+    const place = this.places.get(word) ?? this.places.get(this.withoutEdges?.(word));
     if (place === undefined) return null;
     const vector = new Float64Array(this.numbers.width);
     this.numbers.addRow(place, vector);

@@ -1,0 +1,86 @@
+"""Ids that a spreadsheet read as numbers: rounded, without their first zeros, or with decimals."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+_ROUNDED = re.compile(r"([1-9])(?:[.,]([0-9]{1,15}))?[eE]\+?([0-9]{1,3})")
+# Longer numbers are not ids.
+_LONGEST = 100
+# Without its first zeros, perhaps with decimals.
+_NUMBER = re.compile(r"0*([0-9]+?)(?:[.,]0+)?")
+
+
+def is_rounded(id: str) -> bool:
+    """Whether an id looks like 1,29E+05."""
+    return _ROUNDED.fullmatch(id) is not None
+
+
+@dataclass
+class DamagedIds:
+    """Finds the ids of a catalogue that damaged ids were before.
+
+    Parameters
+    ----------
+    ids : iterable of str
+        Those of the catalogue.
+
+    Attributes
+    ----------
+    repaired, ambiguous : int
+        Rows whose id was repaired, and rows whose id several products fit.
+    example : str
+        The first repair or the first id that several products fit.
+    """
+
+    ids: Iterable[str]
+    repaired: int = 0
+    ambiguous: int = 0
+    example: str = ""
+    _by_number: dict[str, str | None] | None = None
+    _rounded: dict[int, dict[tuple[int, int], str | None]] = field(default_factory=dict)
+
+    def repair(self, id: str) -> str:
+        """The only id of the catalogue that ``id`` can have been; empty if there is not one."""
+        if match := _ROUNDED.fullmatch(id):
+            digits = match[1] + (match[2] or "")
+            same = self._rounded_to(len(digits) - 1)
+            repaired = same.get((int(match[3]), int(digits)), "")
+        elif match := _NUMBER.fullmatch(id):
+            repaired = self._numbers().get(match[1], "")
+        else:
+            return ""
+        if repaired == "":
+            return ""
+        self.example = self.example or (f"{id} for {repaired}" if repaired else id)
+        self.repaired += repaired is not None
+        self.ambiguous += repaired is None
+        return repaired or ""
+
+    def _numbers(self) -> dict[str, str | None]:
+        """The id of each number without its first zeros; None if several have it."""
+        if self._by_number is None:
+            self._by_number = {}
+            for id in self.ids:
+                if id.isdigit() and id.isascii() and len(id) < _LONGEST:
+                    number = id.lstrip("0")
+                    self._by_number[number] = None if number in self._by_number else id
+        return self._by_number
+
+    def _rounded_to(self, n_digits: int) -> dict[tuple[int, int], str | None]:
+        """The id of each exponent and mantissa of ``n_digits`` decimals; None for several."""
+        if n_digits not in self._rounded:
+            rounded: dict[tuple[int, int], str | None] = {}
+            for number, id in self._numbers().items():
+                exponent = len(number) - 1
+                if exponent < 0:
+                    continue
+                unit = 10 ** max(0, exponent - n_digits)
+                mantissa = (2 * int(number) + unit) // (2 * unit)
+                mantissa *= 10 ** max(0, n_digits - exponent)
+                if mantissa >= 10 ** (n_digits + 1):
+                    exponent, mantissa = exponent + 1, mantissa // 10
+                key = (exponent, mantissa)
+                rounded[key] = None if key in rounded else id
+            self._rounded[n_digits] = rounded
+        return self._rounded[n_digits]
