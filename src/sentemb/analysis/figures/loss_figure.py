@@ -1,5 +1,6 @@
 """Training cost by epoch, after Figure 7 of Palangi et al. (arXiv 1502.06922)."""
 
+import math
 from collections.abc import Sequence
 from itertools import cycle, islice
 from typing import Any
@@ -24,6 +25,8 @@ _PANEL_WIDTH, _PANEL_HEIGHT = 5.0, 2.6
 _FRAME_WIDTH, _FRAME_HEIGHT = 1.4, 0.6
 _LEGEND_LINE, _LETTER_WIDTH = 0.19, 0.08
 _LONGEST_LABEL = 32
+# Ticks between powers of ten, by how many times the largest cost is the smallest.
+_STEPS = {10: (1, 1.5, 2, 3, 5, 7), 1e4: (1, 2, 5), math.inf: (1,)}
 _RANKED = "new hard negatives"
 
 
@@ -109,16 +112,17 @@ def _mark_rankings(ax: Any, histories: Sequence[History], lines: Sequence[Any]) 
 
 
 def _scale_costs(ax: Any, costs: Sequence[float]) -> None:
-    """A logarithmic scale with plain numbers 1, 2, 5, 10, ...; even steps on a short one."""
+    """A logarithmic scale with plain numbers, more of them on a short one."""
     if not costs:
         return
     # A cost of 0 cannot be shown on it and leaves a gap.
     ax.set_yscale("log", nonpositive="mask")
     span = max(costs) / min(costs)
-    if span < 3:
+    if span < 2:
         ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     else:
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if span < 1e4 else (1,)))
+        steps = next(steps for longest, steps in _STEPS.items() if span <= longest)
+        ax.yaxis.set_major_locator(LogLocator(subs=steps))
     ax.yaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_minor_locator(NullLocator())
 
