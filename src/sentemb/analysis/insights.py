@@ -110,8 +110,8 @@ class Insights:
         dropped = f", {self.without_text:,} without their text" if self.without_text else ""
         times = ", ".join(f"{name} {value:.1f} ms" for name, value in self.milliseconds.items())
         lines = [
-            f"{self.searches:,} searches for {self.queries:,} queries{dropped}, "
-            f"{self.first} to {self.last}",
+            f"searches {self.searches:,}, distinct queries {self.queries:,}{dropped}; "
+            f"{self.first} to {self.last} UTC",
             f"{self.clicked:.1%} with a click, mean reciprocal rank {self.reciprocal_rank:.3f}; "
             f"time of an answer: {times}",
         ]
