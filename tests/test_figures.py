@@ -14,15 +14,20 @@ from matplotlib.text import Text
 
 import sentemb
 from sentemb import SentembError
-from sentemb.analysis.figures import fonts
+from sentemb.analysis.figures import fonts, palette
 from sentemb.analysis.figures.cell_figure import cells_figure
 from sentemb.analysis.figures.drawing import figure_png, save_figure
 from sentemb.analysis.figures.gate_figure import gates_figure
 from sentemb.analysis.figures.heat_map import POSITIVE, SIGNED
+from sentemb.analysis.figures.loss_figure import loss_figure
+from sentemb.analysis.figures.palette import COLOURS, model_colours
 from sentemb.analysis.gates import read_gates
+from sentemb.analysis.histories import History
 from sentemb.analysis.keywords import KEYWORD_SHARE, extract_keywords
 from sentemb.analysis.labels import short_names
 from sentemb.cli import main
+from sentemb.models.pairs.registry import PAIR_MODELS
+from sentemb.models.towers.registry import ENCODERS
 
 # Models of these tests know few words.
 pytestmark = pytest.mark.filterwarnings("ignore:1 of 1 texts have no word that the model knows")
@@ -457,3 +462,23 @@ def test_pair_models_and_gradients_have_figures(make_model):
     assert len(flow.figure.axes) == 2 and "inches" in repr(flow)
     alone = sentemb.plot_gradient_flow(make_model("rnn"), QUERY, TITLE)
     assert "rnn" in [text.get_text() for text in alone.figure.findobj(Text)]
+
+
+def test_a_model_has_one_colour_in_all_figures(make_model, tmp_path):
+    models = {"LSTM": make_model("lstm"), "my-rnn": make_model("rnn")}
+    history = History([1, 2], [2.0, 1.0], [{}, {}])
+    flow = sentemb.plot_gradient_flow(models, QUERY, TITLE).figure.axes[0].lines
+    for names in (["LSTM", "my-rnn"], ["my-rnn", "dssm", "LSTM"]):
+        loss = loss_figure([history] * len(names), names).axes[0].lines
+        colours = dict(zip(names, (line.get_color() for line in loss), strict=True))
+        assert [colours[name] for name in models] == [line.get_color() for line in flow]
+
+
+def test_colours_differ_and_do_not_depend_on_order():
+    names = ["shop-may", "lstm-32", "lstm-96", "arc2", "shop-june", "bag-hard", "may-bilstm_2"]
+    colours = dict(zip(names, model_colours(names), strict=True))
+    assert set(colours.values()) == set(COLOURS)
+    assert model_colours(names[::-1]) == list(colours.values())[::-1]
+    assert colours["lstm-32"] == model_colours(["LSTM"])[0]
+    assert model_colours(["shop-may"]) == model_colours(["lstm", "shop-may"])[1:]
+    assert set(palette._OF_MODEL) == {*ENCODERS, *PAIR_MODELS}
