@@ -1,6 +1,7 @@
 """Figures of gates and cells: what is drawn where, on which scale, and what is refused."""
 
 import io
+import warnings
 import xml.etree.ElementTree
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -9,6 +10,8 @@ import matplotlib
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
 from helpers import made_up_log, made_up_pair_model
 from matplotlib.text import Text
 
@@ -279,13 +282,45 @@ def test_letters_come_from_whatever_font_has_them(model, tmp_path, monkeypatch):
     whole = fonts._letters_of
     monkeypatch.setattr(fonts, "_letters_of", lambda path: set(whole(path)) - {ord("ⓑ")})
     figure = gates_figure([read_gates(model, "Ⓐ Ⓑ 5")])
-    with pytest.warns(UserWarning, match="no font here has ⓑ; these letters are drawn as boxes"):
+    with pytest.warns(UserWarning, match="no installed font has ⓑ, so boxes are drawn; install"):
         save_figure(figure, tmp_path / "gates.svg")
     assert "ⓐ" in {text.get_text() for text in figure.findobj(Text)}
 
 
+def test_a_font_that_was_installed_since_is_used(model, tmp_path, monkeypatch):
+    # The list of fonts that matplotlib keeps is older than this font.
+    builder = FontBuilder(1000)
+    builder.setupGlyphOrder([".notdef", "bath"])
+    builder.setupCharacterMap({ord("浴"): "bath"})
+    box = TTGlyphPen(None)
+    box.moveTo((0, 0))
+    for corner in ((900, 0), (900, 900), (0, 900)):
+        box.lineTo(corner)
+    box.closePath()
+    builder.setupGlyf({".notdef": box.glyph(), "bath": box.glyph()})
+    builder.setupHorizontalMetrics({".notdef": (1000, 0), "bath": (1000, 0)})
+    builder.setupHorizontalHeader(ascent=900, descent=0)
+    builder.setupNameTable({"familyName": "Bath Sans", "styleName": "Regular"})
+    builder.setupOS2()
+    builder.setupPost()
+    builder.save(tmp_path / "bath.ttf")
+    (tmp_path / "broken.ttf").write_bytes(b"no font")
+    paths = [str(tmp_path / "bath.ttf"), str(tmp_path / "broken.ttf")]
+    monkeypatch.setattr(fonts.fontManager, "ttflist", [*fonts.fontManager.ttflist])
+    figure = gates_figure([read_gates(model, "浴 hotels")])
+    monkeypatch.setattr(fonts, "findSystemFonts", lambda: [])
+    with pytest.warns(UserWarning, match="no installed font has 浴, so boxes are drawn; install"):
+        figure_png(figure)
+    monkeypatch.setattr(fonts, "findSystemFonts", lambda: paths)
+    assert fonts.lend_fonts(figure) == []
+    assert all("Bath Sans" in text.get_fontfamily() for text in figure.findobj(Text))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        save_figure(figure, tmp_path / "gates.pdf")
+
+
 @pytest.mark.parametrize("ending", STARTS)
-@pytest.mark.filterwarnings("ignore:no font here has")
+@pytest.mark.filterwarnings("ignore:no installed font has")
 @pytest.mark.filterwarnings("ignore:1 of 1 texts have no word that the model knows")
 @pytest.mark.filterwarnings("error")
 def test_formats_with_every_script_and_no_mathematics(model, tmp_path, ending):
