@@ -5,7 +5,6 @@ EXTRAS ?= dev
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO ?= demo
-DEMO_PAIRS ?= 60000
 DEMO_QUERY := hotels in shanghai
 DEMO_TITLE := Shanghai Hotels - Affordable Lodging and Accommodation in Shanghai
 
@@ -28,21 +27,20 @@ $(VENV)/.with-$(EXTRAS): setup.cfg pyproject.toml constraints.txt
 venv: $(VENV)/.with-$(EXTRAS) ## Set up .venv with the package and what the tests need
 
 .PHONY: demo
-demo: venv ## Set up, simulate a click log, train on it, evaluate, draw gates (under 5 minutes)
-	$(BIN)/sentemb simulate -o $(DEMO)/log --pairs $(DEMO_PAIRS) --force
-	$(BIN)/sentemb train $(DEMO)/log/pairs.tsv --dev $(DEMO)/log/dev -o $(DEMO)/model --epochs 8 --force
-	$(BIN)/sentemb evaluate $(DEMO)/model $(DEMO)/log/test
+demo: venv ## Set up, make a small shop, train on its clicks, measure, write a search page, draw gates (under 3 minutes)
+	$(BIN)/sentemb start --example -o $(DEMO) --force
 	$(BIN)/sentemb plot-gates $(DEMO)/model "$(DEMO_QUERY)" --title "$(DEMO_TITLE)" -o $(DEMO)/gates.png --force
 	@echo
 	@echo "Made in $(DEMO)/:"
-	@echo "  log/       a simulated click log (pairs.tsv) with judged dev and test sets"
-	@echo "  model/     an LSTM with 96 cells trained on it, ranked on log/test above"
-	@echo "  gates.png  what its gates do while it reads a query and a title"
+	@echo "  clicks.csv, products.csv  a made-up shop: what was searched and clicked, and the products"
+	@echo "  model/                    an LSTM with 96 cells trained on the clicks, measured above"
+	@echo "  index/, page.html         its titles to search, and the same as a page to open in a browser"
+	@echo "  gates.png                 what the gates of the model do while it reads a query and a title"
 	@echo "Try next:"
 	@echo "  . $(VENV)/bin/activate"
-	@echo "  sentemb score $(DEMO)/model \"cheap hotel in paris\" \"Affordable Lodging in Paris\" \"Paris Hair Salons\""
+	@echo "  sentemb search $(DEMO)/index \"cheap hotel in paris\""
 	@echo "  sentemb gradcheck"
-	@echo "  sentemb train YOUR_LOG.tsv -o YOUR_MODEL      (lines of: query, tab, clicked title)"
+	@echo "  sentemb start YOUR_CLICKS.csv YOUR_PRODUCTS.csv -o YOUR_SHOP"
 
 .PHONY: test
 test: venv ## Set up and run the quick tests
@@ -209,8 +207,9 @@ charts: venv ## Draw the charts of docs/benchmarks.md from the CSV in docs/resul
 	$(BIN)/python benchmarks/charts.py
 
 .PHONY: readme
-readme: demo ## Write the console output and the first figure of README.md from the demo's model
-	$(BIN)/python docs/make_readme.py --demo $(DEMO)
+readme: ## Write the console output and the figures of README.md from the demo
+	$(MAKE) demo DEMO=demo
+	$(BIN)/python docs/make_readme.py
 
 # lint-imports reads the package as it is installed: with the folder `cli` in it.
 .PHONY: lint
