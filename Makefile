@@ -150,9 +150,11 @@ notebooks: ## Run all notebooks again
 	$(BIN)/python notebooks/run.py
 
 .PHONY: docs
-docs: venv ## Write docs/cli.md from --help and docs/python.md from the docstrings
+docs: ## Write docs/cli.md from --help and docs/python.md from the docstrings, and build the site in build/site
+	$(MAKE) venv EXTRAS=$(EXTRAS),docs
 	$(BIN)/python docs/make_cli.py
 	$(BIN)/python docs/make_python.py
+	$(BIN)/python docs/make_site.py
 
 .PHONY: sizes
 sizes: venv ## Count lines, names, options and functions, and write the tables of docs/design.md
