@@ -5,7 +5,6 @@ EXTRAS ?= dev
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO ?= demo
-DEMO_PAIRS ?= 60000
 DEMO_QUERY := hotels in shanghai
 DEMO_TITLE := Shanghai Hotels - Affordable Lodging and Accommodation in Shanghai
 
@@ -28,21 +27,20 @@ $(VENV)/.with-$(EXTRAS): setup.cfg pyproject.toml constraints.txt
 venv: $(VENV)/.with-$(EXTRAS) ## Set up .venv with the package and what the tests need
 
 .PHONY: demo
-demo: venv ## Set up, simulate a click log, train on it, evaluate, draw gates (under 5 minutes)
-	$(BIN)/sentemb simulate -o $(DEMO)/log --pairs $(DEMO_PAIRS) --force
-	$(BIN)/sentemb train $(DEMO)/log/pairs.tsv --dev $(DEMO)/log/dev -o $(DEMO)/model --epochs 8 --force
-	$(BIN)/sentemb evaluate $(DEMO)/model $(DEMO)/log/test
+demo: venv ## Set up, make a small shop, train on its clicks, measure, write a search page, draw gates (under 3 minutes)
+	$(BIN)/sentemb start --example -o $(DEMO) --force
 	$(BIN)/sentemb plot-gates $(DEMO)/model "$(DEMO_QUERY)" --title "$(DEMO_TITLE)" -o $(DEMO)/gates.png --force
 	@echo
 	@echo "Made in $(DEMO)/:"
-	@echo "  log/       a simulated click log (pairs.tsv) with judged dev and test sets"
-	@echo "  model/     an LSTM with 96 cells trained on it, ranked on log/test above"
-	@echo "  gates.png  what its gates do while it reads a query and a title"
+	@echo "  clicks.csv, products.csv  a made-up shop: what was searched and clicked, and the products"
+	@echo "  model/                    an LSTM with 96 cells trained on the clicks, measured above"
+	@echo "  index/, page.html         its titles to search, and the same as a page to open in a browser"
+	@echo "  gates.png                 what the gates of the model do while it reads a query and a title"
 	@echo "Try next:"
 	@echo "  . $(VENV)/bin/activate"
-	@echo "  sentemb score $(DEMO)/model \"cheap hotel in paris\" \"Affordable Lodging in Paris\" \"Paris Hair Salons\""
+	@echo "  sentemb search $(DEMO)/index \"cheap hotel in paris\""
 	@echo "  sentemb gradcheck"
-	@echo "  sentemb train YOUR_LOG.tsv -o YOUR_MODEL      (lines of: query, tab, clicked title)"
+	@echo "  sentemb start YOUR_CLICKS.csv YOUR_PRODUCTS.csv -o YOUR_SHOP"
 
 .PHONY: test
 test: venv ## Set up and run the quick tests
@@ -152,9 +150,11 @@ notebooks: ## Run all notebooks again
 	$(BIN)/python notebooks/run.py
 
 .PHONY: docs
-docs: venv ## Write docs/cli.md from --help and docs/python.md from the docstrings
+docs: ## Write docs/cli.md from --help and docs/python.md from the docstrings, and build the site in build/site
+	$(MAKE) venv EXTRAS=$(EXTRAS),docs
 	$(BIN)/python docs/make_cli.py
 	$(BIN)/python docs/make_python.py
+	$(BIN)/python docs/make_site.py
 
 .PHONY: sizes
 sizes: venv ## Count lines, names, options and functions, and write the tables of docs/design.md
@@ -204,13 +204,23 @@ engines: venv ## Compare the ranking of an export to a search engine with that o
 scale: venv ## Prepare, train on, look up and index logs of 0.1 to 10 million pairs and write docs/results/scale.md (half an hour, 8 GB of disk)
 	$(BIN)/python benchmarks/scale.py
 
+.PHONY: evidence
+evidence: ## Measure again what is stale, or PAGES="ranking languages", and record it in docs/results/evidence.csv (hours)
+	$(MAKE) venv EXTRAS=dev,bench
+	$(BIN)/python benchmarks/evidence.py $(PAGES)
+
+.PHONY: evidence-check
+evidence-check: venv ## Name the measurements whose code or data have changed since
+	$(BIN)/python benchmarks/evidence.py --check
+
 .PHONY: charts
 charts: venv ## Draw the charts of docs/benchmarks.md from the CSV in docs/results
 	$(BIN)/python benchmarks/charts.py
 
 .PHONY: readme
-readme: demo ## Write the console output and the first figure of README.md from the demo's model
-	$(BIN)/python docs/make_readme.py --demo $(DEMO)
+readme: ## Write the console output and the figures of README.md from the demo
+	$(MAKE) demo DEMO=demo
+	$(BIN)/python docs/make_readme.py
 
 # lint-imports reads the package as it is installed: with the folder `cli` in it.
 .PHONY: lint

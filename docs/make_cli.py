@@ -11,6 +11,12 @@ HEAD = """# The command line
 Made by `make docs` from `--help`. Results go to standard output, progress and notes to standard
 error. A mistake in the input is one line that begins with `Error:` and exit code 1; wrong usage is
 exit code 2. Ctrl-C ends a command with exit code 130, SIGTERM with 143.
+
+For completion of commands and options in bash, put this line in `~/.bashrc` (zsh: `zsh_source`):
+
+```sh
+eval "$(_SENTEMB_COMPLETE=bash_source sentemb)"
+```
 """
 
 

@@ -2,6 +2,8 @@
 
 import importlib.util
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -51,3 +53,13 @@ def test_every_option_has_help(name):
         for parameter in child.params:
             if isinstance(parameter, click.Option):
                 assert parameter.help, f"{name} {parameter.opts[0]} has no help"
+
+
+@pytest.mark.slow
+def test_site_has_no_broken_link():
+    pytest.importorskip("sphinx", reason="the extra docs is not installed")
+    pytest.importorskip("latex2mathml", reason="the extra docs is not installed")
+    done = subprocess.run([sys.executable, DOCS / "make_site.py"], capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+    page = (DOCS.parent / "build/site/docs/gradients.html").read_text("utf-8")
+    assert page.count("<math") > 200 and not re.search(r'<script[^>]*src="https?:', page)

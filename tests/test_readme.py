@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from sentemb.cli import main
-from sentemb.data.simulation.simulator import simulate
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -20,16 +20,38 @@ def _blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.M | re.S)
 
 
-def test_python_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    simulate("log", pairs=300, dev_queries=20, test_queries=20)
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """A folder in which `make demo` has made ``demo``."""
+    folder = tmp_path_factory.mktemp("readme")
+    start = ["start", "--example", "-o", f"{folder}/demo", "--quiet"]
+    assert not CliRunner().invoke(main, start).exit_code
+    return folder
+
+
+def test_consoles_show_what_the_commands_print(demo):
+    shown = README.splitlines()
+    printed = _module("docs/make_readme.py").filled(README, demo).splitlines()
+    assert len(shown) == len(printed)
+    for line, result in zip(shown, printed, strict=True):
+        assert _number.sub("", line) == _number.sub("", result)
+        # The last digits may differ on another processor.
+        numbers, results = map(_number.findall, (line, result))
+        assert [float(x) for x in numbers] == pytest.approx([float(x) for x in results], 3e-3, 3e-3)
+
+
+_number = re.compile(r"(?<![\w.])[+-]?\d*\.\d+(?![\w.])")
+
+
+def test_python_runs(demo, monkeypatch):
+    monkeypatch.chdir(demo)
     names = {}
     blocks = _blocks("python")
     assert blocks
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
-    assert names["queries"].shape == (1, 96) and names["queries"].dtype == "float32"
-    assert names["model"].similarity(names["queries"], names["queries"]).shape == (1, 1)
+    assert names["vectors"].shape == (2, 96) and names["vectors"].dtype == "float32"
+    assert names["model"].similarity(names["vectors"], names["vectors"]).shape == (2, 2)
     assert names["model"].trace("hotels in shanghai").i.shape == (3, 96)
 
 
@@ -50,23 +72,23 @@ def test_command_parses(words):
     main.get_command(context, name).make_context(name, arguments, context)
 
 
-def _charts():
-    folder = str(ROOT / "benchmarks")
-    sys.path.insert(0, folder)
+def _module(path):
+    """A script of the repository, as a module."""
+    script = ROOT / path
+    sys.path.insert(0, str(script.parent))
     try:
-        spec = importlib.util.spec_from_file_location("charts", f"{folder}/charts.py")
+        spec = importlib.util.spec_from_file_location(script.stem, script)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return module
     finally:
-        sys.path.remove(folder)
+        sys.path.remove(str(script.parent))
 
 
 @pytest.mark.parametrize(
     ("page", "section"),
     [
-        ("README.md", "ranking"),
-        ("README.md", "catalogue"),
+        ("README.md", "short"),
         ("docs/benchmarks.md", "ranking"),
         ("docs/benchmarks.md", "catalogue"),
         ("docs/benchmarks.md", "all_titles"),
@@ -77,8 +99,7 @@ def _charts():
 def test_small_tables_are_those_of_the_csv(page, section):
     text = (ROOT / page).read_text(encoding="utf-8")
     written = text.split(f"<!-- {section}:begin -->")[1].split(f"<!-- {section}:end -->")[0]
-    charts = _charts()
-    made = getattr(charts, f"{section}_table")()
+    made = getattr(_module("benchmarks/charts.py"), f"{section}_table")()
     assert written.strip() == "\n".join(made), "out of date; run `make charts`"
 
 
