@@ -216,7 +216,7 @@ def test_rounds_of_one_part_are_the_usual_updates(group_size):
     of_parts._set("meetings", 3)
     with Workers(1) as workers:
         usual = TwoTowerTask(corpus, settings, workers, print)
-        parts = PartsTask(corpus, of_parts, workers, print, place=Process(1))
+        parts = PartsTask(corpus, of_parts, workers, print, executor=Process(1))
         assert isinstance(parts, Task) and parts.steps == 3
         for epoch in range(3):
             for task in (usual, parts):

@@ -227,7 +227,7 @@ class Cluster:
         )
 
 
-class Place(Protocol):
+class Executor(Protocol):
     """Where functions are called: a `Cluster`, or a `Process`."""
 
     @property
@@ -248,7 +248,7 @@ class Place(Protocol):
 
 @dataclass(frozen=True)
 class Process:
-    """This process as a `Place`: one call after the other.
+    """This process as an `Executor`: one call after the other.
 
     Attributes
     ----------

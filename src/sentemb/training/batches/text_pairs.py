@@ -162,14 +162,14 @@ class TextPairs:
         return both, both
 
     def _take(
-        self, others: "TextPairs", queries: NDArray[np.int32], titles: NDArray[np.int32]
+        self, whole: "TextPairs", queries: NDArray[np.int32], titles: NDArray[np.int32]
     ) -> None:
-        """Have some queries and titles of ``others`` as all texts."""
-        both = others.texts_of_both(queries, titles)
+        """Have some queries and titles of ``whole`` as all texts."""
+        both = whole.texts_of_both(queries, titles)
         self.n_queries, self.n_titles = queries.size, titles.size
         self._texts = {
             side: TextList(batch)
-            for side, batch in zip(others._texts, both, strict=False)  # of one list both are equal
+            for side, batch in zip(whole._texts, both, strict=False)  # of one list both are equal
         }
 
     def portions(self, side: str) -> Iterator[TextBatch]:

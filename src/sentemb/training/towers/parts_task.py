@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
 from sentemb.models.contracts import Embedder
-from sentemb.system.cluster import Place
+from sentemb.system.cluster import Executor
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
@@ -42,7 +42,7 @@ class PartsTask(TowersTask):
 
     Parameters
     ----------
-    place : Place
+    executor : Executor
         Where the parts are trained.
     """
 
@@ -56,10 +56,10 @@ class PartsTask(TowersTask):
         dev: Dev[Embedder] | None = None,
         scratch: AnyPath | None = None,
         *,
-        place: Place,
+        executor: Executor,
     ) -> None:
         super().__init__(corpus, settings, workers, note, start, dev, scratch)
-        self._place = place
+        self._executor = executor
         self._updates = self.steps  # of each part, in an epoch
         self.steps = min(settings.meetings, self._updates)
         self._queries = queries_of_parts(corpus.query_index, corpus.n_queries, settings.parts)
@@ -67,7 +67,7 @@ class PartsTask(TowersTask):
         self._compared = [(part.corpus.n_queries, part.corpus.n_titles) for part in parts]
         self._pairs = np.sum([part.starts for part in parts], axis=0)
         self._features = [rounds.features_of(part) for part in parts]
-        self._parts = [place.keep(part) for part in parts]
+        self._parts = [executor.keep(part) for part in parts]
         n_updates = settings.epochs * self._updates
         if n_updates < _FEW_UPDATES:
             note(
@@ -112,18 +112,18 @@ class PartsTask(TowersTask):
                 if stopped():
                     return
                 weights = self.towers.some_rows(features, weights_only=True)
-                yield part, epoch, weights, self._place.threads
+                yield part, epoch, weights, self._executor.threads
 
         lists = hard_negatives.no_lists(self.corpus.n_queries, self._scratch)
-        found = self._place.in_order(rounds.look_up, portions())
-        for queries, of_part in zip(self._queries, found, strict=False):
+        of_parts = self._executor.in_order(rounds.look_up, portions())
+        for queries, of_part in zip(self._queries, of_parts, strict=False):
             lists[queries] = of_part
         return lists
 
     def _lists_of_parts(self) -> list[Any]:
         lists = self.hard_titles
         if lists is not None and lists is not self._lists[0]:
-            self._lists = lists, [self._place.keep(lists[queries]) for queries in self._queries]
+            self._lists = lists, [self._executor.keep(lists[queries]) for queries in self._queries]
         return self._lists[1]
 
     def plan(self, epoch: int, step: int) -> tuple[int, tuple[int, int]]:
@@ -139,15 +139,15 @@ class PartsTask(TowersTask):
             (part, lists, *batch)
             for part, lists in zip(self._parts, self._lists_of_parts(), strict=True)
         ]
-        features = list(self._place.in_order(rounds.features_of_round, of_parts))
+        features = list(self._executor.in_order(rounds.features_of_round, of_parts))
         losses = []
 
         def portions() -> Iterator[tuple[Any, ...]]:
             for of_part, trained in zip(of_parts, features, strict=True):
-                yield *of_part, trained, self.towers.some_rows(trained), self._place.threads
+                yield *of_part, trained, self.towers.some_rows(trained), self._executor.threads
 
         def states() -> Iterator[Arrays]:
-            for state, loss in self._place.in_order(rounds.train_round, portions()):
+            for state, loss in self._executor.in_order(rounds.train_round, portions()):
                 losses.append(loss)
                 yield state
 
@@ -165,9 +165,9 @@ def queries_of_parts(
     query_index : (n_pairs,) int32
         The query of each pair.
     n_queries : int
-        Of the log.
+        Queries of the log.
     parts : int
-        How many.
+        The number of parts.
     """
     shuffled = np.random.default_rng(_KEY).permutation(n_queries).astype(np.int32)
     pairs = np.cumsum(np.bincount(query_index, minlength=n_queries)[shuffled])

@@ -18,7 +18,7 @@ from sentemb.models.files.saved_model import SavedModel
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.vectors.features import VectorSource
-from sentemb.system.cluster import Place, Process
+from sentemb.system.cluster import Executor, Process
 from sentemb.system.parallel import Workers
 from sentemb.text.words import BARE
 from sentemb.training.batches.additions import Additions
@@ -147,7 +147,7 @@ class _Tasks:
     workers: Workers
     dev: Dev[Embedder] | None
     run: Run
-    place: Place
+    executor: Executor
 
     def __call__(
         self, settings: Settings, note: Callable[[str], None], start: Start | None
@@ -155,7 +155,7 @@ class _Tasks:
         common = self.corpus, settings, self.workers, note, start, self.dev, self.run.scratch
         if settings.parts == 1:
             return TwoTowerTask(*common)
-        return PartsTask(*common, place=self.place)
+        return PartsTask(*common, executor=self.executor)
 
 
 class _Change:
