@@ -149,7 +149,9 @@ def test_systemd_takes_the_unit_of_the_page(tmp_path):
     installed = block.replace("/opt/sentemb/bin/sentemb", sys.executable)
     for text, complaint in ((installed, ""), (block + "Wanted=by", "Unknown key")):
         unit.write_text(text)
-        checked = subprocess.run([verify, "verify", "--man=no", unit], capture_output=True, text=True)
+        checked = subprocess.run(
+            [verify, "verify", "--man=no", unit], capture_output=True, text=True
+        )
         assert complaint in checked.stderr and bool(complaint) == bool(checked.stderr)
     assert "not executable" in checked.stderr
 
