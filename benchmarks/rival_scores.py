@@ -18,23 +18,28 @@ from pages import ROOT
 from scipy.sparse import csr_array
 from sif_lab import CHOICES_OF_A
 from sklearn.feature_extraction.text import TfidfVectorizer
+from systems import ranker_of
 
 from sentemb import SIF, SentenceEncoder, train
-from sentemb.comparison.baselines.clicked_queries import clicked_queries
 from sentemb.comparison.data_folder import read_data
 from sentemb.data.best_graded import best_graded
-from sentemb.retrieval.bm25 import TitleWords
+from sentemb.retrieval.bm25 import Lists, Statistics, count_words
+from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.similarity import unit_rows
-from sentemb.retrieval.words_and_stems import words_of
+from sentemb.retrieval.words_and_stems import tokens_of, words_of
 from sentemb.system.parallel import Workers
+from sentemb.text.words import searched_words
 
 BUILD = ROOT / "build" / "rivals"
 GLOVE = ROOT / "build" / "glove" / "150d"
 TRANSFORMER = ROOT / "build" / "transformer"
 PARTS = ("dev", "test")
 STEMS = words_of("english")
-# k1 and b of BM25.
-PARAMETERS = tuple(itertools.product((0.5, 0.9, 1.5), (0.0, 0.4, 0.75, 0.9)))
+WORDS = {"plain": searched_words, "stems": STEMS}
+# k1, b and words of BM25: the grid of the ranker and beyond.
+PARAMETERS = tuple(itertools.product((0.3, 0.6, 0.9, 1.5, 2.5), (0.0, 0.2, 0.4, 0.75, 0.9), WORDS))
+# Rounds of expectation and maximisation of IBM-1.
+ROUNDS = 8
 # How similar queries of the log vote for their titles: see `Lab.memory`.
 NEAREST = (10, 50)
 WAYS = ("max", "sum", *NEAREST)
@@ -76,8 +81,8 @@ class Lab:
 
     @cached_property
     def clicked(self):
-        """Each title of the log with the queries that it was clicked for."""
-        return clicked_queries(self.log)
+        """The queries that each title of the log was clicked for."""
+        return ClickedQueries.of(self.log)
 
     @cached_property
     def is_clicked(self):
@@ -86,16 +91,27 @@ class Lab:
         ones = np.ones(len(self.log.clicks), np.float32)
         return csr_array((ones, (self.log.query_index, self.log.title_index)), shape=shape)
 
-    @cached_property
-    def ours(self):
-        """Our defaults with the seed 0, and the CPU seconds of their training."""
-        model, cost = self.folder / "model", self.folder / "training.json"
+    def cost_of_ours(self):
+        """The CPU seconds of training our defaults with the seed 0; trains if nothing is kept."""
+        cost = self.folder / "training.json"
         if not cost.exists():
             start = time.process_time()
             pairs, dev = self._source / "pairs.tsv", self._source / "dev"
-            train(pairs, dev=dev, output=model, threads=1, force=True)
+            train(pairs, dev=dev, output=self.folder / "model", threads=1, force=True)
             cost.write_text(json.dumps(time.process_time() - start))
-        return SentenceEncoder.from_pretrained(model, 1), json.loads(cost.read_text())
+        return json.loads(cost.read_text())
+
+    @cached_property
+    def model(self):
+        """Our defaults without their ranker."""
+        self.cost_of_ours()
+        return SentenceEncoder.from_pretrained(self.folder / "model", 1)
+
+    @cached_property
+    def ranker(self):
+        """The ranker that `sentemb train` fits to dev by default."""
+        self.cost_of_ours()
+        return ranker_of(self.folder / "model", self._source / "pairs.tsv", self._source / "dev")
 
     def of_titles(self, scores, part):
         """Columns for a part's titles from those of the log's titles; 0 for any other title."""
@@ -165,39 +181,132 @@ class Rival:
 
 
 class BM25(Rival):
-    """BM25 with stems over the titles, each with the queries that were clicked on it or without."""
+    """BM25 over the titles."""
 
-    settings = tuple({"k1": k1, "b": b} for k1, b in PARAMETERS)
-    repeats = False
+    settings = tuple({"k1": k1, "b": b, "words": words} for k1, b, words in PARAMETERS)
 
-    def _texts(self, part, repeats):
-        return part.titles
+    def __init__(self, lab):
+        super().__init__(lab)
+        self._counted = {}
 
-    def scores(self, part, k1, b, titles=1):
-        by_words = TitleWords(self._texts(part, titles), k1, b, STEMS)
+    def scores(self, part, k1, b, words, **counting):
+        counts = self._counts(part, words, **counting)
+        lists = Lists.of(counts, Statistics.of(counts), k1, b)
+        asked = lists.look_up(tokens_of(part.queries, WORDS[words]))
         found = np.zeros((len(part.queries), len(part.titles)), np.float32)
-        by_words.lists.add(found, 1.0, by_words.look_up(part.queries), Workers(1))
+        lists.add(found, 1.0, asked, Workers(1))
         return found
 
-    def cost(self, titles=1, **setting):
+    def cost(self, k1, b, words, **counting):
         start = time.process_time()
-        TitleWords(self._texts(self.lab.parts["test"], titles), words=STEMS)
+        counts = self._count(self.lab.parts["test"], words, **counting)
+        Lists.of(counts, Statistics.of(counts), k1, b)
         return time.process_time() - start, None
+
+    def _counts(self, part, words, **counting):
+        """Counts do not depend on k1 and b; those of the last part are kept."""
+        key = id(part), words, *counting.values()
+        if key not in self._counted:
+            self._counted = {k: v for k, v in self._counted.items() if k[0] == key[0]}
+            self._counted[key] = self._count(part, words, **counting)
+        return self._counted[key]
+
+    def _count(self, part, words):
+        nothing = ClickedQueries.nothing()
+        clicks = nothing.of_titles(part.titles)
+        return count_words(part.titles, clicks, tokens_of((), WORDS[words]), WORDS[words]).whole
 
 
 class ClickedBM25(BM25):
-    """The title once, twice, ... and each clicked query once."""
+    """The title once, twice, ... and each clicked query once, or by its share of the clicks."""
 
     settings = tuple(
-        {"k1": k1, "b": b, "titles": titles} for (k1, b), titles in
-        itertools.product(PARAMETERS, (1, 2, 3))
+        {**setting, "titles": titles, "clicks": clicks} for setting, titles, clicks in
+        itertools.product(BM25.settings, (1, 2, 3), ("pairs", "shares"))
     )  # fmt: skip
 
-    def _texts(self, part, repeats):
-        clicked = self.lab.clicked
-        return [
-            " ".join([title] * repeats + clicked.get(title.strip(), [])) for title in part.titles
-        ]
+    def _count(self, part, words, titles, clicks):
+        queries = tokens_of(self.lab.log.queries, WORDS[words])
+        of_titles = self.lab.clicked.of_titles([title.strip() for title in part.titles])
+        if clicks == "pairs":
+            of_titles = of_titles._replace(shares=np.ones_like(of_titles.shares))
+        repeated = [" ".join([title] * titles) for title in part.titles]
+        return count_words(repeated, of_titles, queries, WORDS[words]).whole
+
+
+class Letters(Rival):
+    """The TF-IDF cosine of query and title by letter n-grams within words."""
+
+    def scores(self, part):
+        vectors = TfidfVectorizer(dtype=np.float32, analyzer="char_wb", ngram_range=(3, 5))
+        titles = vectors.fit_transform(part.titles)
+        return (vectors.transform(part.queries) @ titles.T).toarray()
+
+
+class Translation(Rival):
+    """IBM-1: how likely the words of a title are translated into those of the query.
+
+    Brown et al., 1993, trained on the pairs of the log; a word that no word of the title explains
+    has its frequency in the log's queries.
+    """
+
+    settings = tuple({"share": share} for share in (0.3, 0.5, 0.7, 0.9))
+
+    def scores(self, part, share):
+        of_words, number, frequency = self._translations
+        counts = _counted(part.titles, number)
+        lengths = np.maximum(counts.sum(axis=1), 1)[:, None]
+        found = np.zeros((len(part.queries), len(part.titles)), np.float32)
+        for row, query in enumerate(part.queries):
+            columns = [number[word] for word in STEMS(query) if word in number]
+            likely = (counts @ of_words[:, columns]).toarray() / lengths
+            found[row] = np.log(share * likely + (1 - share) * frequency[columns]).sum(axis=1)
+        return found
+
+    @cached_property
+    def _translations(self):
+        """P(query word | title word), (n_words, n_words), words by number, and their frequency."""
+        log = self.lab.log
+        words = {word for text in (*log.queries, *log.titles) for word in STEMS(text)}
+        number = {word: n for n, word in enumerate(sorted(words))}
+        shape = len(number), len(number)
+        of_query, of_title = (_counted(texts, number) for texts in (log.queries, log.titles))
+        Q, T = of_query[log.query_index], of_title[log.title_index]
+        # One entry for each word of a pair's query and each word of its title.
+        pair = np.repeat(np.arange(Q.shape[0]), np.diff(Q.indptr))
+        sizes = np.diff(T.indptr)[pair]
+        entry = np.repeat(np.arange(pair.size), sizes)
+        place = np.arange(entry.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        place += T.indptr[pair[entry]]
+        cells, cell = np.unique(
+            T.indices[place].astype(np.int64) * shape[0] + Q.indices[entry], return_inverse=True
+        )
+        source, target = np.divmod(cells, shape[0])
+        likely = np.ones(cells.size)
+        for _ in range(ROUNDS):
+            share = likely[cell] * T.data[place]
+            share /= np.bincount(entry, share, pair.size)[entry]
+            expected = np.bincount(cell, share * Q.data[entry], cells.size)
+            likely = expected / np.bincount(source, expected, shape[0])[source]
+        frequency = np.asarray(Q.sum(axis=0), float).ravel() + 0.5
+        P = csr_array((likely, (source, target)), shape=shape).tocsc()
+        return P, number, frequency / frequency.sum()
+
+    def cost(self, share):
+        start = time.process_time()
+        self.__dict__.pop("_translations", None)
+        _ = self._translations
+        return time.process_time() - start, None
+
+
+def _counted(texts, number):
+    """(n_texts, n_words) how often each known word stands in each text."""
+    rows = [[number[word] for word in STEMS(text) if word in number] for text in texts]
+    indptr = np.cumsum([0, *map(len, rows)])
+    indices = np.fromiter(itertools.chain.from_iterable(rows), np.int64, indptr[-1])
+    counts = csr_array((np.ones(indptr[-1]), indices, indptr), shape=(len(texts), len(number)))
+    counts.sum_duplicates()
+    return counts
 
 
 class Popularity(Rival):
@@ -272,24 +381,38 @@ class Vectors(Rival):
         return (queries @ titles.T).astype(np.float32)
 
 
-class Ours(Vectors):
-    """Our defaults."""
+class Model(Vectors):
+    """The model of our defaults alone."""
 
     def pair(self, part):
-        model, _ = self.lab.ours
+        model = self.lab.model
         queries, titles = model.encode_query(part.queries), model.encode_document(part.titles)
         return unit_rows(queries), unit_rows(titles)
 
     def cost(self):
-        model, seconds = self.lab.ours
-        return seconds, rate_of(model.encode_query, self.lab.log.queries)
+        rate = rate_of(self.lab.model.encode_query, self.lab.log.queries)
+        return self.lab.cost_of_ours(), rate
+
+
+class Ours(Rival):
+    """What `sentemb train` makes by default: the model and its fitted ranker."""
+
+    def scores(self, part):
+        ranker = self.lab.ranker.over(part.titles)
+        places, scores = ranker.find(part.queries, len(part.titles))
+        found = np.empty((len(part.queries), len(part.titles)), np.float32)
+        np.put_along_axis(found, places, scores.astype(np.float32), axis=1)
+        return found
+
+    def cost(self):
+        return self.lab.cost_of_ours(), None
 
 
 class TowerMemory(Memory):
     """The nearest by our own query tower."""
 
     def chunks(self, part):
-        model, _ = self.lab.ours
+        model = self.lab.model
         log, queries = (
             unit_rows(model.encode_query(texts)) for texts in (self.lab.log.queries, part.queries)
         )
@@ -297,7 +420,7 @@ class TowerMemory(Memory):
             yield np.maximum(queries[first : first + CHUNK] @ log.T, 0)
 
     def cost(self, how):
-        return self.lab.ours[1], None
+        return self.lab.cost_of_ours(), None
 
 
 class OfSIF(Vectors):
@@ -427,6 +550,25 @@ class Tuned(Transformer):
         rows = self.history(rate)
         seconds = sum(float(row["CPU s"]) for row in rows if int(row["epoch"]) <= int(epoch))
         return seconds, super().cost(run)[1]
+
+
+class TunedMemory(Memory):
+    """The nearest clicked query by the fine-tuned transformer of the best epoch."""
+
+    def is_there(self):
+        return bool(self._files())
+
+    def _files(self):
+        paths = sorted(TRANSFORMER.glob(f"{self.lab.name}-lr*-epoch*.npz"))
+        return [path for path in paths if "log_queries" in np.load(path)]
+
+    def chunks(self, part):
+        with np.load(self._files()[-1]) as file:
+            log = file["log_queries_vectors"]
+            of = dict(zip(file["queries"].tolist(), file["queries_vectors"], strict=True))
+        queries = np.stack([of[text] for text in part.queries])
+        for first in range(0, len(queries), CHUNK):
+            yield np.maximum(queries[first : first + CHUNK] @ log.T, 0)
 
 
 def rate_of(encode, texts):

@@ -2,8 +2,9 @@
 
 Each rival of `rival_scores` is measured twice on test: by NDCG over the judged titles of a query,
 and over all titles of the test set, where the titles with the best grade count as clicked. Its
-settings, and the weights of sums, are chosen on dev: by NDCG@1 for the one, by MRR@10 for the
-other. Differences to our defaults come with paired bootstrap intervals.
+settings are chosen on dev: by NDCG@1 for the one, by MRR@10 for the other. The weights of a sum
+are fitted to dev as those of our ranker are, by the same convex loss over candidates from all
+titles. Differences to our defaults come with paired bootstrap intervals.
 
 Writes docs/results/rivals.md with its CSV. Each row stays in build/rivals: a run that was stopped
 continues there; remove the folder to begin from nothing. A rival whose package or files are missing
@@ -18,7 +19,6 @@ import importlib.util
 import itertools
 import json
 import sys
-from functools import cache
 
 import numpy as np
 import rival_scores
@@ -30,6 +30,7 @@ from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import METRICS, HeldOutClicks
 from sentemb.evaluation.significance import compare_all
 from sentemb.kernels.top_k import top_k
+from sentemb.search.ranking.weights import Candidates, fit_weights
 from sentemb.system.tables import markdown_table
 
 OURS, TOWER, TUNED, CLICKS = "defaults", "nearest-tower", "minilm-tuned", "bm25-clicks"
@@ -37,27 +38,31 @@ RIVALS = {
     "popularity": rival_scores.Popularity,
     "bm25": rival_scores.BM25,
     CLICKS: rival_scores.ClickedBM25,
+    "letters": rival_scores.Letters,
+    "translation": rival_scores.Translation,
     "nearest-words": rival_scores.Nearest,
     "nearest-letters": rival_scores.NearestLetters,
     "fasttext": rival_scores.Labels,
     "sif": rival_scores.OfSIF,
     "minilm": rival_scores.Transformer,
     TUNED: rival_scores.Tuned,
-    OURS: rival_scores.Ours,
+    "nearest-minilm": rival_scores.TunedMemory,
+    "model": rival_scores.Model,
     TOWER: rival_scores.TowerMemory,
+    OURS: rival_scores.Ours,
 }
-# The weight of the first part of a sum is 1.
-WEIGHTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0)
-FEW = (0.0, 0.1, 0.2, 0.3, 0.5)
+WORD_MATCH = (CLICKS, "bm25")
 SUMS = {
-    (CLICKS, "popularity"): (WEIGHTS,),
-    (TUNED, CLICKS): (WEIGHTS,),
-    (OURS, CLICKS): (WEIGHTS,),
-    (OURS, TUNED): (WEIGHTS,),
-    (OURS, TUNED, CLICKS): ((0.0, 0.3, 0.5, 0.7, 1.0, 1.5), FEW),
-}
-# Rivals whose scores have no bound: in a sum they are divided by the query's highest.
-UNBOUNDED = ("bm25", CLICKS)
+    "without a model": (*WORD_MATCH, "letters", "translation", "nearest-words", "nearest-letters"),
+    "the same + sif": (
+        *WORD_MATCH, "letters", "translation", "nearest-words", "nearest-letters", "sif",
+    ),
+    "minilm-tuned + bm25-clicks": (TUNED, CLICKS),
+    "minilm-tuned with our parts": (TUNED, "nearest-minilm", *WORD_MATCH),
+    "defaults + minilm-tuned": (OURS, TUNED, "nearest-minilm"),
+}  # fmt: skip
+# Candidates of a query that the fit of a sum sees: the best by each part.
+BEST = 30
 # What is measured with the settings that are best by it on dev.
 JUDGED, ALL = "judged", "all"
 COLUMNS = {JUDGED: ("NDCG@1", "NDCG@3", "NDCG@10"), ALL: METRICS}
@@ -105,8 +110,6 @@ class Contest:
         self._held_out = {
             name: HeldOutClicks(part.clicks, part.titles) for name, part in lab.parts.items()
         }
-        # Only what sums are made of is kept.
-        self._kept = cache(self._scores)
 
     def names(self):
         """The rivals that can be measured here."""
@@ -118,11 +121,11 @@ class Contest:
                 print(f"{self.lab.name}: {name} is left out: {why}", file=sys.stderr)
             else:
                 found.append(name)
-        return [*found, *(parts for parts in SUMS if set(parts) <= set(found))]
+        return [*found, *(name for name, parts in SUMS.items() if set(parts) <= set(found))]
 
     def path(self, name):
         """The file of a row."""
-        return self.lab.folder / f"{label_of(name).replace(' ', '')}.json"
+        return self.lab.folder / f"{name.replace(' ', '')}.json"
 
     def row(self, name):
         """What is known of a rival or a sum, from its file or measured.
@@ -132,19 +135,16 @@ class Contest:
         dict
             For "judged" and "all" the setting and the values of every test query; "cost".
         """
-        label, path = label_of(name), self.path(name)
-        options = self._options(name)
+        path = self.path(name)
         if path.exists():
-            found = json.loads(path.read_text(encoding="utf-8"))
-            if found["options"] == json.loads(json.dumps(options)):
-                return found
-        found = {"options": options, "cost": [None, None]}
-        best = self._best_on_dev(name, options)
+            return json.loads(path.read_text(encoding="utf-8"))
+        found = {"cost": [None, None]}
+        best = self._best_on_dev(name, self._options(name))
         for way, setting in best.items():
             (values,) = self._measured(name, "test", setting, [way])
             found[way] = {"setting": setting, "values": values.tolist()}
             means = np.nanmean(values, axis=0).round(4)
-            print(self.lab.name, label, way, shown(setting), means, flush=True)
+            print(self.lab.name, name, way, shown(setting), means, flush=True)
         if name in RIVALS:
             found["cost"] = list(self.rivals[name].cost(**found[JUDGED]["setting"]))
         path.write_text(json.dumps(found), encoding="utf-8")
@@ -163,17 +163,53 @@ class Contest:
         return {way: max(some, key=lambda one: one[0])[1] for way, some in found.items()}
 
     def _options(self, name):
-        """The settings to choose among for each way; of a sum they name those of its parts."""
+        """The settings to choose among for each way; those of a sum are of its parts, fitted."""
         if name in RIVALS:
             return {way: list(self.rivals[name].settings) for way in COLUMNS}
-        grid = [list(weights) for weights in itertools.product(*SUMS[name])]
-        return {
-            way: [
-                {"weights": weights, "parts": [self.row(one)[way]["setting"] for one in name]}
-                for weights in grid
-            ]
-            for way in COLUMNS
-        }
+        return {way: [self._fitted(SUMS[name])] for way in COLUMNS}
+
+    def _fitted(self, names):
+        """Settings and weights of a sum by the fit of our own ranker to the candidates of dev.
+
+        The settings begin with those of the parts alone; then each part in turn takes the one with
+        the least loss.
+        """
+        settings = [self.row(name)[ALL]["setting"] for name in names]
+        candidates = self._candidates(names, settings)
+
+        def column(name, setting):
+            matrix = self._matrix(name, "dev", setting)
+            return matrix[candidates.query_index, candidates.title_index].astype(np.float64)
+
+        features = np.stack([*map(column, names, settings)], axis=1)
+        best = fit_weights(features, candidates)
+        for place, name in enumerate(names):
+            for setting in self.rivals[name].settings:
+                tried = features.copy()
+                tried[:, place] = column(name, setting)
+                fit = fit_weights(tried, candidates, best.weights)
+                if fit.loss < best.loss - 1e-6:
+                    best, features, settings[place] = fit, tried, setting
+        return {"parts": settings, "weights": best.weights.round(6).tolist()}
+
+    def _candidates(self, names, settings):
+        """The best titles of dev's queries by each part, and the right ones."""
+        part = self.lab.parts["dev"]
+        matrices = [*map(self._matrix, names, ["dev"] * len(names), settings)]
+        row_of = {query: row for row, query in enumerate(part.queries)}
+        column_of = {title: column for column, title in enumerate(part.titles)}
+        offsets, clicked = part.clicks.titles_of_queries()
+        rows, columns, is_right = [], [], []
+        for number, query in enumerate(part.clicks.queries):
+            row, titles = row_of[query], clicked[offsets[number] : offsets[number + 1]]
+            right = [column_of[part.clicks.titles[title]] for title in titles]
+            best = [np.argpartition(-matrix[row], BEST)[:BEST] for matrix in matrices]
+            found = np.unique(np.concatenate([*best, right]))
+            rows.append(np.full(found.size, row))
+            columns.append(found)
+            is_right.append(np.isin(found, right))
+        rows, columns, is_right = map(np.concatenate, (rows, columns, is_right))
+        return Candidates(rows, columns.astype(np.int64), is_right)
 
     def _measured(self, name, part_name, setting, ways):
         """The values of every query, (n_queries, n_metrics), for each way to measure."""
@@ -188,28 +224,17 @@ class Contest:
     def _matrix(self, name, part_name, setting):
         if name in RIVALS:
             return self.rivals[name].scores(self.lab.parts[part_name], **setting)
-        total = 0
-        parts = zip(name, [1, *setting["weights"]], setting["parts"], strict=True)
-        for one, weight, own in parts:
-            total = total + np.float32(weight) * self._kept(one, part_name, json.dumps(own))
-        return total
-
-    def _scores(self, name, part_name, setting):
-        scores = self._matrix(name, part_name, json.loads(setting))
-        if name in UNBOUNDED:
-            scores /= np.maximum(scores.max(axis=1, keepdims=True), np.float32(1e-9))
-        return scores
-
-
-def label_of(name):
-    """How a page names a rival, or a sum of some."""
-    return name if isinstance(name, str) else " + ".join(name)
+        parts = zip(SUMS[name], setting["weights"], setting["parts"], strict=True)
+        return sum(
+            np.float32(weight) * self._matrix(part, part_name, of_part)
+            for part, weight, of_part in parts
+        )
 
 
 def shown(setting):
     """A setting as a cell."""
     if "weights" in setting:
-        return "weights " + ", ".join(f"{weight:g}" for weight in setting["weights"])
+        return "weights " + ", ".join(f"{weight:.3g}" for weight in setting["weights"])
     cells = (f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}"
              for key, value in setting.items())  # fmt: skip
     return ", ".join(cells) or "-"
@@ -245,7 +270,7 @@ def table(found, way, differences):
 
 def strongest(name, rows, way, differences):
     """What to say of one set: which rival is best, and how it differs from our defaults."""
-    rivals = [label for label in rows if OURS not in label and label != TOWER]
+    rivals = [label for label in rows if OURS not in label and label not in (TOWER, "model")]
     means = {label: values_of(row, way)[:, 0].mean() for label, row in rows.items()}
     best = max(rivals, key=means.get)
     single = max(set(rivals) & set(RIVALS), key=means.get)
@@ -317,7 +342,7 @@ def main():
         names = contest.names()
         if options.text_only:
             names = [one for one in names if contest.path(one).exists()]
-        found[name] = {label_of(one): contest.row(one) for one in names}
+        found[name] = {row: contest.row(row) for row in names}
         histories[name] = contest.rivals[TUNED].history("lr*")
     write_tables("rivals", tables_of(found, histories))
 
