@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 from browsers import chromium, needs_chromium, opened
-from click.testing import CliRunner
 from helpers import made_up_model
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,13 +119,12 @@ def test_an_unknown_word_may_mean_a_frequent_query(index, query, meant):
     assert index.search(query, cosine=True).did_you_mean is None
 
 
-def test_commands_and_the_server_say_what_may_have_been_meant(index, tmp_path):
+def test_commands_and_the_server_say_what_may_have_been_meant(index, tmp_path, capfd):
     index.save(tmp_path / "index")
-    run = CliRunner()
-    shown = run.invoke(main, ["search", str(tmp_path / "index"), "chaep lamp"])
-    assert "did you mean cheap lamp?" in shown.output
-    shown = run.invoke(main, ["search", str(tmp_path / "index"), "chaep lamp", "--json"])
-    assert json.loads(shown.output)["did_you_mean"] == "cheap lamp"
+    main(["search", str(tmp_path / "index"), "chaep lamp"], standalone_mode=False)
+    assert "did you mean cheap lamp?" in capfd.readouterr().out
+    main(["search", str(tmp_path / "index"), "chaep lamp", "--json"], standalone_mode=False)
+    assert json.loads(capfd.readouterr().out)["did_you_mean"] == "cheap lamp"
     client = create_app(index).test_client()
     assert client.get("/search?q=chaep+lamp").get_json()["did_you_mean"] == "cheap lamp"
     assert "did_you_mean" not in client.get("/search?q=cheap+lamp").get_json()

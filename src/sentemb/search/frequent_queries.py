@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.text.words import folded_words
 
-# A query is frequent that was clicked so often.
+# A query with this many clicks is frequent.
 LEAST_CLICKS = 5
 # Letters from which on a text may differ from a query in one place, and in two.
 _ONE, _TWO = 3, 6
@@ -83,9 +83,9 @@ def distance(a: str, b: str) -> int:
     last = list(range(len(b) + 1))
     for i, letter in enumerate(a, 1):
         row = [i]
-        for j, other in enumerate(b, 1):
-            cost = min(last[j - 1] + (letter != other), last[j] + 1, row[-1] + 1)
-            if i > 1 and j > 1 and letter == b[j - 2] and other == a[i - 2]:
+        for j, goal in enumerate(b, 1):
+            cost = min(last[j - 1] + (letter != goal), last[j] + 1, row[-1] + 1)
+            if i > 1 and j > 1 and letter == b[j - 2] and goal == a[i - 2]:
                 cost = min(cost, before[j - 2] + 1)
             row.append(cost)
         before, last = last, row

@@ -115,7 +115,7 @@ def write(
     notes.append(f"{public.note()} (--min-queries)")
     notes.append(
         f"it suggests the {len(queries):,} queries of its words that have at least {min_queries:,} "
-        "clicks; one person may have typed a name or a number so often"
+        "clicks; a name or a number that one person typed again and again may be among them"
     )
     return Exported([Path(out)], len(source), without_vector=source.n_empty, notes=notes)
 
