@@ -204,6 +204,15 @@ engines: venv ## Compare the ranking of an export to a search engine with that o
 scale: venv ## Prepare, train on, look up and index logs of 0.1 to 10 million pairs and write docs/results/scale.md (half an hour, 8 GB of disk)
 	$(BIN)/python benchmarks/scale.py
 
+.PHONY: evidence
+evidence: ## Measure again what is stale, or PAGES="ranking languages", and record it in docs/results/evidence.csv (hours)
+	$(MAKE) venv EXTRAS=dev,bench
+	$(BIN)/python benchmarks/evidence.py $(PAGES)
+
+.PHONY: evidence-check
+evidence-check: venv ## Name the measurements whose code or data have changed since
+	$(BIN)/python benchmarks/evidence.py --check
+
 .PHONY: charts
 charts: venv ## Draw the charts of docs/benchmarks.md from the CSV in docs/results
 	$(BIN)/python benchmarks/charts.py
