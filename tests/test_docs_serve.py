@@ -161,7 +161,7 @@ def test_nginx_takes_the_block_of_the_page(tmp_path):
     nginx = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     openssl = shutil.which("openssl")
     if nginx is None or openssl is None:
-        pytest.skip("no nginx or openssl on the PATH (on Debian: apt install nginx-light openssl)")
+        pytest.skip("no nginx or openssl on the PATH (on Debian: apt install nginx openssl)")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     subprocess.run(
         [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a",
