@@ -17,7 +17,7 @@ A table of words is two arrays:
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.jit import inner_kernel, kernel
+from sentemb.kernels.jit import inlined_kernel, inner_kernel, kernel
 from sentemb.kernels.prefetch import prefetch_row
 
 _LINE_FEED, _BLANK = 10, 32
@@ -215,7 +215,7 @@ def add_words(
     return used, n_words, passing_used
 
 
-@inner_kernel
+@inlined_kernel
 def _n_letters(text, start, end):
     """Characters of ``text[start:end]``: the bytes that begin one."""
     n = 0
@@ -224,7 +224,7 @@ def _n_letters(text, start, end):
     return n
 
 
-@inner_kernel
+@inlined_kernel
 def _append(letters, used, text, start, end):
     """Write ``text[start:end]`` and a line feed behind the first ``used`` bytes; the new number."""
     for at in range(start, end):
