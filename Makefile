@@ -65,6 +65,10 @@ test-versions: ## Run the quick tests on every Python of VERSIONS that is instal
 		$(MAKE) --no-print-directory test VENV=.venv-$$version PYTHON="$$python" || exit 1; \
 	done
 
+.PHONY: release
+release: ## Build sdist and wheel in build/dist, check both, run the example from the wheel on each Python (6 minutes)
+	.ci/release
+
 .PHONY: mutants
 mutants: venv ## Put small faults into a copy of the code: each must make a test fail (20 minutes)
 	PYTHONPATH=tests $(BIN)/python -m mutants
@@ -203,6 +207,15 @@ engines: venv ## Compare the ranking of an export to a search engine with that o
 .PHONY: scale
 scale: venv ## Prepare, train on, look up and index logs of 0.1 to 10 million pairs and write docs/results/scale.md (half an hour, 8 GB of disk)
 	$(BIN)/python benchmarks/scale.py
+
+.PHONY: evidence
+evidence: ## Measure again what is stale, or PAGES="ranking languages", and record it in docs/results/evidence.csv (hours)
+	$(MAKE) venv EXTRAS=dev,bench
+	$(BIN)/python benchmarks/evidence.py $(PAGES)
+
+.PHONY: evidence-check
+evidence-check: venv ## Name the measurements whose code or data have changed since
+	$(BIN)/python benchmarks/evidence.py --check
 
 .PHONY: charts
 charts: venv ## Draw the charts of docs/benchmarks.md from the CSV in docs/results

@@ -3,7 +3,7 @@
 For each log the titles of the judged test set are indexed and exported to Elasticsearch, and what
 query.json asks for is added up in Python, with the words of the package. The titles with the best
 grade of a query count as clicked. The models and their rankers are the defaults with seed 0, which
-benchmarks/ranking.py leaves in build/systems. Writes docs/results/engines.md.
+benchmarks/ranking.py leaves in build/systems. Writes docs/results/exports.md.
 
     python benchmarks/engines.py [--data DIR] [--threads 1]
 """

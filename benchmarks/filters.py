@@ -2,7 +2,7 @@
 
 Titles are mixed from those of a simulated log; price, stock, brand and link are drawn at random.
 The index ranks by the cosine alone, so a search is as short as it can be and a filter weighs most.
-Searches with and without a filter take turns. Writes docs/results/filters.md.
+Searches with and without a filter take turns. Writes docs/results/search-speed.md.
 
     python benchmarks/filters.py [--quick]
 """

@@ -1,7 +1,7 @@
 """How fast tables of clicks become a click log, and in how much memory.
 
 Every run is a process of its own; contenders take turns. The figures are processor time, start-up
-included, and the most memory that the process had. Writes docs/results/import-speed.md.
+included, and the most memory that the process had. Writes docs/results/search-speed.md.
 
     python benchmarks/import_speed.py [--quick]
 """

@@ -2,7 +2,7 @@
 
 Titles are mixed from those of a simulated log, and a model is trained on that log for two epochs.
 Contenders take turns in one process; ratios compare neighbouring turns. Writes
-docs/results/index-speed.md.
+docs/results/search-speed.md.
 
     python benchmarks/index_speed.py [--quick] [--clock cpu]
 """

@@ -5,7 +5,7 @@ titles that a look-up by clusters finds are compared with the exact ones for a s
 queries. The last tables do the same for look-ups among some of the titles, drawn as those of a log
 with too many are. Exact look-ups are timed up to 30,000 titles; beyond that their time is
 extrapolated, in proportion to queries times titles, and marked. One thread, CPU time. Writes
-docs/results/look-up.md.
+docs/results/scale.md.
 
     python benchmarks/look_up.py [--most 1000000]
 """

@@ -1,7 +1,7 @@
 """What sentence-transformers adds to the time of embedding texts with one of our models.
 
 Contenders take turns in one process, with one thread. The figures are processor time. The model is
-not trained, which does not change its speed. Writes docs/results/module-speed.md.
+not trained, which does not change its speed. Writes docs/results/exports.md.
 
     python benchmarks/module_speed.py [--quick]
 """

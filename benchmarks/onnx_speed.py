@@ -1,7 +1,7 @@
 """How fast onnxruntime embeds texts with an exported model, next to the package itself.
 
 Both compute on one thread. Contenders take turns in one process; ratios compare neighbouring turns.
-Writes docs/results/onnx-speed.md.
+Writes docs/results/exports.md.
 
     python benchmarks/onnx_speed.py [--quick] [--clock cpu]
 """

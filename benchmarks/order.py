@@ -2,8 +2,8 @@
 
 Reads the runs of benchmarks/table4.py and splits the test queries of every set by length, by the
 words they share with a relevant title, and by whether all their words occur in the log. Trains the
-LSTM and the order-free models on fractions of each log. Writes docs/results/order.md. The last part
-of ``make table4``.
+LSTM and the order-free models on fractions of each log. Writes docs/results/table4.md, after
+table4.py.
 
     python benchmarks/order.py [--data ../shared/data] [--folder table4]
 """

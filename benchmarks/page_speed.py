@@ -2,7 +2,7 @@
 
 Models are trained with the defaults on real logs, split as in `held_out`; a training that is in
 ``build/held-out`` is not repeated. Titles are those of the log, and beyond these, mixtures of two.
-Writes docs/results/page-speed.md, and the table of docs/howto/search-page.md.
+Writes docs/results/exports.md, and the table of docs/howto/search-page.md.
 
     python benchmarks/page_speed.py [--data DIR] [--threads N]
 """

@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import sys
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,6 +17,10 @@ SETS = ("occupations", "tldr", "msdocs_index")
 DOCS, README = ROOT / "docs", ROOT / "README.md"
 RESULTS = DOCS / "results"
 DEVELOPER = DOCS / "developer.md"
+
+# What is measured, and in which page: the file says what its keys mean.
+DECLARED = tomllib.loads((Path(__file__).parent / "evidence.toml").read_text("utf-8"))
+MEASURED = DECLARED["measured"]
 
 _SECTION = re.compile(r"<!-- (\S+):begin -->\n\n(.*?)\n\n<!-- \1:end -->", re.S)
 _NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?"
@@ -30,6 +35,11 @@ _SHAPES = [
     ((" @1", " @3", " @10"), re.compile(rf"({_NUMBER}) / ({_NUMBER}) / ({_NUMBER})")),
 ]  # fmt: skip
 _UNIT = re.compile(r"(?<=\d) (s|ms|µs|ns|MB|%)(?=$|,| \()")
+
+
+def page_of(name):
+    """The page that a measurement writes."""
+    return DOCS / MEASURED[name].get("page", f"results/{name}.md")
 
 
 def fill(page, sections):
@@ -66,25 +76,25 @@ def sections_of(page):
 
 
 def write_tables(name, tables, machine=None, quick=False):
-    """Fill the tables of docs/results/``name``.md, and write each as CSV.
+    """Fill the tables of a measurement in its page, and write each as CSV.
 
     Parameters
     ----------
     name : str
-        The page, which has the text around the tables.
+        Its name in evidence.toml, which says in which page the text around the tables is.
     tables : dict of str to iterable of str
         Lines of a Markdown table, or of a list, by heading. Section and CSV file have the name of
         the page and the heading up to a colon, a bracket or code. One that the page does not have
         yet is put at its end.
     machine : str, optional
-        What the page's section ``machine`` names.
+        Written into the section ``NAME-machine`` of the page.
     quick : bool
         Print the tables and write nothing.
     """
     if quick:
         print_tables(tables)
         return
-    page = RESULTS / f"{name}.md"
+    page = page_of(name)
     known = sections_of(page)
     sections = {file_of(name, heading): list(lines) for heading, lines in tables.items()}
     with page.open("a", encoding="utf-8") as file:
@@ -92,7 +102,8 @@ def write_tables(name, tables, machine=None, quick=False):
             if section not in known:
                 markers = f"<!-- {section}:begin -->\n\n\n\n<!-- {section}:end -->"
                 file.write(f"\n## {heading}\n\n{markers}\n")
-    fill(page, sections | ({"machine": [f"Machine: {machine}."]} if machine else {}))
+    named = {f"{name}-machine": [f"Machine: {machine}."]} if machine else {}
+    fill(page, sections | named)
     for section, lines in sections.items():
         if is_table(lines):
             text = csv_of(cells_of(lines))

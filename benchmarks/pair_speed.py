@@ -2,7 +2,7 @@
 
 Contenders take turns in one process on one thread; ratios compare neighbouring turns. PyTorch has
 the same one-sided pools, masks for the cells that are off, planes cut to the longest text of the
-batch, and channels_last. Texts are made up. Writes docs/results/pair-speed.md.
+batch, and channels_last. Texts are made up. Writes docs/results/speed.md.
 
     python benchmarks/pair_speed.py [--quick] [--rounds 9] [--clock cpu]
 """

@@ -2,7 +2,7 @@
 
 Contenders take turns in one process and thread; ratios compare neighbouring turns. The titles are
 mixed from those of a simulated log, their clicked queries are words of theirs. The rankers are
-fitted to logs of the shared data, where they are. Writes docs/results/ranking-speed.md.
+fitted to logs of the shared data, where they are. Writes docs/results/search-speed.md.
 
     python benchmarks/ranking_speed.py [--quick] [--clock wall]
 """

@@ -3,10 +3,9 @@
 Measures NDCG@1 of the default model, of BM25 with clicks and of their ranker on the dev and the
 test sets as they are and with each query changed. Then trains with ``--splitting white-space``, and
 with made-up typos in the queries, which ``sentemb train`` does not offer because of what is
-measured here, and measures NDCG on dev. Writes docs/results/robustness.md
-and docs/results/typos.md. The measurements are kept in
-build/robustness and the models of the first part in build/systems: a second run continues where the
-first stopped.
+measured here, and measures NDCG on dev. Writes docs/results/robustness.md. The measurements are
+kept in build/robustness and the models of the first part in build/systems: a second run continues
+where the first stopped.
 
     python benchmarks/robustness.py [--data ../shared/data] [--threads 1]
 """
@@ -289,7 +288,7 @@ def main():
         "Mean over more seeds": {key: runs for key, runs in quick.items() if len(runs) > 1},
         "All defaults, seed 0": full,
     }
-    write_tables("typos", {heading: table(rows) for heading, rows in tables.items()}, machine())
+    write_tables("robustness", {heading: table(rows) for heading, rows in tables.items()})
 
 
 if __name__ == "__main__":

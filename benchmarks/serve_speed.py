@@ -2,7 +2,7 @@
 
 The server is a process of its own; clients are connections of this process, each of which sends its
 next request when the last is answered. So both share the processors. Writes
-docs/results/serve-speed.md.
+docs/results/search-speed.md.
 
     python benchmarks/serve_speed.py [--made FOLDER] [--quick]
 

@@ -1,7 +1,7 @@
 """How fast SIF is: from tokens to vectors, the fit, strings to vectors, reading word vectors.
 
 Contenders take turns in one process on one thread; ratios compare neighbouring turns. Texts and
-vectors are made up in the sizes of a real log and of GloVe. Writes docs/results/sif-speed.md.
+vectors are made up in the sizes of a real log and of GloVe. Writes docs/results/speed.md.
 
     python benchmarks/sif_speed.py [--quick]
 """

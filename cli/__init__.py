@@ -1,8 +1,10 @@
 """The command ``sentemb``: one file per command, imported only when the command is used."""
 
 try:
+    import atexit
     import importlib
     import keyword
+    import signal
     import sys
     from collections.abc import Mapping
     from difflib import get_close_matches
@@ -159,7 +161,11 @@ class LazyGroup(Group):
 
         if not standalone_mode:
             return run()
-        sys.exit(exit_code_of(run))
+        code = exit_code_of(run)
+        # A signal that comes while Python shuts down would end it with a traceback.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            atexit.register(signal.signal, number, signal.SIG_IGN)
+        sys.exit(code)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -78,8 +78,20 @@ def exit_code_of(run: Callable[[], object]) -> int:
 
 def _outcome(run: Callable[[], object]) -> int:
     """The exit code of ``run``, whatever ends it."""
+    received: list[int] = []
     try:
-        with _termination(), signals_from_kernels():
+        return _ended(run, received)
+    except Exception:
+        # A signal that comes inside a library may end it with another exception than ours.
+        if not received:
+            raise
+        return 128 + received[0]
+
+
+def _ended(run: Callable[[], object], received: list[int]) -> int:
+    """The exit code of ``run``; signals are put into ``received``."""
+    try:
+        with _termination(received), signals_from_kernels():
             ended = run() or 0
             return ended if isinstance(ended, int) else 0
     except SystemExit as end:
@@ -162,31 +174,40 @@ def _occupy_standard_streams() -> None:
             os.open(os.devnull, os.O_RDWR)
 
 
-# What LLVM calls while it loads a kernel. Python drops an exception that is raised in there, and
-# prints a traceback.
-_CALLBACKS = ("_raw_object_cache_notify", "_raw_object_cache_getbuffer")
+# What LLVM calls while it loads a kernel, and what the garbage collector calls. Python drops an
+# exception that is raised in there, and prints a traceback.
+_CALLBACKS = ("_raw_object_cache_notify", "_raw_object_cache_getbuffer", "__del__")
 _SECONDS_UNTIL_AGAIN = 0.02
 
 
 @contextlib.contextmanager
-def _termination() -> Iterator[None]:
+def _termination(received: list[int]) -> Iterator[None]:
     """Let signals end the program like an exception, with all its clean-up.
 
-    One that comes while a kernel is loaded is sent once more, a moment later.
+    One that comes in a callback is sent once more, a moment later, unless the program has ended by
+    then.
+
+    Parameters
+    ----------
+    received : list of int
+        The number of each signal is appended.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
+    timers: list[threading.Timer] = []
+
     def end(number: int, frame: Any) -> None:
-        if _loads_kernel(frame):
-            again = threading.Timer(_SECONDS_UNTIL_AGAIN, os.kill, (os.getpid(), number))
-            again.daemon = True
-            again.start()
-        elif number == signal.SIGINT:
+        if _is_in_callback(frame):
+            timers.append(threading.Timer(_SECONDS_UNTIL_AGAIN, os.kill, (os.getpid(), number)))
+            timers[-1].daemon = True
+            timers[-1].start()
+            return
+        received.append(number)
+        if number == signal.SIGINT:
             raise KeyboardInterrupt
-        else:
-            raise SystemExit(TERMINATED)
+        raise SystemExit(TERMINATED)
 
     before = {}
     if signal.getsignal(signal.SIGTERM) not in (signal.SIG_IGN, None):
@@ -196,12 +217,14 @@ def _termination() -> Iterator[None]:
     try:
         yield
     finally:
+        for timer in timers:
+            timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _loads_kernel(frame: Any) -> bool:
-    """Whether a frame or one of its callers is a callback of LLVM."""
+def _is_in_callback(frame: Any) -> bool:
+    """Whether a frame or one of its callers is one of `_CALLBACKS`."""
     while frame is not None:
         if frame.f_code.co_name in _CALLBACKS:
             return True

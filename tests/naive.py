@@ -711,3 +711,26 @@ def highest_dots(queries, titles, k, mask=None):
         places.append([place for _, place in best] + [-1] * short)
         scores.append([-score for score, _ in best] + [-np.inf] * short)
     return np.array(places), np.array(scores)
+
+
+def meeting(before, parts):
+    """What parts of a training agree on.
+
+    ``before`` is {name: array}. Each part is a pair: {name: its rows} for the arrays with rows, and
+    {name: array}. A row is the mean over the parts that have it.
+    """
+    after = {}
+    for name, array in before.items():
+        if not any(name in rows for rows, _ in parts):
+            after[name] = sum(arrays[name] for _, arrays in parts) / len(parts)
+            continue
+        after[name] = array.copy()
+        for row in range(len(array)):
+            met = [
+                arrays[name][list(rows[name]).index(row)]
+                for rows, arrays in parts
+                if row in rows[name]
+            ]
+            if met:
+                after[name][row] = sum(met) / len(met)
+    return after

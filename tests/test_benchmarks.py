@@ -65,7 +65,7 @@ from pathlib import Path
 import pages, speed_record
 
 folder = Path(sys.argv[2])
-pages.RESULTS = folder
+pages.RESULTS, pages.page_of = folder, lambda name: folder / "speed.md"
 markers = "<!-- speed-record:begin -->\\n\\n-\\n\\n<!-- speed-record:end -->"
 text = ["# Speed", "Machine: y.", "## Record", markers, "z"]
 (folder / "speed.md").write_text("\\n\\n".join(text))

@@ -14,7 +14,7 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import made_up_pair_model
+from helpers import made_up_pair_model, run_python
 
 from sentemb.cli import COMMANDS, main
 from sentemb.cli.program import exit_code_of
@@ -398,25 +398,60 @@ class TestPlotGates:
         assert "there is no model here" in refused("plot-gates", "judged", "bath")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_while_a_kernel_is_loaded_is_not_lost(number, code, monkeypatch):
-    """Python prints and drops what is raised in a callback from C."""
-    dropped = []
-    monkeypatch.setattr(sys, "unraisablehook", dropped.append)
+class _Deleted:
+    def __init__(self, number):
+        self.number = number
 
+    def __del__(self):
+        signal.raise_signal(self.number)
+
+
+def _loaded(number):
     def _raw_object_cache_notify():
         signal.raise_signal(number)
 
+    ctypes.CFUNCTYPE(None)(_raw_object_cache_notify)()
+
+
+@pytest.mark.parametrize("call", [_Deleted, _loaded])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_in_a_callback_is_not_lost(call, number, code, monkeypatch):
+    """Python prints and drops what is raised in there."""
+    dropped = []
+    monkeypatch.setattr(sys, "unraisablehook", dropped.append)
     before = signal.getsignal(number)
-    callback = ctypes.CFUNCTYPE(None)(_raw_object_cache_notify)
 
     def run():
-        callback()
+        call(number)
         time.sleep(5)
 
     assert exit_code_of(run) == code
     assert not dropped
     assert signal.getsignal(number) is before
+
+
+def test_a_signal_that_ends_a_library_in_another_way_is_no_crash():
+    def run():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise AttributeError("an object that was never finished") from None
+
+    assert exit_code_of(run) == 130
+    with pytest.raises(AttributeError):
+        exit_code_of(lambda: None.missing)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_shut_down_is_silent(number):
+    code = f"""
+import atexit, os
+from sentemb.cli import main
+atexit.register(os.kill, os.getpid(), {int(number)})
+main(["--version"])
+"""
+    done = run_python(code)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_ctrl_c_while_an_error_is_printed(monkeypatch):

@@ -55,7 +55,7 @@ def before_the_first_update(start_from, log, **given):
     start = Start.of(start_from)
     settings = Settings.of(**start.settings(None, given))
     corpus = Corpus(log, settings, start.towers.vocabulary, grow=start.grows(settings.model))
-    return corpus, TwoTowers(corpus, settings, updates=1, start=start)
+    return corpus, TwoTowers.of(corpus, settings, updates=1, start=start)
 
 
 @pytest.mark.parametrize("shared", [False, True])

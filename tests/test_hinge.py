@@ -235,7 +235,7 @@ def test_a_mini_batch_has_the_loss_of_the_checked_gradient(hard_negatives):
         model="bag", cells=5, objective="hinge", hard_negatives=hard_negatives, optimiser="nesterov"
     )
     corpus = Corpus(log, settings)
-    towers = TwoTowers(corpus, settings, updates=1)
+    towers = TwoTowers.of(corpus, settings, updates=1)
     pairs = np.arange(corpus.n_pairs)
     hard = np.full((corpus.n_queries, 3), -1, np.int32)
     hard[:, :2] = np.arange(2)

@@ -32,7 +32,7 @@ def few_titles(monkeypatch):
 def towers_of(log, **given):
     settings = Settings(cells=4, hard_negatives=2, **given)
     corpus = Corpus(log, settings)
-    return corpus, TwoTowers(corpus, settings, updates=10)
+    return corpus, TwoTowers.of(corpus, settings, updates=10)
 
 
 def looked_up(corpus, towers, threads=1, stopped=lambda: False, **given):

@@ -107,7 +107,7 @@ def test_mini_batches_are_of_neighbours_from_the_first_look_up_on():
             task.before_epoch(epoch, lambda: False)
             found = [task.plan(epoch, step)[0].weights.size for step in range(task.steps)]
             assert sum(found) == corpus.n_pairs
-            return task._order_of(epoch).part(0, corpus.n_pairs)
+            return task.epochs.order(epoch, task.hard_titles).part(0, corpus.n_pairs)
 
         mixed = Order.mixed(corpus, settings.seed, 1).part(0, corpus.n_pairs)
         assert np.array_equal(pairs_of(1).pairs, mixed.pairs)
@@ -119,7 +119,9 @@ def test_mini_batches_are_of_neighbours_from_the_first_look_up_on():
         other = TwoTowerTask(corpus, settings, workers, lambda note: None)
         other.plan(2, 0)
         other.restore(task.state() | task.lasting())
-        assert np.array_equal(other._order_of(2).part(0, corpus.n_pairs).pairs, third.pairs)
+        assert np.array_equal(
+            other.epochs.order(2, other.hard_titles).part(0, corpus.n_pairs).pairs, third.pairs
+        )
 
 
 def test_neighbours_are_the_default_with_hard_negatives_adam_and_softmax():

@@ -80,7 +80,8 @@ def test_look_ups_are_expected_before_the_epochs_that_have_one():
         assert found == due
         if due:
             sizes = len(log.queries), len(log.titles)
-            assert task.preparation(2) == hard_negatives.in_pairs(*sizes) / 16
+            pairs = hard_negatives.in_pairs(*sizes)
+            assert task.preparation(2) == pairs * task.steps / task.corpus.n_pairs
 
 
 def test_the_estimate_of_a_look_up_grows_as_the_look_up_does():

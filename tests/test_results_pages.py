@@ -21,17 +21,25 @@ def pages():
         sys.path.remove(str(ROOT / "benchmarks"))
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_csv_files_hold_the_tables_of_the_page(path, pages):
-    tables = {
+def tables_of(path, pages):
+    """{name: cells} of the tables of a page that scripts fill."""
+    return {
         name: pages.cells_of(lines)
         for name, lines in pages.sections_of(path).items()
         if pages.is_table(lines)
     }
+
+
+def test_every_csv_file_is_a_table_of_a_page(pages):
+    names = [name for path in PAGES for name in tables_of(path, pages)]
+    assert len(names) == len(set(names))
+    assert {file.stem for file in RESULTS.glob("*.csv")} - {"evidence"} == set(names)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_csv_files_hold_the_tables_of_the_page(path, pages):
+    tables = tables_of(path, pages)
     assert tables
-    longer = tuple(page.stem for page in PAGES if page.stem.startswith(f"{path.stem}-"))
-    files = RESULTS.glob(f"{path.stem}*.csv")
-    assert {file.stem for file in files if not file.stem.startswith(longer)} == set(tables)
     for name, table in tables.items():
         assert (RESULTS / f"{name}.csv").read_text(encoding="utf-8") == pages.csv_of(table), name
     text = path.read_text(encoding="utf-8")
@@ -61,11 +69,11 @@ def test_formatted_cells_become_plain_numbers(head, cells, lines, pages):
 
 PAGE = """# Speed
 
-<!-- machine:begin -->
+<!-- speed-machine:begin -->
 
 Machine: old.
 
-<!-- machine:end -->
+<!-- speed-machine:end -->
 
 ## Steps
 
@@ -80,15 +88,18 @@ Text.
 
 
 def test_a_page_keeps_its_text_and_gets_its_tables(pages, tmp_path, monkeypatch):
-    monkeypatch.setattr(pages, "RESULTS", tmp_path)
-    page = tmp_path / "speed.md"
+    results = tmp_path / "results"
+    results.mkdir()
+    monkeypatch.setattr(pages, "DOCS", tmp_path)
+    monkeypatch.setattr(pages, "RESULTS", results)
+    page = results / "speed.md"
     page.write_text(PAGE)
     table = ["| a | b |", "| --- | --- |", "| x | 3 ms |"]
     pages.write_tables("speed", {"Steps": table, "More: `it`": ["- an item"]}, "new")
-    assert {path.name for path in tmp_path.iterdir()} == {"speed.md", "speed-steps.csv"}
-    assert (tmp_path / "speed-steps.csv").read_text() == "a,b (ms)\nx,3\n"
+    assert {path.name for path in results.iterdir()} == {"speed.md", "speed-steps.csv"}
+    assert (results / "speed-steps.csv").read_text() == "a,b (ms)\nx,3\n"
     text = page.read_text()
-    assert "<!-- machine:begin -->\n\nMachine: new.\n\n<!-- machine:end -->" in text
+    assert "<!-- speed-machine:begin -->\n\nMachine: new.\n\n<!-- speed-machine:end -->" in text
     assert "## Steps\n\nText.\n\n<!-- speed-steps" in text
     assert text.endswith(
         "<!-- speed-steps:end -->\n\n## More: `it`\n\n<!-- speed-more:begin -->\n\n"

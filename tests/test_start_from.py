@@ -63,7 +63,7 @@ def first_weights(start_from, **settings):
     start = Start.of(start_from)
     chosen = Settings.of(**start.settings(None, settings))
     corpus = Corpus(LOG, chosen, start.towers.vocabulary)
-    return TwoTowers(corpus, chosen, updates=1, start=start)
+    return TwoTowers.of(corpus, chosen, updates=1, start=start)
 
 
 # -- the weights it starts with ------------------------------------------------------------------

@@ -54,7 +54,7 @@ def test_a_table_is_taken_apart_and_put_together():
 def test_a_tower_holds_the_rows_that_it_meets_and_no_others(optimiser):
     settings = Settings(cells=4, optimiser=optimiser, hard_negatives=0)
     corpus = Corpus(log_of_two_languages(), settings)
-    towers = TwoTowers(corpus, settings, updates=4)
+    towers = TwoTowers.of(corpus, settings, updates=4)
     for name, array in towers.state().items():
         side, *_, kind = name.split(".")
         if kind in ("table", "synced", "lead"):
@@ -87,7 +87,7 @@ def test_embeddings_are_those_of_the_whole_model():
     for start in (None, Start.of(first)):
         known = None if start is None else first.vocabulary
         corpus = Corpus(log, settings, known, grow=start is not None)
-        towers = TwoTowers(corpus, settings, updates=4, start=start)
+        towers = TwoTowers.of(corpus, settings, updates=4, start=start)
         model = SentenceEncoder(towers.encoder, corpus.vocabulary, towers.weights(), threads=1)
         for side, texts, encode in (
             ("query", log.queries, model.encode_query),

@@ -114,7 +114,7 @@ def test_an_update_is_a_step_along_the_checked_gradient(shared_towers):
         cells=4, shared_towers=shared_towers, optimiser="nesterov",
         learning_rate=rate, max_norm=1e9, epochs=1, batch_size=len(pairs), hard_negatives=0,
     )  # fmt: skip
-    towers = TwoTowers(Corpus(log, settings), settings, updates=1)
+    towers = TwoTowers.of(Corpus(log, settings), settings, updates=1)
     weights = copy_of(towers.weights())
     weights.setdefault("document", weights["query"])
     before = SentenceEncoder(settings.encoder(), Corpus(log, settings).vocabulary, weights)
@@ -161,7 +161,7 @@ def test_hard_negatives_are_what_the_model_itself_ranks_highest(shared_towers):
     log = made_up_log(n_pairs=200)
     settings = Settings(cells=4, hard_negatives=2, shared_towers=shared_towers)
     corpus = Corpus(log, settings)
-    towers = TwoTowers(corpus, settings, updates=10)
+    towers = TwoTowers.of(corpus, settings, updates=10)
     weights = towers.weights()
     weights.setdefault("document", weights["query"])
     model = SentenceEncoder(towers.encoder, corpus.vocabulary, weights, threads=2)
@@ -200,7 +200,7 @@ def test_hard_negatives_are_the_same_in_small_portions(monkeypatch):
     log = made_up_log(n_pairs=100)
     settings = Settings(cells=4)
     corpus = Corpus(log, settings)
-    towers = TwoTowers(corpus, settings, updates=10)
+    towers = TwoTowers.of(corpus, settings, updates=10)
     found = []
     with Workers(1) as workers:
         for portion in (10_000, 7, 1):
@@ -320,7 +320,7 @@ def test_resting_rows_are_brought_up_to_date_before_dev_and_at_the_end(with_dev,
     log, settings = made_up_log(), Settings(**MOMENTUM, hard_negatives=0)
     corpus = Corpus(log, settings)
     steps = corpus.n_batches(settings.batch_size)
-    towers = TwoTowers(corpus, settings, settings.epochs * steps)
+    towers = TwoTowers.of(corpus, settings, settings.epochs * steps)
     expected = []
     with Workers(1) as workers:
         for epoch in range(settings.epochs):
@@ -992,7 +992,7 @@ def test_a_nesterov_checkpoint_of_another_time_is_passed_over(tmp_path, value):
             made_up_log(), output=tmp_path / "m", **{**TINY, **settings}, on_progress=stop_after(6)
         )
     newest = max((tmp_path / "m" / "checkpoints").iterdir())
-    rewrite_checkpoint(newest, set_in("query.synced", 2, value))
+    rewrite_checkpoint(newest, set_in("query.synced.table", 2, value))
     notes = []
     train(
         made_up_log(),

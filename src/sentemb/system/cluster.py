@@ -12,13 +12,14 @@ import asyncio
 import bisect
 import concurrent.futures
 import contextlib
+import itertools
 import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from sentemb.errors import SentembError
 from sentemb.system.bounds import MAX_THREADS, brief
@@ -82,6 +83,8 @@ class Cluster:
     name : str
         What messages call it.
     """
+
+    threads = 1
 
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
@@ -222,6 +225,47 @@ class Cluster:
             f"several workers of {self.name} ended during the same task; see whether they have "
             "enough memory"
         )
+
+
+class Executor(Protocol):
+    """Where functions are called: a `Cluster`, or a `Process`."""
+
+    @property
+    def threads(self) -> int:
+        """Threads that a function may use."""
+        ...
+
+    def keep(self, value: Any) -> Any:
+        """``value`` as an argument of many calls."""
+        ...
+
+    def in_order(
+        self, function: Callable[..., Any], portions: Iterable[tuple[Any, ...]]
+    ) -> Iterator[Any]:
+        """Yield ``function(*portion)`` for each of ``portions``, in their order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Process:
+    """This process as an `Executor`: one call after the other.
+
+    Attributes
+    ----------
+    threads : int
+    """
+
+    threads: int
+
+    def keep(self, value: Any) -> Any:
+        """``value`` itself."""
+        return value
+
+    def in_order(
+        self, function: Callable[..., Any], portions: Iterable[tuple[Any, ...]]
+    ) -> Iterator[Any]:
+        """Yield ``function(*portion)`` for each of ``portions``, in their order."""
+        return itertools.starmap(function, portions)
 
 
 @contextlib.contextmanager

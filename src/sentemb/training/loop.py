@@ -141,6 +141,7 @@ class TrainingLoop:
                 at.loss_sum += task.update(batch, self.updates)
             except Diverged as diverged:
                 raise self._diverged(diverged) from None
+            self.workers.run([])  # plan, if the update left these threads alone
             at.step += 1
             self._clock.did("updates")
             self._on_progress(self._progress())

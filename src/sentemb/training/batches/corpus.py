@@ -1,13 +1,14 @@
 """A click log as integers, in memory or mapped from a prepared log."""
 
+import copy
 import hashlib
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.click_log import ClickLog
+from sentemb.data.click_log import ClickLog, titles_by_query
 from sentemb.data.prepared_log import PreparedLog
 from sentemb.errors import SentembError
 from sentemb.kernels.negatives import titles_to_leave_out
@@ -77,13 +78,17 @@ class Corpus(TextPairs):
             tokens=log.tokens if isinstance(log, PreparedLog) else None,
         )
         self.query_index, self.title_index = log.query_index, log.title_index
-        self.n_pairs = log.query_index.size
         self.weights = 1 + np.log(log.clicks)
         self.skipped_offsets, self.skipped = log.skipped_offsets, log.skipped_index
+        self._number(*log.titles_of_queries())
+
+    def _number(self, query_offsets: NDArray[np.int64], query_titles: NDArray[np.int32]) -> None:
+        """Set what follows from the numbers of pairs, queries and titles."""
+        self.n_pairs = self.query_index.size
         self.query_numbers = Renumbering(self.n_queries)
         self.title_numbers = Renumbering(self.n_titles)
         self._title_scratch = np.full(self.n_titles, -1, np.int32)
-        self.query_offsets, self.query_titles = log.titles_of_queries()
+        self.query_offsets, self.query_titles = query_offsets, query_titles
         self._check_negatives()
 
     @cached_property
@@ -113,6 +118,37 @@ class Corpus(TextPairs):
     def order(self, seed: int, epoch: int) -> Shuffle:
         """The order in which ``epoch`` goes through the pairs."""
         return Shuffle(self.n_pairs, seed, epoch)
+
+    def part(self, queries: NDArray[np.int32]) -> Self:
+        """The pairs of some queries as a log of their own, with the vocabulary of this one.
+
+        Parameters
+        ----------
+        queries : (k,) int32
+            Ascending; their numbers in the part are 0 to k - 1. Its titles are those that the log
+            lists for these queries, in their order.
+
+        Raises
+        ------
+        SentembError
+            If the part has no negatives.
+        """
+        part = copy.copy(self)
+        part.__dict__.pop("sorted_titles", None)
+        is_in = np.zeros(self.n_queries, np.bool_)
+        is_in[queries] = True
+        pairs = np.flatnonzero(is_in[self.query_index])
+        counts = np.diff(self.skipped_offsets)
+        skipped = self.skipped[np.repeat(is_in[self.query_index], counts)]
+        listed = np.concatenate([self.title_index[pairs], skipped])
+        titles, title_index = np.unique(listed, return_inverse=True)
+        part.query_index = np.searchsorted(queries, self.query_index[pairs]).astype(np.int32)
+        part.title_index, part.skipped = np.split(title_index.astype(np.int32), [pairs.size])
+        part.skipped_offsets = np.concatenate([[0], np.cumsum(counts[pairs])])
+        part.weights = self.weights[pairs]
+        part._take(self, queries, titles.astype(np.int32))
+        part._number(*titles_by_query(queries.size, part.query_index, part.title_index))
+        return part
 
     def other_clicks(
         self, pairs: NDArray[np.integer], titles: NDArray[np.int32]

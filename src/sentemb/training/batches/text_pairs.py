@@ -161,6 +161,17 @@ class TextPairs:
         both = self._texts["query"].take(numbers)
         return both, both
 
+    def _take(
+        self, whole: "TextPairs", queries: NDArray[np.int32], titles: NDArray[np.int32]
+    ) -> None:
+        """Have some queries and titles of ``whole`` as all texts."""
+        both = whole.texts_of_both(queries, titles)
+        self.n_queries, self.n_titles = queries.size, titles.size
+        self._texts = {
+            side: TextList(batch)
+            for side, batch in zip(whole._texts, both, strict=False)  # of one list both are equal
+        }
+
     def portions(self, side: str) -> Iterator[TextBatch]:
         """All texts of ``side`` in order, in batches of limited size."""
         n_texts = self.n_queries if side == "query" else self.n_titles

@@ -293,14 +293,20 @@ def lists_of_all(
     (n_queries, HARD_AMONG) int32
         -1 where a query has fewer titles.
     """
-    lists = scratch_array((n_queries, HARD_AMONG), np.int32, scratch)
-    lists.fill(-1)
+    lists = no_lists(n_queries, scratch)
     size = portion or _PORTION
     for first in range(0, n_queries, size):
         if stopped():
             break
         end = min(first + size, n_queries)
         fill(lists[first:end], first, end)
+    return lists
+
+
+def no_lists(n_queries: int, scratch: AnyPath | None = None) -> NDArray[np.int32]:
+    """Lists without titles, (n_queries, HARD_AMONG) int32; ``scratch`` as in `look_up`."""
+    lists = scratch_array((n_queries, HARD_AMONG), np.int32, scratch)
+    lists.fill(-1)
     return lists
 
 

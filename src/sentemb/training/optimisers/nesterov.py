@@ -179,7 +179,7 @@ class Nesterov:
 
     def state(self) -> Arrays:
         """All arrays that a checkpoint must keep, by name; not flushed, so no row moves."""
-        arrays = {"synced": self.synced, "lead": self.lead}
+        arrays = {f"synced.{SPARSE}": self.synced, f"lead.{SPARSE}": self.lead}
         for name, array in self.weights.items():
             arrays[f"weights.{name}"] = array
             arrays[f"velocity.{name}"] = self.velocity[name]

@@ -41,6 +41,8 @@ OF_NEIGHBOURS: dict[str, Any] = {"learning_rate": 0.006, "epochs": 9}
 # The nearest of many texts is often as right as the clicked one, so the hinge learns more from
 # small mini-batches.
 BATCH_SIZES = {objectives.SOFTMAX: 512, objectives.HINGE: 64}
+# How often parts of a log meet in an epoch, and how many there may be.
+MEETINGS, MOST_PARTS = 15, 256
 # The most pairs of a group of neighbours.
 NEIGHBOURS = 8
 
@@ -241,6 +243,28 @@ HYPERPARAMETERS = (
         most=MOST,
         optional=True,
     ),
+    Hyperparameter(
+        name="parts",
+        kind=int,
+        default=1,
+        help="Divide the queries of the log into this many parts, each of which trains by itself "
+        "until all take the mean of their weights. It decides the model, as the seed does: where "
+        "the parts are trained, in one process or by --dask, does not.",
+        group=RUN,
+        least=1,
+        most=MOST_PARTS,
+    ),
+    Hyperparameter(
+        name="meetings",
+        kind=int,
+        default=None,
+        default_text=f"{MEETINGS} with parts",
+        help="How often in an epoch the parts meet to take the mean.",
+        group=RUN,
+        least=1,
+        most=MOST,
+        optional=True,
+    ),
 )
 
 # How many models one training makes and averages.
@@ -298,6 +322,10 @@ class Settings(DeclaredSettings):
         for name, value in OPTIMISERS[self.optimiser].items():
             if getattr(self, name) is None:
                 self._set(name, OF_NEIGHBOURS.get(name, value) if is_quick else value)
+        if self.parts > 1 and self.meetings is None:
+            self._set("meetings", MEETINGS)
+        if self.parts == 1 and self.meetings is not None:
+            raise SentembError("meetings are those of parts; give parts too, or leave meetings out")
         if self.max_word_features is not None and not self.word_features:
             raise SentembError(
                 "max_word_features limits the words with a feature of their own, but "

@@ -35,9 +35,13 @@ class TowerRows:
         self._positions[seen] = np.arange(seen.size, dtype=np.int32)
         self._untrained: np.ndarray | None = None
 
+    def positions(self, features: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Where the rows of some features are among those of the tower."""
+        return self._positions[features]
+
     def texts(self, batch: TextBatch) -> TextBatch:
         """``batch``, whose ``input_rows`` are positions among ``seen``."""
-        return replace(batch, input_rows=self._positions[batch.input_rows])
+        return replace(batch, input_rows=self.positions(batch.input_rows))
 
     def take(self, table: np.ndarray) -> np.ndarray:
         """The rows that are trained, of a table of all features that may change; keep the others.

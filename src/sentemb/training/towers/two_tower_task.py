@@ -1,5 +1,6 @@
-"""The task of training two towers on a click log."""
+"""The task of training two towers on a click log, in one piece or in parts."""
 
+import abc
 from collections.abc import Callable
 from typing import Any
 
@@ -16,8 +17,8 @@ from sentemb.system.growing import scratch_array
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.training.batches.corpus import Corpus
-from sentemb.training.batches.mini_batches import MiniBatch, mini_batch
-from sentemb.training.batches.neighbour_batches import Order
+from sentemb.training.batches.epochs import Epochs
+from sentemb.training.batches.mini_batches import MiniBatch
 from sentemb.training.contracts import StoredState
 from sentemb.training.dev import Dev
 from sentemb.training.negative_options import HARD_AMONG
@@ -30,10 +31,10 @@ from sentemb.training.towers.two_towers import Layouts, TwoTowers
 _HARD_TITLES = "hard_titles"  # in checkpoints
 
 
-class TwoTowerTask:
+class TowersTask(abc.ABC):
     """Two towers, the log that they learn from, and their hard negatives.
 
-    A `sentemb.training.contracts.Task`, which describes the methods.
+    What a `sentemb.training.contracts.Task`, which describes the methods, needs besides updates.
 
     Parameters
     ----------
@@ -53,6 +54,7 @@ class TwoTowerTask:
     ----------
     figure : str
         That of the dev set which decides.
+    steps : int
     towers : TwoTowers
     hard_titles : (n_queries, HARD_AMONG) int32 or None
         The hard negatives of every query; None before the first look-up.
@@ -71,35 +73,42 @@ class TwoTowerTask:
         self.figure = DEV_FIGURE if dev is None else dev.figure
         self.corpus = corpus
         self.settings = settings
-        self.steps = corpus.n_batches(settings.batch_size)
-        updates = settings.epochs * self.steps
-        self.towers = TwoTowers(corpus, settings, updates, start)
+        self.steps = corpus.n_batches(settings.batch_size * settings.parts)
+        self.towers = TwoTowers.of(corpus, settings, settings.epochs * self.steps, start)
         self.hard_titles: NDArray[np.int32] | None = None
         self._workers = workers
         self._note = note
         self._dev = dev
         self._scratch = scratch
-        self._order: tuple[int, Order] | None = None
+        # Queries, and titles that they are compared with, of each part.
+        self._compared = [(corpus.n_queries, corpus.n_titles)]
 
+    @abc.abstractmethod
     def pairs_before(self, step: int) -> int:
-        return min(step * self.settings.batch_size, self.corpus.n_pairs)
+        """Pairs in the steps of an epoch before ``step``."""
+
+    @abc.abstractmethod
+    def plan(self, epoch: int, step: int) -> Any:
+        """See `Task`."""
+
+    @abc.abstractmethod
+    def update(self, batch: Any, update: int) -> float:
+        """See `Task`."""
+
+    @abc.abstractmethod
+    def _look_up(self, epoch: int, stopped: Callable[[], bool]) -> NDArray[np.int32]:
+        """Hard negatives of all queries."""
+
+    def _updates_at(self, update: int) -> int:
+        """Updates of each weight before an ``update`` of the loop."""
+        return update
 
     def before_epoch(self, epoch: int, stopped: Callable[[], bool]) -> None:
         """Look up hard negatives if they are due."""
         if self._is_due(epoch):
-            sizes = self.corpus.n_queries, self.corpus.n_titles
-            self._note(f"epoch {epoch + 1}: {hard_negatives.described(*sizes)}")
-            self.hard_titles = self._order = None  # old and new lists may not fit into memory
-            hard_titles = hard_negatives.look_up(
-                self.corpus,
-                self.towers,
-                self._workers,
-                stopped,
-                seed=self.settings.seed,
-                epoch=epoch,
-                reached=Reached(f"epoch {epoch + 1}: queries looked up", sizes[0], self._note),
-                scratch=self._scratch,
-            )
+            self._note(f"epoch {epoch + 1}: {hard_negatives.described(*self._compared[0])}")
+            self.hard_titles = None  # old and new lists may not fit into memory
+            hard_titles = self._look_up(epoch, stopped)
             if not stopped():  # a resumed training looks them up again
                 self.hard_titles = hard_titles
 
@@ -107,8 +116,8 @@ class TwoTowerTask:
         """How many updates take as long as a look-up that is due."""
         if not self._is_due(epoch):
             return 0.0
-        sizes = self.corpus.n_queries, self.corpus.n_titles
-        return hard_negatives.in_pairs(*sizes) / self.settings.batch_size
+        pairs = sum(hard_negatives.in_pairs(*sizes) for sizes in self._compared)
+        return pairs * self.steps / self.corpus.n_pairs
 
     def _is_due(self, epoch: int) -> bool:
         return bool(self.settings.hard_negatives) and look_ups.are_due(epoch)
@@ -117,27 +126,8 @@ class TwoTowerTask:
         """Whether hard negatives were looked up before ``epoch``."""
         return {"hard_negatives_ranked": True} if self._is_due(epoch) else {}
 
-    def plan(self, epoch: int, step: int) -> tuple[MiniBatch, Layouts]:
-        part = self._order_of(epoch).part(self.pairs_before(step), self.pairs_before(step + 1))
-        batch = mini_batch(
-            self.corpus, part.pairs, self.settings, epoch, step, self.hard_titles, part.leads
-        )
-        return batch, self.towers.lay_out(batch)
-
-    def _order_of(self, epoch: int) -> Order:
-        if self._order is None or self._order[0] != epoch:
-            seed, size = self.settings.seed, self.settings.group_size
-            order = Order.mixed(self.corpus, seed, epoch)
-            if size > 1 and self.hard_titles is not None:
-                order = Order.of_neighbours(self.corpus, self.hard_titles, size, seed, epoch)
-            self._order = epoch, order
-        return self._order[1]
-
-    def update(self, batch: tuple[MiniBatch, Layouts], update: int) -> float:
-        return self.towers.update(*batch, update, self._workers)
-
     def flush(self, update: int) -> None:
-        self.towers.flush(update, self._workers)
+        self.towers.flush(self._updates_at(update), self._workers)
 
     def measure(self) -> dict[str, float] | None:
         """Figures on the dev set by name."""
@@ -161,7 +151,7 @@ class TwoTowerTask:
         self.towers.expect(stored)
         stored.check()
         self._check_hard_titles(stored, epoch, step)
-        if not self.towers.may_be_state(stored, epoch * self.steps + step):
+        if not self.towers.may_be_state(stored, self._updates_at(epoch * self.steps + step)):
             raise stored.damaged("it is from a later update than it says")
 
     def _check_hard_titles(self, stored: StoredState, epoch: int, step: int) -> None:
@@ -176,8 +166,58 @@ class TwoTowerTask:
 
     def restore(self, stored: StoredState) -> None:
         self.towers.restore(stored)
-        self.hard_titles, self._order = None, None
+        self.hard_titles = None
         if _HARD_TITLES in stored:
             hard_titles = stored[_HARD_TITLES]
             self.hard_titles = scratch_array(hard_titles.shape, hard_titles.dtype, self._scratch)
             self.hard_titles[...] = hard_titles
+
+
+class TwoTowerTask(TowersTask):
+    """Two towers that learn from all pairs; a `sentemb.training.contracts.Task`.
+
+    See `TowersTask` for parameters and more attributes.
+
+    Attributes
+    ----------
+    epochs : Epochs
+        The mini-batches.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        settings: Settings,
+        workers: Workers,
+        note: Callable[[str], None],
+        start: Start | None = None,
+        dev: Dev[Embedder] | None = None,
+        scratch: AnyPath | None = None,
+    ) -> None:
+        super().__init__(corpus, settings, workers, note, start, dev, scratch)
+        starts = np.minimum(np.arange(self.steps + 1) * settings.batch_size, corpus.n_pairs)
+        self.epochs = Epochs(corpus, settings, starts)
+
+    def pairs_before(self, step: int) -> int:
+        return int(self.epochs.starts[step])
+
+    def _look_up(self, epoch: int, stopped: Callable[[], bool]) -> NDArray[np.int32]:
+        self.epochs.forget()
+        n_queries = self.corpus.n_queries
+        return hard_negatives.look_up(
+            self.corpus,
+            self.towers,
+            self._workers,
+            stopped,
+            seed=self.settings.seed,
+            epoch=epoch,
+            reached=Reached(f"epoch {epoch + 1}: queries looked up", n_queries, self._note),
+            scratch=self._scratch,
+        )
+
+    def plan(self, epoch: int, step: int) -> tuple[MiniBatch, Layouts]:
+        batch = self.epochs.batch(epoch, step, self.hard_titles)
+        return batch, self.towers.lay_out(batch)
+
+    def update(self, batch: tuple[MiniBatch, Layouts], update: int) -> float:
+        return self.towers.update(*batch, update, self._workers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from sentemb.models.files.saved_model import SavedModel
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.vectors.features import VectorSource
+from sentemb.system.cluster import Executor, Process
 from sentemb.system.parallel import Workers
 from sentemb.text.words import BARE
 from sentemb.training.batches.additions import Additions
@@ -29,10 +30,11 @@ from sentemb.training.objectives.objective_options import HINGE
 from sentemb.training.progress import Progress
 from sentemb.training.run import Run, is_prepared_log, open_log
 from sentemb.training.towers.before_and_after import FirstTitles
+from sentemb.training.towers.parts_task import PartsTask
 from sentemb.training.towers.seeds import DEV_OF_AVERAGE, MEMBER_FILES, train_members
 from sentemb.training.towers.settings import Settings
 from sentemb.training.towers.start import Start
-from sentemb.training.towers.two_tower_task import TwoTowerTask
+from sentemb.training.towers.two_tower_task import TowersTask, TwoTowerTask
 
 # How near to twice the margin the loss of an epoch is when all texts are alike.
 _COLLAPSED = 0.01
@@ -83,10 +85,8 @@ def train_two_towers(
             vectors=of_words,
         )
         del log
-        if start is not None and grow:
-            _note_new_features(corpus, start, run.note)
-        elif start is not None:
-            _note_unknown_words(corpus, start, run.note)
+        if start is not None:
+            (_note_new_features if grow else _note_unknown_words)(corpus, start, run.note)
         identity = Identity(
             chosen.as_dict(),
             corpus.fingerprint(),
@@ -99,7 +99,8 @@ def train_two_towers(
         del vectors
         if start is not None and n_seeds > 1:
             start = replace(start, is_ours=False)  # every member begins with its arrays
-        task = TwoTowerTask(corpus, chosen, workers, run.note, start, held_out, run.scratch)
+        task_of = _Tasks(corpus, workers, held_out, run, Process(workers.threads))
+        task = task_of(chosen, run.note, start)
         change = _Change(task, corpus, held_out, chosen.seed, workers) if grow else None
         if n_seeds == 1:
             del start  # the towers have what they need of it
@@ -111,9 +112,7 @@ def train_two_towers(
 
             def member(seed: int, member_run: Run) -> SavedModel:
                 of_seed = Settings.of(preset, **{**settings, "seed": seed})
-                task = TwoTowerTask(
-                    corpus, of_seed, workers, member_run.note, start, held_out, run.scratch
-                )
+                task = task_of(of_seed, member_run.note, start)
                 its = replace(identity, settings=of_seed.as_dict(), seeds=1)
                 watch = _noting_collapse(member_run.on_progress, of_seed, member_run.note)
                 return replace(member_run, on_progress=watch).train(
@@ -140,12 +139,31 @@ def _check_prepared(plan: DevPlan, additions: Additions) -> None:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class _Tasks:
+    """Makes the tasks of a training: one for each seed."""
+
+    corpus: Corpus
+    workers: Workers
+    dev: Dev[Embedder] | None
+    run: Run
+    executor: Executor
+
+    def __call__(
+        self, settings: Settings, note: Callable[[str], None], start: Start | None
+    ) -> TowersTask:
+        common = self.corpus, settings, self.workers, note, start, self.dev, self.run.scratch
+        if settings.parts == 1:
+            return TwoTowerTask(*common)
+        return PartsTask(*common, executor=self.executor)
+
+
 class _Change:
     """Changes by a training that continues from a model.
 
     Parameters
     ----------
-    task : TwoTowerTask
+    task : TowersTask
         The training before its first update.
     corpus, dev, seed, workers
         Those of the training.
@@ -153,7 +171,7 @@ class _Change:
 
     def __init__(
         self,
-        task: TwoTowerTask,
+        task: TowersTask,
         corpus: Corpus,
         dev: Dev[Embedder] | None,
         seed: int,

@@ -1,20 +1,23 @@
 """Both towers and their optimisers: one update with a mini-batch."""
 
 import math
-from collections.abc import Callable, Generator
-from typing import Any, TypeAlias
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.models.towers.layout import Layout
 from sentemb.models.towers.towers import distinct_sides, join_gradients, split_embeddings
 from sentemb.models.words.workspace import Workspace
+from sentemb.system.aligned import aligned_empty
 from sentemb.system.contracts import Arrays, KernelTask
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import TextBatch
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.batches.mini_batches import MiniBatch
 from sentemb.training.contracts import Optimiser, StoredState
+from sentemb.training.meeting import average, has_rows
 from sentemb.training.optimisers.adam import Adam
 from sentemb.training.optimisers.nesterov import MomentumSchedule, Nesterov
 from sentemb.training.optimisers.renormalisation import SPARSE
@@ -24,6 +27,11 @@ from sentemb.training.towers.start import Start
 from sentemb.training.towers.tower_rows import TowerRows
 
 Layouts: TypeAlias = dict[str, Layout]
+# Features of the vocabulary, ascending, by side.
+Features: TypeAlias = Mapping[str, NDArray[np.int32]]
+
+# What the names of weights in `TwoTowers.state` have after the side.
+_WEIGHTS = "weights"
 
 # A recurrent weight or bias this large saturates every gate: the training has diverged.
 _WILD_WEIGHT = 1e4
@@ -34,13 +42,13 @@ class TwoTowers:
 
     Parameters
     ----------
-    corpus : Corpus
-        Its vocabulary, and the features that each tower reads.
     settings : Settings
     updates : int
         Updates of the whole training, for the schedules of momentum and learning rate.
-    start : Start, optional
-        The model to start from; by default all weights start at random.
+    rows : dict of TowerRows
+        By side.
+    weights : dict of dict of arrays
+        Of each side, with these rows. They are changed.
 
     Attributes
     ----------
@@ -51,10 +59,10 @@ class TwoTowers:
 
     def __init__(
         self,
-        corpus: Corpus,
         settings: Settings,
         updates: int,
-        start: Start | None = None,
+        rows: Mapping[str, TowerRows],
+        weights: Mapping[str, Arrays],
     ) -> None:
         self.settings = settings
         self.encoder = settings.encoder()
@@ -62,21 +70,71 @@ class TwoTowers:
         self._truncation = settings.truncation_settings()
         self._objective = settings.loss()
         self._updates = updates
-        self._towers: dict[str, Optimiser] = {}
-        self._rows: dict[str, TowerRows] = {}
-        for number, side in enumerate(self.sides):
-            rows = TowerRows(corpus.seen(side), len(corpus.vocabulary))
+        self._rows = rows
+        self._towers = {side: self._optimiser(weights[side]) for side in self.sides}
+        self._workspaces = {side: Workspace() for side in (*self.sides, "loss")}
+
+    @classmethod
+    def of(
+        cls, corpus: Corpus, settings: Settings, updates: int, start: Start | None = None
+    ) -> Self:
+        """The towers before their first update.
+
+        Parameters
+        ----------
+        corpus : Corpus
+            Its vocabulary, and the features that each tower reads.
+        settings, updates
+            As above.
+        start : Start, optional
+            The model to start from; by default all weights start at random.
+        """
+        encoder, weights = settings.encoder(), {}
+        rows = {
+            side: TowerRows(corpus.seen(side), len(corpus.vocabulary))
+            for side in distinct_sides(settings.shared_towers)
+        }
+        for number, (side, of_side) in enumerate(rows.items()):
             if start is None:
                 rng = np.random.default_rng([settings.seed, number])
-                weights = self.encoder.initialise(rows.seen.size, rng)
+                weights[side] = encoder.initialise(of_side.seen.size, rng)
             else:
                 # The same numbers for both towers: equal word vectors make equal towers, in
                 # which a query is near to a title of the same words before the first update.
                 rng = np.random.default_rng([settings.seed, 0])
-                weights = start.weights(side, self.encoder, rng, vocabulary=corpus.vocabulary)
-                weights[SPARSE] = rows.take(weights[SPARSE])
-            self._towers[side], self._rows[side] = self._optimiser(weights), rows
-        self._workspaces = {side: Workspace() for side in (*self.sides, "loss")}
+                weights[side] = start.weights(side, encoder, rng, vocabulary=corpus.vocabulary)
+                weights[side][SPARSE] = of_side.take(weights[side][SPARSE])
+        return cls(settings, updates, rows, weights)
+
+    @classmethod
+    def of_some_rows(
+        cls, settings: Settings, updates: int, features: Features, n_features: int, state: Arrays
+    ) -> Self:
+        """The towers with `some_rows` of others, which are copied.
+
+        Parameters
+        ----------
+        settings, updates
+            Those of the others.
+        features : dict of (k,) int32
+            By side, ascending.
+        n_features : int
+            The features of the vocabulary.
+        state : dict of arrays
+            What `some_rows` returned; of the weights alone, moments are zero.
+        """
+        rows = {side: TowerRows(seen, n_features) for side, seen in features.items()}
+        weights: dict[str, Arrays] = {side: {} for side in features}
+        for name, array in state.items():
+            side, kind, *of_kind = name.split(".")
+            if kind == _WEIGHTS:
+                weights[side][of_kind[0]] = copy = aligned_empty(array.shape, array.dtype)
+                copy[...] = array
+        towers = cls(settings, updates, rows, weights)
+        for name, array in towers.state().items():
+            if name in state:
+                array[...] = state[name]
+        return towers
 
     def _optimiser(self, weights: Arrays) -> Optimiser:
         settings = self.settings
@@ -86,7 +144,8 @@ class TwoTowers:
         return Nesterov(weights, schedule, settings.max_norm)
 
     def _rate(self, number: int) -> float:
-        rate: float = self.settings.learning_rate
+        # The mean of several parts moves less than each of them: their updates are larger.
+        rate: float = self.settings.learning_rate * math.sqrt(self.settings.parts)
         if self.settings.decay == "linear":
             rate *= 1 - number / self._updates
         return rate
@@ -197,6 +256,44 @@ class TwoTowers:
             for side, tower in self._towers.items()
             for name, array in tower.state().items()
         }
+
+    def some_rows(self, features: Features, weights_only: bool = False) -> Arrays:
+        """`state` with the rows of some features only; arrays without rows are not copied.
+
+        Parameters
+        ----------
+        features : dict of (k,) int32
+            By side, each one that the tower has.
+        weights_only : bool
+            Leave out moments.
+        """
+        return {
+            name: array[self._positions(name, features)] if has_rows(name) else array
+            for name, array in self.state().items()
+            if not weights_only or name.split(".")[1] == _WEIGHTS
+        }
+
+    def meet(self, features: Sequence[Features], parts: Iterable[Arrays]) -> None:
+        """Become the mean of several parts: see `average`.
+
+        Parameters
+        ----------
+        features : sequence of dict of (k,) int32
+            The features that each part trained.
+        parts : iterable of dict of arrays
+            The `state` of each part, in the same order; one is in memory at a time.
+        """
+        rows = {
+            name: [self._positions(name, of_part) for of_part in features]
+            for name in self.state()
+            if has_rows(name)
+        }
+        average(self.state(), rows, parts)
+
+    def _positions(self, name: str, features: Features) -> NDArray[np.int32]:
+        """The rows of some features in array ``name`` of `state`."""
+        side = name.partition(".")[0]
+        return self._rows[side].positions(features[side])
 
     def expect(self, stored: StoredState) -> None:
         """Raise ``stored.damaged`` unless it has the arrays of `state`."""

@@ -1,0 +1,246 @@
+"""Measure again what is stale: whose code, data or defaults have changed since.
+
+evidence.toml names every measurement, what it uses and the command that writes its tables;
+docs/results/evidence.csv records when, where and from which code each was made. Stop it at any
+time: it continues with the measurement that was interrupted.
+
+    python benchmarks/evidence.py [NAME ...]     measure NAME, or everything that is stale
+    python benchmarks/evidence.py --check        name what is stale; exit code 1 if anything is
+"""
+
+import argparse
+import ast
+import csv
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from datetime import date
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from pages import (
+    DATA,
+    DECLARED,
+    DOCS,
+    MEASURED,
+    README,
+    RESULTS,
+    ROOT,
+    fill,
+    page_of,
+    processor,
+    read_csv,
+)
+
+from sentemb.system.tables import markdown_table
+
+FILE = "evidence.csv"
+COLUMNS = ("name", "commit", "date", "minutes", "processor", "versions", "code", "data")
+
+
+# -- fingerprints ---------------------------------------------------------------------------------
+
+
+def fingerprint(name, root=ROOT):
+    """A hash of the code that a measurement uses; comments, docstrings and layout do not count."""
+    files = [path for room in rooms_of(name) for path in sorted((root / room).rglob("*.py"))]
+    if script := MEASURED[name].get("script"):
+        files += _closure(root / "benchmarks" / script)
+    return _digest(f"{path.relative_to(root)} {code_of(path)}" for path in files)
+
+
+def rooms_of(name):
+    """The folders of the package that a measurement uses, relative to the repository."""
+    todo, rooms = list(MEASURED[name]["uses"]), set()
+    while todo:
+        room = todo.pop()
+        todo += DECLARED["rooms"].get(room, [])
+        if room not in DECLARED["rooms"]:
+            rooms.add(f"src/sentemb/{room}")
+    return sorted(rooms)
+
+
+def _closure(script):
+    """A script of benchmarks/ and all scripts that it imports, sorted."""
+    files, todo = set(), [script]
+    while todo:
+        path = todo.pop()
+        if path in files:
+            continue
+        files.add(path)
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module]
+            todo += [found for name in names if (found := path.with_name(f"{name}.py")).exists()]
+    return sorted(files)
+
+
+@cache
+def code_of(path):
+    """The syntax tree of a file without docstrings, as a hash."""
+    tree = ast.parse(path.read_text("utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node, clean=False
+        ):
+            del node.body[0]
+    return _digest([ast.dump(tree)])
+
+
+@cache
+def data_digest(data_set):
+    """A hash of a data set's files; nothing where it is not on this machine."""
+    files = sorted(path for path in (DATA / data_set).rglob("*") if path.is_file())
+    return _digest(
+        f"{path.relative_to(DATA)} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+        for path in files
+    ) if files else ""  # fmt: skip
+
+
+def _digest(lines):
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
+
+
+# -- records --------------------------------------------------------------------------------------
+
+
+def recorded():
+    """{name: row of evidence.csv}."""
+    return {row["name"]: row for row in read_csv(FILE)}
+
+
+def why_stale(name, record):
+    """Why a measurement is stale; nothing if it is not."""
+    if record is None or not record["code"]:
+        return "measured before there were records"
+    if record["code"] != fingerprint(name):
+        return f"the code that it uses has changed since {record['commit']}"
+    if not set(_data(name).split()) <= {*record["data"].split()}:
+        return f"its data have changed since {record['commit']}"
+    return ""
+
+
+def _data(name):
+    """``set=hash`` for the data sets of a measurement that this machine has."""
+    digests = {name: data_digest(name) for name in MEASURED[name].get("data", ())}
+    return " ".join(f"{name}={digest}" for name, digest in digests.items() if digest)
+
+
+def measure(name):
+    """Run a measurement and record it; its exit code."""
+    print(f"{name}: {MEASURED[name]['command']}", flush=True)
+    before, began = fingerprint(name), time.monotonic()
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    code = subprocess.call(
+        MEASURED[name]["command"], shell=True, cwd=ROOT, env={**os.environ, "PATH": path}
+    )
+    if code == 0:
+        _record(name, before, (time.monotonic() - began) / 60)
+    return code
+
+
+def _record(name, code, minutes):
+    row = {
+        "name": name,
+        "commit": _git("rev-parse", "--short", "HEAD")
+        + ("+" if _git("status", "--porcelain", "src", "cli", "benchmarks") else ""),
+        "date": date.today().isoformat(),
+        "minutes": f"{minutes:.0f}",
+        "processor": f"{processor()}, {os.cpu_count()} processors",
+        "versions": f"Python {sys.version.split()[0]}, "
+        + ", ".join(f"{package} {version(package)}" for package in ("numpy", "numba")),
+        "code": code,
+        "data": _data(name),
+    }
+    rows = recorded() | {name: row}
+    with open(RESULTS / FILE, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows[name] for name in MEASURED if name in rows)
+    fill(DOCS / "benchmarks.md", {"measured": table()})
+
+
+def _git(*arguments):
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def table():
+    """All measurements with their pages and records, as lines of Markdown."""
+    rows, records = [["measurement", "what", "command", "commit", "date", "minutes"]], recorded()
+    for name, declared in MEASURED.items():
+        record = records.get(name, {})
+        rows.append([
+            f"[{name}]({page_of(name).relative_to(DOCS)})",
+            declared["what"],
+            f"`{declared['command']}`",
+            *(record.get(column) or "-" for column in ("commit", "date", "minutes")),
+        ])  # fmt: skip
+    return markdown_table(rows, left=5)
+
+
+# -- numbers in prose -----------------------------------------------------------------------------
+
+_FILLED = re.compile(r"<!-- (\S+):begin -->(.*?)<!-- \1:end -->", re.S)
+# Code, formulas, addresses and versions.
+_NOT_PROSE = re.compile(
+    r"```.*?```|`[^`\n]*`|\$[^$\n]*\$|\]\([^)]*\)|(arXiv|Python|version) [\d.]+", re.S
+)
+_FRACTION = re.compile(r"(?<![\w.])\d*\.\d\d+(?![\w.]\d)")
+
+
+def unmeasured(text):
+    """Numbers with two or more decimals in the prose of a page that no script has written."""
+    values = _values()
+    return [
+        number
+        for number in _FRACTION.findall(_NOT_PROSE.sub("", _FILLED.sub("", text)))
+        if f"{float(number):.{len(number.partition('.')[2])}f}" not in values
+    ]
+
+
+@cache
+def _values():
+    """All numbers of CSV files and filled sections with 2 to 4 decimals, and in percent."""
+    texts = [path.read_text("utf-8") for path in RESULTS.rglob("*.csv")]
+    texts += [body for page in prose() for _, body in _FILLED.findall(page.read_text("utf-8"))]
+    numbers = {number for text in texts for number in re.findall(r"\d[\d,]*\.?\d*|\.\d+", text)}
+    values = (float(number.replace(",", "")) for number in numbers)
+    return {f"{v:.{n}f}" for value in values for v in (value, 100 * value) for n in range(2, 5)}
+
+
+def prose():
+    """README and the pages of docs/ that state results."""
+    return [README, *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("*/*.md"))]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MEASURED))
+    parser.add_argument("--check", action="store_true", help="measure nothing; name what is stale")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(MEASURED):
+        parser.error(f"no measurement {min(unknown)}; choose from {', '.join(MEASURED)}")
+    records = recorded()
+    reasons = {name: why_stale(name, records.get(name)) for name in options.names or MEASURED}
+    if options.check:
+        for name, reason in reasons.items():
+            if reason:
+                print(f"{page_of(name).relative_to(ROOT)}, {name}: {reason}")
+        count = Counter(bool(reason) for reason in reasons.values())
+        print(f"{count[False]} of {count.total()} measurements are those of the present code")
+        return int(count[True] > 0)
+    for name, reason in reasons.items():
+        if (reason or options.names) and measure(name):
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

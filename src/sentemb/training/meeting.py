@@ -1,0 +1,60 @@
+"""Where parts of a training meet: their states become one.
+
+Parts train on other queries and titles, so most rows of the input weights are met by few of them. A
+row is the mean over the parts that met it. With the others, which left it as it was, the mean would
+lose most of what these few have learned.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.system.contracts import Arrays
+from sentemb.training.optimisers.renormalisation import SPARSE
+
+
+def has_rows(name: str) -> bool:
+    """Whether the array ``name`` of an optimiser's state has a row for each feature."""
+    return name.endswith(f".{SPARSE}")
+
+
+def average(
+    state: Arrays,
+    rows: Mapping[str, Sequence[NDArray[np.int32]]],
+    parts: Iterable[Arrays],
+) -> None:
+    """Put the mean of ``parts`` into ``state``.
+
+    Parameters
+    ----------
+    state : dict of arrays
+        At the last meeting; changed once all parts are there.
+    rows : dict of sequences of (k,) int32
+        For each array that `has_rows`, the rows of it that each part has, ascending.
+    parts : iterable of dict of arrays
+        The same arrays, with these rows. They are added up in this order.
+    """
+    met = {name: np.unique(np.concatenate(of_parts)) for name, of_parts in rows.items()}
+    sums = {
+        name: np.zeros(
+            (*met[name].shape, *array.shape[1:]) if name in met else array.shape, array.dtype
+        )
+        for name, array in state.items()
+    }
+    counts = {name: np.zeros(of_name.size, np.int32) for name, of_name in met.items()}
+    n_parts = 0
+    for n_parts, part in enumerate(parts, 1):
+        for name, array in part.items():
+            if name in met:
+                positions = np.searchsorted(met[name], rows[name][n_parts - 1])
+                sums[name][positions] += array
+                counts[name][positions] += 1
+            else:
+                sums[name] += array
+    for name, total in sums.items():
+        if name in met:
+            divisors = counts[name].reshape(-1, *[1] * (total.ndim - 1)).astype(total.dtype)
+            state[name][met[name]] = total / divisors
+        else:
+            state[name][...] = total / total.dtype.type(n_parts)
