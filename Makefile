@@ -65,6 +65,10 @@ test-versions: ## Run the quick tests on every Python of VERSIONS that is instal
 		$(MAKE) --no-print-directory test VENV=.venv-$$version PYTHON="$$python" || exit 1; \
 	done
 
+.PHONY: release
+release: ## Build sdist and wheel in build/dist, check both, run the example from the wheel on each Python (6 minutes)
+	.ci/release
+
 .PHONY: mutants
 mutants: venv ## Put small faults into a copy of the code: each must make a test fail (20 minutes)
 	PYTHONPATH=tests $(BIN)/python -m mutants

@@ -2,15 +2,12 @@
 
 from arc_claims import NAMES
 from arc_parts import LEARNED, reported
-from charts import BLUE, DPI, GREEN, GREY, ORANGE, PINK
+from charts import DPI
 
-_COLOURS = {
-    "arc2": BLUE,
-    "arc1": ORANGE,
-    "wordembed": GREEN,
-    "senna": PINK,
-    "lstm": GREY,
-}
+from sentemb.analysis.figures.palette import model_colours
+
+_SHOWN = ("arc2", "arc1", "wordembed", "senna", "lstm")
+_COLOURS = dict(zip(_SHOWN, model_colours(_SHOWN), strict=True))
 
 
 def draw_epochs(tables, pyplot):

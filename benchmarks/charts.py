@@ -7,6 +7,7 @@ Measures nothing: run it after the scripts that write docs/results.
 
 from pages import DOCS, README, fill, read_csv
 
+from sentemb.analysis.figures.palette import BLUE, GREEN, ORANGE, PINK, model_colours
 from sentemb.system.tables import markdown_table
 
 PAGE, FIGURES = DOCS / "benchmarks.md", DOCS / "figures"
@@ -17,20 +18,19 @@ SETS = {
     "simulated": "simulated log",
 }
 REAL = list(SETS)[:3]
-# Safe for colour-blind eyes (Okabe and Ito, 2008).
-BLUE, ORANGE, GREEN, PINK, GREY = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#777777"
+GREY = "#777777"
 COLOURS = dict(zip(SETS, (BLUE, ORANGE, GREEN, PINK), strict=True))
 MARKERS = dict(zip(SETS, "osD^", strict=True))
 DPI = 120
-# Rows of Table IV by kind of model, each kind with its colour and marker.
+# Rows of Table IV by kind of model; a kind has the colour of its best known model.
 FAMILIES = {
     "order-free": (ORANGE, "s", ("bag", "dssm", "bag-hard", "dssm-hard")),
-    "convolution": (GREEN, "^", ("clsm-1", "clsm-3", "clsm-5")),
+    "convolution": (PINK, "^", ("clsm-1", "clsm-3", "clsm-5")),
     "recurrent": (BLUE, "o", ("rnn-288", "lstm-32", "lstm-64", "lstm-96", "lstm-96-hard",
                               "lstm-96-bag", "bilstm-96", "bilstm-192", "bilstm-large")),
     "paper's settings": (GREY, "D", ("lstm-96-paper",)),
 }  # fmt: skip
-TRAINED_ON_PARTS = (("bag", ORANGE, "s"), ("dssm", GREEN, "^"), ("lstm-96", BLUE, "o"))
+TRAINED_ON_PARTS = {"bag": "s", "dssm": "^", "lstm-96": "o"}
 # Rows that the cost chart names: label, and where it goes in points from the row's own point.
 NAMED = {
     "bag": ("bag", (0, 11)),
@@ -103,11 +103,12 @@ def draw_log_size(pyplot):
     """NDCG@1 by the number of training pairs, and the LSTM's lead over order-free models."""
     lines = read_csv("order-size-of-the-log.csv")
     lead = next(key for key in lines[0] if key.endswith("order-free one"))
+    colours = model_colours(list(TRAINED_ON_PARTS))
     figure, axes = pyplot.subplots(2, 3, figsize=(8, 5), layout="constrained", sharey="row")
     for (above, below), name in zip(axes.T, REAL, strict=True):
         some = [line for line in lines if line["set"] == name]
         pairs = [int(line["pairs"]) for line in some]
-        for row, colour, marker in TRAINED_ON_PARTS:
+        for (row, marker), colour in zip(TRAINED_ON_PARTS.items(), colours, strict=True):
             values = [float(line[row]) for line in some]
             above.plot(pairs, values, color=colour, marker=marker, markersize=5, label=row)
         middle, low, high = (

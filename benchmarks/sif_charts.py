@@ -2,8 +2,10 @@
 
 import textwrap
 
-from charts import BLUE, DPI, GREEN, GREY, ORANGE, PINK
+from charts import DPI, GREY
 from sif_lab import SOURCE_NAMES, YEARS
+
+from sentemb.analysis.figures.palette import BLUE, GREEN, ORANGE, PINK
 
 _VECTORS = (BLUE, ORANGE, GREEN)
 _ROWS = {"W": ("--", "s"), "WR": ("-", "o")}

@@ -17,6 +17,7 @@ from sentemb.cli.options import (
     threads_option,
 )
 from sentemb.cli.options import command as new_command
+from sentemb.cli.program import note
 from sentemb.system.tables import visible
 from sentemb.system.terminal import working
 
@@ -116,12 +117,14 @@ def command(
     sentemb evaluate index/ log/test.tsv --compare-with model/
     sentemb evaluate model/ test.tsv --labels --threshold dev.tsv
     """
+    from sentemb.analysis.next_step import next_step
     from sentemb.data.click_log import read_click_log
     from sentemb.data.held_out_clicks import read_held_out
     from sentemb.data.judged_set import JudgedSet
     from sentemb.data.lines import write_lines
     from sentemb.errors import SentembError
     from sentemb.search.measuring import cutoffs_of
+    from sentemb.system.files import is_folder
 
     of_clicks = {"--catalogue": catalogue, "--compare-with": compare_with or None}
     with working("ranking"):
@@ -162,6 +165,8 @@ def command(
                 lines = held_out_clicks.evaluated(model_or_run, held_out, judgments, *asked, *shown)
         printed = list(lines)
     write_lines("-", printed)
+    if not (as_json or labels) and is_folder(model_or_run):
+        note(f"next: {next_step(model_or_run, titles=catalogue)}")
 
 
 def _refuse(given: Mapping[str, object], what: str) -> None:

@@ -17,6 +17,7 @@ from sentemb.cli.options import (
 )
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note, summarise
+from sentemb.cli.ranker import say_score
 from sentemb.errors import SentembError
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def command(
     sentemb index index/ --sync titles.tsv
     sentemb index index/ --add new.tsv --remove gone.txt
     """
+    from sentemb.analysis.next_step import next_step
     from sentemb.search.index import check_output
     from sentemb.search.index_files import is_index
 
@@ -129,6 +131,7 @@ def command(
         },
         f"{output}: {len(index):,} titles{empty}; {index.dtype}, {size:,.0f} MB, "
         f"{duration(time.perf_counter() - began)}",
+        f"next: {next_step(output)}",
     )
 
 
@@ -175,7 +178,7 @@ def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index"
     settings = {"dtype": new["dtype"] or _DTYPES[0], "dask": new["dask"], "scratch": scratch}
     with closing(TimeLeft("titles")) as line:
         index = Index.build(ranker, texts, ids, fields, **settings, on_progress=line.show)
-    note(f"score: {index.recipe}")
+    say_score(index.recipe, note)
     return index
 
 

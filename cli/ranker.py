@@ -12,6 +12,7 @@ from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from sentemb.search.ranking.ranker import HybridRanker
+    from sentemb.search.ranking.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class RankerOfTraining:
             # A training that writes a model removes the ranker: this one had been finished before.
             try:
                 ranker = load_ranker(self.output)
-                say(f"ranker: {ranker.recipe}")
+                say_score(ranker.recipe)
                 return ranker
             except SentembError:
                 pass
@@ -129,7 +130,7 @@ def describe(ranker: HybridRanker, folder: str | None) -> None:
     from sentemb.search.ranking.fitting import FIGURES
     from sentemb.search.ranking.recipe import PARTS
 
-    say(f"ranker: {ranker.recipe}")
+    say_score(ranker.recipe)
     figures = ranker.dev["figures"]
     for metric in FIGURES:
         parts = ", ".join(
@@ -139,6 +140,17 @@ def describe(ranker: HybridRanker, folder: str | None) -> None:
     clicks = ranker.clicks
     if ranker.recipe.needs_clicks and folder is not None and clicks.queries:
         note_queries(folder, len(clicks.queries), len(clicks.titles))
+
+
+def say_score(recipe: Recipe, to: Callable[[str], None] = say) -> None:
+    """Print what the score of a title is, in words."""
+    from sentemb.search.ranking.recipe import MEANINGS, PARTS
+    from sentemb.system.tables import aligned
+
+    to("The score of a title is the sum of these parts, each times its weight:")
+    rows = [[f"{recipe.weight(p):+8.3g}", PARTS[p], MEANINGS[p]] for p in recipe.parts]
+    for line in aligned(rows, left=3):
+        to(line)
 
 
 def log_and_share(value: str) -> tuple[str, float]:

@@ -31,6 +31,8 @@ class Ranking(NamedTuple):
         The reason for an empty result.
     facets : dict
         For some fields how many matches have each value.
+    did_you_mean : str or None
+        The query that may have been meant.
     """
 
     id: str
@@ -38,6 +40,7 @@ class Ranking(NamedTuple):
     hits: Sequence[Mapping[str, Any]]
     reason: str | None = None
     facets: Mapping[str, Mapping[Any, int]] = {}
+    did_you_mean: str | None = None
 
 
 def form_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -129,6 +132,8 @@ def _json(rankings: Iterable[Ranking]) -> Iterator[str]:
         line["titles"] = list(ranking.hits)
         if ranking.reason is not None:
             line["no_match"] = ranking.reason
+        if ranking.did_you_mean is not None:
+            line["did_you_mean"] = ranking.did_you_mean
         if ranking.facets:
             line["facets"] = ranking.facets
         yield json.dumps(line)

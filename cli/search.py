@@ -168,6 +168,8 @@ def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:
         if not ranking.hits:
             remedy = "; --all shows the nearest titles" if ranking.reason == BELOW_FLOOR else ""
             yield f"       no good match: {ranking.reason}{remedy}"
+        if ranking.did_you_mean is not None:
+            yield f"       did you mean {visible(ranking.did_you_mean)}?"
         for name, counts in ranking.facets.items():
             values = ", ".join(f"{value} ({count:,})" for value, count in counts.items())
             if values:
@@ -192,8 +194,8 @@ def _rankings(
 
 
 def _ranking(id: str, query: str, hits: "list[Hit]") -> Ranking:
-    reason, facets = getattr(hits, "reason", None), getattr(hits, "facets", {})
-    return Ranking(id, query, [hit.as_dict() for hit in hits], reason, facets)
+    of_query = (getattr(hits, name) for name in ("reason", "facets", "did_you_mean"))
+    return Ranking(id, query, [hit.as_dict() for hit in hits], *of_query)
 
 
 def _fields(hit: Mapping[str, Any]) -> Iterator[str]:

@@ -335,6 +335,7 @@ def command(
     if show_config:
         _show_config(ctx)
         return
+    from sentemb.analysis.next_step import next_step
     from sentemb.training.stopping import Interrupted
     from sentemb.training.trainer import train
 
@@ -361,7 +362,8 @@ def command(
     fitted = ranker.fit(model)
     if fitted is not None:
         facts["ranker"] = {"recipe": fitted.recipe.as_dict(), "dev": fitted.dev}
-    summarise(output, facts, f'next: sentemb score {output} "a query" "a title"')
+    step = next_step(output, options.get("dev"), options.get("catalogue"))
+    summarise(output, facts, f"next: {step}")
 
 
 def _summary(model: Any, output: str, seconds: float) -> dict[str, Any]:

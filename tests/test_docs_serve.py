@@ -138,11 +138,30 @@ def test_the_statuses_of_the_page_are_those_of_the_code():
     assert raised == set(re.findall(r"\b(\d{3})\b", table))
 
 
+@pytest.mark.slow
+def test_systemd_takes_the_unit_of_the_page(tmp_path):
+    verify = shutil.which("systemd-analyze")
+    if verify is None:
+        pytest.skip("no systemd-analyze on the PATH")
+    (block,) = blocks("ini")
+    unit = tmp_path / "search.service"
+    # Of a program that is not installed it says so, and of a key that it does not know.
+    installed = block.replace("/opt/sentemb/bin/sentemb", sys.executable)
+    for text, complaint in ((installed, ""), (block + "Wanted=by", "Unknown key")):
+        unit.write_text(text)
+        checked = subprocess.run(
+            [verify, "verify", "--man=no", unit], capture_output=True, text=True
+        )
+        assert complaint in checked.stderr and bool(complaint) == bool(checked.stderr)
+    assert "not executable" in checked.stderr
+
+
+@pytest.mark.slow
 def test_nginx_takes_the_block_of_the_page(tmp_path):
     nginx = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     openssl = shutil.which("openssl")
     if nginx is None or openssl is None:
-        pytest.skip("no nginx or openssl on the PATH")
+        pytest.skip("no nginx or openssl on the PATH (on Debian: apt install nginx openssl)")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     subprocess.run(
         [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a",
@@ -161,7 +180,7 @@ def test_nginx_takes_the_block_of_the_page(tmp_path):
         f"http {{\naccess_log off;\n{paths}{block}}}\n"
     )
     found = subprocess.run([nginx, "-t", "-c", config], capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr
+    assert found.returncode == 0 and "[warn]" not in found.stderr, found.stderr
 
 
 def test_the_page_is_served(port):

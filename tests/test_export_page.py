@@ -562,7 +562,7 @@ def test_the_same_index_gives_the_same_bytes(tmp_path):
     assert len(set(written)) == 1
     assert exported.files == [path]
     assert exported.titles == len(TITLES)
-    assert "its readers can see all titles" in exported.notes[-2]
+    assert "its readers can see all titles" in exported.notes[-3]
 
 
 def test_a_name_that_is_not_utf_8_is_shown_as_far_as_it_can_be(tmp_path):
@@ -626,9 +626,9 @@ def test_words_of_few_clicked_queries_are_not_published(tmp_path, splitting):
     text, content = contents_of(page)
     for word, is_there in (("often", True), ("seldom", False), ("three", False)):
         assert (f"\n{word}\n".encode() in content) == is_there
-    told = re.search(r"([\d,]+) more that at least 5 .* have; ([\d,]+) words of fewer", notes[-1])
-    assert told[1] == "1" and int(told[2]) >= 7 and "--min-queries" in notes[-1]
-    assert notes[-1].removesuffix(" (--min-queries)")[1:] in text
+    told = re.search(r"([\d,]+) more that at least 5 .* have; ([\d,]+) words of fewer", notes[-2])
+    assert told[1] == "1" and int(told[2]) >= 7 and "--min-queries" in notes[-2]
+    assert notes[-2].removesuffix(" (--min-queries)")[1:] in text
     assert not any(query.encode() in content for query in (*often, *seldom[3:]))
     export(index, page, "page", min_queries=4, force=True)
     assert b"\nseldom\n" in contents_of(page)[1]

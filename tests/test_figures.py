@@ -1,6 +1,7 @@
 """Figures of gates and cells: what is drawn where, on which scale, and what is refused."""
 
 import io
+import warnings
 import xml.etree.ElementTree
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -9,20 +10,27 @@ import matplotlib
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
 from helpers import made_up_log, made_up_pair_model
 from matplotlib.text import Text
 
 import sentemb
 from sentemb import SentembError
-from sentemb.analysis.figures import fonts
+from sentemb.analysis.figures import fonts, palette
 from sentemb.analysis.figures.cell_figure import cells_figure
 from sentemb.analysis.figures.drawing import figure_png, save_figure
 from sentemb.analysis.figures.gate_figure import gates_figure
 from sentemb.analysis.figures.heat_map import POSITIVE, SIGNED
+from sentemb.analysis.figures.loss_figure import loss_figure
+from sentemb.analysis.figures.palette import COLOURS, model_colours
 from sentemb.analysis.gates import read_gates
+from sentemb.analysis.histories import History
 from sentemb.analysis.keywords import KEYWORD_SHARE, extract_keywords
 from sentemb.analysis.labels import short_names
 from sentemb.cli import main
+from sentemb.models.pairs.registry import PAIR_MODELS
+from sentemb.models.towers.registry import ENCODERS
 
 # Models of these tests know few words.
 pytestmark = pytest.mark.filterwarnings("ignore:1 of 1 texts have no word that the model knows")
@@ -274,13 +282,45 @@ def test_letters_come_from_whatever_font_has_them(model, tmp_path, monkeypatch):
     whole = fonts._letters_of
     monkeypatch.setattr(fonts, "_letters_of", lambda path: set(whole(path)) - {ord("ⓑ")})
     figure = gates_figure([read_gates(model, "Ⓐ Ⓑ 5")])
-    with pytest.warns(UserWarning, match="no font here has ⓑ; these letters are drawn as boxes"):
+    with pytest.warns(UserWarning, match="no installed font has ⓑ, so boxes are drawn; install"):
         save_figure(figure, tmp_path / "gates.svg")
     assert "ⓐ" in {text.get_text() for text in figure.findobj(Text)}
 
 
+def test_a_font_that_was_installed_since_is_used(model, tmp_path, monkeypatch):
+    # The list of fonts that matplotlib keeps is older than this font.
+    builder = FontBuilder(1000)
+    builder.setupGlyphOrder([".notdef", "bath"])
+    builder.setupCharacterMap({ord("浴"): "bath"})
+    box = TTGlyphPen(None)
+    box.moveTo((0, 0))
+    for corner in ((900, 0), (900, 900), (0, 900)):
+        box.lineTo(corner)
+    box.closePath()
+    builder.setupGlyf({".notdef": box.glyph(), "bath": box.glyph()})
+    builder.setupHorizontalMetrics({".notdef": (1000, 0), "bath": (1000, 0)})
+    builder.setupHorizontalHeader(ascent=900, descent=0)
+    builder.setupNameTable({"familyName": "Bath Sans", "styleName": "Regular"})
+    builder.setupOS2()
+    builder.setupPost()
+    builder.save(tmp_path / "bath.ttf")
+    (tmp_path / "broken.ttf").write_bytes(b"no font")
+    paths = [str(tmp_path / "bath.ttf"), str(tmp_path / "broken.ttf")]
+    monkeypatch.setattr(fonts.fontManager, "ttflist", [*fonts.fontManager.ttflist])
+    figure = gates_figure([read_gates(model, "浴 hotels")])
+    monkeypatch.setattr(fonts, "findSystemFonts", lambda: [])
+    with pytest.warns(UserWarning, match="no installed font has 浴, so boxes are drawn; install"):
+        figure_png(figure)
+    monkeypatch.setattr(fonts, "findSystemFonts", lambda: paths)
+    assert fonts.lend_fonts(figure) == []
+    assert all("Bath Sans" in text.get_fontfamily() for text in figure.findobj(Text))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        save_figure(figure, tmp_path / "gates.pdf")
+
+
 @pytest.mark.parametrize("ending", STARTS)
-@pytest.mark.filterwarnings("ignore:no font here has")
+@pytest.mark.filterwarnings("ignore:no installed font has")
 @pytest.mark.filterwarnings("ignore:1 of 1 texts have no word that the model knows")
 @pytest.mark.filterwarnings("error")
 def test_formats_with_every_script_and_no_mathematics(model, tmp_path, ending):
@@ -457,3 +497,23 @@ def test_pair_models_and_gradients_have_figures(make_model):
     assert len(flow.figure.axes) == 2 and "inches" in repr(flow)
     alone = sentemb.plot_gradient_flow(make_model("rnn"), QUERY, TITLE)
     assert "rnn" in [text.get_text() for text in alone.figure.findobj(Text)]
+
+
+def test_a_model_has_one_colour_in_all_figures(make_model, tmp_path):
+    models = {"LSTM": make_model("lstm"), "my-rnn": make_model("rnn")}
+    history = History([1, 2], [2.0, 1.0], [{}, {}])
+    flow = sentemb.plot_gradient_flow(models, QUERY, TITLE).figure.axes[0].lines
+    for names in (["LSTM", "my-rnn"], ["my-rnn", "dssm", "LSTM"]):
+        loss = loss_figure([history] * len(names), names).axes[0].lines
+        colours = dict(zip(names, (line.get_color() for line in loss), strict=True))
+        assert [colours[name] for name in models] == [line.get_color() for line in flow]
+
+
+def test_colours_differ_and_do_not_depend_on_order():
+    names = ["shop-may", "lstm-32", "lstm-96", "arc2", "shop-june", "bag-hard", "may-bilstm_2"]
+    colours = dict(zip(names, model_colours(names), strict=True))
+    assert set(colours.values()) == set(COLOURS)
+    assert model_colours(names[::-1]) == list(colours.values())[::-1]
+    assert colours["lstm-32"] == model_colours(["LSTM"])[0]
+    assert model_colours(["shop-may"]) == model_colours(["lstm", "shop-may"])[1:]
+    assert set(palette._OF_MODEL) == {*ENCODERS, *PAIR_MODELS}

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from sentemb import SentembError
 from sentemb.cli import main
 from sentemb.data.click_log import read_click_log
-from sentemb.data.importers.click_table import Columns, import_clicks
+from sentemb.data.importers.click_table import BAD, Columns, import_clicks
 from sentemb.data.importers.columns import Reading
 from sentemb.data.importers.damaged_ids import DamagedIds
 from sentemb.data.judged_set import read_texts
@@ -632,3 +632,18 @@ def test_columns_are_found_without_case(tmp_path, header, column, message):
     (tmp_path / "log.jsonl").write_text(json.dumps(record) + "\n")
     arguments = ["import", str(tmp_path / "log.jsonl"), "-o", "-", "--query-column", column]
     assert (CliRunner().invoke(main, arguments).exit_code == 0) == (message is None)
+
+
+def test_entities_are_not_cut_at_a_semicolon(tmp_path):
+    table = tmp_path / "c.csv"
+    table.write_text(
+        "query;title;clicks\n"
+        "drill;Drill &quot;Max&quot; 5&#39;;3\n"
+        "a;b;c;d\n"
+        "Tom &amp; Jerry;AT&T;2\n"
+        "saw;R&D;Saw;1\n"
+    )
+    columns = Columns("query", "title", clicks="clicks")
+    text, done = imported(tmp_path, table, columns=columns, skip_bad_lines=True)
+    assert text.splitlines() == ['drill\tDrill "Max" 5\'\t3', "Tom & Jerry\tAT&T\t2"]
+    assert done.left_out[BAD] == 2 and done.rows == 4

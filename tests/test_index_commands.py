@@ -18,7 +18,7 @@ from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.index import NOTHING_KNOWN
 from sentemb.search.ranking.opening import load_ranker
 from sentemb.search.ranking.ranker import HybridRanker
-from sentemb.search.ranking.recipe import Recipe
+from sentemb.search.ranking.recipe import MEANINGS, Recipe
 from sentemb.system.exchange import exchange
 
 TITLES = [f"{colour} {thing}" for colour in ("red", "blue", "green") for thing in ("hat", "bag")]
@@ -72,7 +72,7 @@ def test_a_search_lists_rank_score_id_and_title(place):
 def test_an_index_takes_over_the_ranker_of_its_model(place, hybrid, tmp_path):
     arguments = (hybrid, place / "titles.tsv", "-o")
     _, err = run("index", *arguments, tmp_path / "index")
-    assert f"score: {RECIPE}" in err
+    assert all(MEANINGS[part] in err for part in RECIPE.parts)
     held = "index: holds 3 clicked queries of the log as plain text; train --no-ranker"
     assert err.count(held) == err.count("plain text") == 1
     (tmp_path / "more.tsv").write_text("p9\tred coat\n")
@@ -94,7 +94,7 @@ def test_an_index_takes_over_the_ranker_of_its_model(place, hybrid, tmp_path):
 
 def test_an_index_of_the_cosine_holds_no_clicks(place, hybrid, tmp_path):
     _, err = run("index", hybrid, place / "titles.tsv", "-o", tmp_path / "index", "--cosine")
-    assert "score: cosine\n" in err and "plain text" not in err
+    assert MEANINGS["cosine"] in err and MEANINGS["bm25"] not in err and "plain text" not in err
     assert tree(tmp_path / "index") == tree(place / "index")
 
 

@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner
 from helpers import made_up_model, made_up_pair_model
 
-from sentemb.analysis.overview import MEANINGS, overview
+from sentemb.analysis.overview import overview
 from sentemb.cli import main
 from sentemb.models.parameters import stored_parameters, trained_parameters
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.search.index import Index
-from sentemb.search.ranking.recipe import PARTS
+from sentemb.search.ranking.recipe import MEANINGS, PARTS
 
 LOG = "".join(f"red thing {k % 5}\tred title {k % 15}\n" for k in range(60))
 

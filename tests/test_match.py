@@ -146,7 +146,7 @@ def test_the_figure_shows_the_shares():
     assert "rest 1.000" in match_figure(curved).get_suptitle()
 
 
-@pytest.mark.filterwarnings("ignore:no font here has")
+@pytest.mark.filterwarnings("ignore:no installed font has")
 @pytest.mark.filterwarnings("error")
 def test_texts_of_every_script_and_length(tmp_path):
     vocabulary = Vocabulary([], ["$x_1$", "上海"])

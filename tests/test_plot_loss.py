@@ -137,7 +137,7 @@ class TestHardNegatives:
         assert History.of(lines, {}).ranked == []
 
 
-@pytest.mark.filterwarnings("ignore:no font here has")
+@pytest.mark.filterwarnings("ignore:no installed font has")
 @pytest.mark.filterwarnings("error")
 def test_labels_of_every_script(tmp_path):
     history = History([1], [2.0], [{}])

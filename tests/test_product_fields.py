@@ -94,6 +94,8 @@ def test_a_condition_finds_the_rows_that_meet_it(fields, condition, rows):
     [
         ("pricee < 5", "no column pricee; did you mean price"),
         ("colour = 'fix'", "there are price, stock, brand"),
+        ("title like 'a%'", "title is not a field; there are price, stock, brand"),
+        ("id in (1, 2)", "--only limits a search to some ids"),
         ('"stocks" > 0', "did you mean stock"),
         ("stock > 0; drop table products", "cannot be read from"),
         ("stock > 0 -- and", "the condition is wrong"),

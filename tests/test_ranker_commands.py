@@ -19,7 +19,7 @@ from sentemb.search.ranking import fitting
 from sentemb.search.ranking.opening import load_ranker
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.ranker_files import has_ranker
-from sentemb.search.ranking.recipe import PARTS
+from sentemb.search.ranking.recipe import MEANINGS, PARTS
 from sentemb.text.words import query_key
 
 QUICK = ("--model", "bag", "--cells", 8, "--epochs", 1, "--threads", 1, "--hard-negatives", 0)
@@ -65,13 +65,14 @@ def test_training_ends_with_a_ranker(trained, data):
     folder, result = trained
     lines = result.stdout.splitlines()
     ranker = load_ranker(folder)
-    assert f"ranker: {ranker.recipe}" in lines
+    for part in ranker.recipe.parts:
+        assert any(line.endswith(MEANINGS[part]) for line in lines)
     (line,) = [line for line in lines if line.startswith("ranker on dev: hit@1")]
     assert all(part in line for part in ("cosine", "BM25", "memory"))
     holds = [line for line in result.stderr.splitlines() if "plain text" in line]
     assert "plain text" not in result.stdout
     assert len(holds) == ranker.recipe.needs_clicks
-    assert lines[-1].startswith("next: ")
+    assert lines[-1].startswith(f"next: sentemb evaluate {folder} {data / 'test'}")
     expected = sentemb.fit_ranker(folder, data / "pairs.tsv", data / "dev", threads=1)
     assert (ranker.recipe, ranker.dev) == (expected.recipe, expected.dev)
 
@@ -127,7 +128,7 @@ def test_force_and_resume(data, tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(fitting, "_measured", interrupt)
         # It is there: nothing is fitted.
-        assert "ranker: " in run(*args, "--resume").stdout
+        assert "The score of a title is" in run(*args, "--resume").stdout
         assert ranker.read_bytes() == first
         # A new model has no old ranker, also if its own cannot be fitted.
         run(*args, "--force", code=130)
@@ -144,7 +145,8 @@ def test_tune_fits_what_train_fits(trained, data, tmp_path):
     assert not has_ranker(tmp_path / "model")
     expected = load_ranker(trained[0])
     assert found == {"recipe": expected.recipe.as_dict(), "dev": expected.dev}
-    assert f"ranker: {expected.recipe}" in run(*args).stdout
+    shown = run(*args).stdout
+    assert all(f"{expected.recipe.weight(part):+.3g}" in shown for part in expected.recipe.parts)
     names = ("ranker.safetensors", "ranker.json")
     for name in names:
         one, other = (folder / "ranker" / name for folder in (tmp_path / "model", trained[0]))

@@ -402,7 +402,7 @@ def test_headings_labels_and_live_regions(page):
     levels = page.locator("h1, h2, h3").evaluate_all("all => all.map(one => +one.tagName[1])")
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
-    assert page.get_by_role("searchbox", name="Search the titles").count() == 1
+    assert page.get_by_role("combobox", name="Search the titles").count() == 1
     assert page.get_by_role("combobox", name="Results").count() == 1
     assert page.get_by_role("list", name="Results").get_by_role("button").count() == 5
     assert page.locator("#status").get_attribute("role") == "status"

@@ -179,6 +179,13 @@ def test_an_empty_record_has_no_searches_yet(path):
     assert run("insights", path) == "no searches yet\n"
 
 
+@pytest.mark.parametrize("more", [{}, {"clicks": "clicks", "search": "search"}])
+def test_a_record_without_clicks_says_so(path, tmp_path, more):
+    SearchRecord(path).add_searches([searched("desk")])
+    with pytest.raises(SentembError, match="nobody has clicked a result yet"):
+        import_clicks([path], tmp_path / "new.tsv", Columns(**more))
+
+
 def test_a_record_is_imported_as_a_click_log(path, tmp_path):
     record = SearchRecord(path)
     for query, clicked in (("desk", "b"), ("desk", "b"), ("lamp", "ac"), ("chair", "")):

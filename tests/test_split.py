@@ -28,6 +28,7 @@ from sentemb.data.judged_set import read_texts
 from sentemb.data.seen_queries import in_log
 from sentemb.data.split_description import SPLIT, split_warning
 from sentemb.data.splitting import share_of, split_file
+from sentemb.search.title_files import read_titles
 from sentemb.text.words import query_key
 
 WAYS = ("query", "title", "time")
@@ -335,6 +336,17 @@ def test_the_catalogue_has_every_title_once_in_order(log, tmp_path):
     assert texts[3:] == [title for title in titles if title != "Title 3"]
     assert ids[3:] == [f"log--{number}" for number in range(1, len(titles))]
     assert counts.titles == len(ids) and counts.added == len(titles) - 1
+
+
+def test_the_catalogue_keeps_its_fields(log, tmp_path):
+    given = "id\ttitle\tprice\tbrand\nlog-7\tTitle 3\t5\t\nb\tNew\t\tAcme\n"
+    (tmp_path / "catalogue.tsv").write_text(given)
+    counts = split_file(log, tmp_path / "out", catalogue=tmp_path / "catalogue.tsv")
+    assert (tmp_path / "out" / "titles.tsv").read_text().startswith(given)
+    products = read_titles(tmp_path / "out" / "titles.tsv")
+    values = products.fields.values(range(counts.titles))
+    assert values[:2] == [{"price": 5, "brand": None}, {"price": None, "brand": "Acme"}]
+    assert len(values) > 2 and all(field is None for field in values[-1].values())
 
 
 @pytest.mark.parametrize("by", WAYS)

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from sentemb.analysis.next_step import next_step
 from sentemb.errors import SentembError
 from sentemb.models.files.history import best_epoch, shown_figure
 from sentemb.models.files.model_folder import CONFIG, is_model
@@ -20,26 +21,11 @@ from sentemb.search.index_files import DESCRIPTION, is_index
 from sentemb.search.ranking.opening import load_ranker
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.ranker_files import has_ranker
-from sentemb.search.ranking.recipe import (
-    BM25,
-    CLICKED_BM25,
-    COSINE,
-    MEMORY,
-    PARTS,
-    UNCLICKED,
-)
+from sentemb.search.ranking.recipe import MEANINGS, PARTS
 from sentemb.system.paths import AnyPath
 from sentemb.system.tables import aligned
 
 _TOWERS, _PAIR, _INDEX = "model with two towers", "pair model", "index"
-# What each part of a ranking measures, for readers who know nothing of models.
-MEANINGS = {
-    COSINE: "how near the model puts query and title, from -1 to 1",
-    MEMORY: "how often the title was clicked for this query and queries like it, from 0 to 1",
-    BM25: "words of the query that are in the title, rare ones more",
-    CLICKED_BM25: "words of the query that are in queries clicked on the title",
-    UNCLICKED: "1 for a title that has no clicks yet",
-}
 # Settings that say how a model was trained in few words.
 _SHOWN = ("objective", "optimiser", "learning_rate", "epochs", "batch_size", "seed")
 
@@ -199,7 +185,7 @@ def overview(folder: AnyPath) -> Overview:
             titles=len(index),
             dtype=index.dtype,
             calibrated=index.confidence is not None,
-            next=f'sentemb search {folder} "a query"',
+            next=next_step(str(folder)),
         )
     if not is_model(folder):
         raise SentembError(
@@ -208,10 +194,9 @@ def overview(folder: AnyPath) -> Overview:
         )
     model = load(folder)
     if isinstance(model, PairScorer):
-        suggested = f'sentemb score {folder} "a query" "a title"'
-        return _overview(folder, CONFIG, model, None, kind=_PAIR, next=suggested)
+        return _overview(folder, CONFIG, model, None, kind=_PAIR, next=next_step(str(folder)))
     ranker = load_ranker(folder) if has_ranker(folder) else None
-    suggested = f"sentemb index {folder} TITLES -o INDEX"
+    suggested = next_step(str(folder))
     if ranker is None:
         suggested = f"sentemb tune {folder} DEV --log LOG"
     return _overview(folder, CONFIG, model, ranker, kind=_TOWERS, next=suggested)

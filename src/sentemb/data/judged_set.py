@@ -161,16 +161,25 @@ def read_texts(path: AnyPath) -> tuple[list[str], list[str]]:
 
     A `SentembError` is raised as by `text_lines`, and for an id that is repeated.
     """
+    _, ids, texts, _ = read_products(path)
+    return ids, texts
+
+
+def read_products(path: AnyPath) -> tuple[list[str], list[str], list[str], list[str]]:
+    """Names of fields, and as `read_texts` ids, texts, and fields, each with a tab before it."""
+    columns: list[str] = []
     ids: list[str] = []
     texts: list[str] = []
+    all_fields: list[str] = []
     line_of: dict[str, int] = {}
-    for number, id, text in text_lines(path):
+    for number, id, text, fields in product_lines(path, columns.extend):
         if id in line_of:
             raise repeated_id(path, id, line_of[id], number)
         line_of[id] = number
         ids.append(id)
         texts.append(text)
-    return ids, texts
+        all_fields.append("".join(f"\t{field}" for field in fields))
+    return columns, ids, texts, all_fields
 
 
 def text_lines(path: AnyPath) -> Iterator[tuple[int, str, str]]:

@@ -31,7 +31,7 @@ from sentemb.data.click_log import (
     tsv_line,
 )
 from sentemb.data.distinct_texts import DistinctTexts
-from sentemb.data.judged_set import read_texts
+from sentemb.data.judged_set import read_products
 from sentemb.data.split_description import DEV, TEST, TITLES, write_split_description
 from sentemb.errors import SentembError
 from sentemb.system.bounds import MAX_SEED, brief, is_number, plain, whole
@@ -332,8 +332,8 @@ def split_file(
         ``test.tsv``, ``titles.tsv``: all titles of the log, skipped ones included, with ids, and
         ``split.json``: how the log was split.
     catalogue : path, optional
-        Lines ``id<TAB>title``. ``titles.tsv`` begins with them and then has the titles of the log
-        that are not among them.
+        Lines ``id<TAB>title``, which may have fields. ``titles.tsv`` begins with them and then has
+        the titles of the log that are not among them.
     force : bool
         Write into a folder that has files.
 
@@ -347,7 +347,8 @@ def split_file(
     inputs = [log] if catalogue is None else [log, catalogue]
     check_outputs([Output(folder, is_folder=True)], inputs, force)
     check_free(folder, force)
-    ids, texts = ([], []) if catalogue is None else read_texts(catalogue)
+    products = ([], [], [], []) if catalogue is None else read_products(catalogue)
+    columns, ids, texts, fields = products
     if catalogue is not None and not ids:
         raise SentembError(f"{place_name(catalogue)}: is empty; write lines id<TAB>title")
     with filling_listed(folder) as new, contextlib.ExitStack() as stack:
@@ -373,13 +374,16 @@ def split_file(
         held_out = tuple(sum(1 for _ in text_set.texts()) for text_set in distinct[1:])
         added, known = 0, set(map(str.strip, texts))
         with writing(new / TITLES) as file:
-            for id, text in zip(ids, texts, strict=True):
-                file.write(f"{id}\t{text}\n".encode())
+            if columns:
+                file.write(("\t".join(["id", "title", *columns]) + "\n").encode())
+            for id, text, of_text in zip(ids, texts, fields, strict=True):
+                file.write(f"{id}\t{text}{of_text}\n".encode())
             prefix = _free_prefix(ids)
             for text in distinct[0].texts():
                 if text not in known:
                     added += 1
-                    file.write(f"{prefix}{added}\t{text}\n".encode())
+                    empty = "\t" * len(columns)
+                    file.write(f"{prefix}{added}\t{text}{empty}\n".encode())
         counts = SplitCounts(tuple(lines), held_out, len(ids) + added, added, bad_lines)
         write_split_description(new, {**vars(split), **vars(counts)})
     return counts

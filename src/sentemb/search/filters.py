@@ -101,6 +101,12 @@ def known_column(name: str, columns: Collection[str]) -> str:
     column = by_lower.get(name.lower())
     if column is not None:
         return column
+    if name.lower() in ("id", "title"):
+        fields = f"there are {', '.join(columns)}" if columns else "this index has none"
+        raise SentembError(
+            f"{name} is not a field; {fields}. The words of a title, or its id, are the query, and "
+            "--only limits a search to some ids"
+        )
     if not columns:
         raise SentembError(
             f"there is no column {plain(name)}: the index has titles only; keep columns with "

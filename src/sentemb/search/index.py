@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, overload
 
@@ -21,6 +22,7 @@ from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.row_products import LONGEST
 from sentemb.search.confidence import Confidence
 from sentemb.search.contents import checked, embedded
+from sentemb.search.frequent_queries import FrequentQueries
 from sentemb.search.id_rows import IdRows
 from sentemb.search.index_files import (
     DTYPES,
@@ -39,8 +41,9 @@ from sentemb.search.index_files import (
 from sentemb.search.product_fields import ProductFields, Value
 from sentemb.search.ranking import engine
 from sentemb.search.ranking.engine import Ranked
+from sentemb.search.ranking.parts import Bm25
 from sentemb.search.ranking.ranker import HybridRanker, Share, shares
-from sentemb.search.ranking.recipe import COSINE, MEMORY, MODEL_ALONE, PARTS, Recipe
+from sentemb.search.ranking.recipe import BM25, COSINE, MEMORY, MODEL_ALONE, PARTS, Recipe
 from sentemb.search.snapshot import Snapshot, Vectors
 from sentemb.system.bounds import brief, number, plain, share, whole
 from sentemb.system.cluster import Dask, opened_if
@@ -59,6 +62,7 @@ NO_TITLES = "no titles to choose from"
 # Sorting and facets are over the titles with the highest scores: at most this many, with at least
 # this share of the highest.
 MOST_MATCHES, LEAST_SHARE = 1000, 0.5
+MOST_SUGGESTIONS = 8
 # Ids that are looked up at a time.
 _IDS = 8192
 _MOST_TITLES = 2**31 - 1
@@ -720,7 +724,9 @@ class Index:
             Best first, equal scores in the order of the titles. Empty where there is no good match;
             the attribute ``reason`` then says why: neither the model nor BM25 knows a word of the
             query, it is below the floor, or another limit leaves every title out. A title whose id
-            is the query comes first.
+            is the query comes first. For a query without a good match, or with a word that no title
+            has, the attribute ``did_you_mean`` is the nearest frequent query of the log that finds
+            something, or None.
 
         Raises
         ------
@@ -792,6 +798,7 @@ class Index:
             is_there = ranked.titles[:, 0] >= 0
             confidences = confidence(np.where(is_there, ranked.scores[:, 0], 0)).tolist()
         n_titles = len(snapshot.ids) if mask is None else int(mask.sum())
+        is_unknown = _have_unknown_words(snapshot, texts)
         hits: Rows[list[Hit]] = Rows()
         for q, (text, of_first) in enumerate(zip(texts, confidences, strict=True)):
             matches = _matches(ranked, q)
@@ -810,8 +817,53 @@ class Index:
                 matches = [named, *(match for match in matches if match.row != named.row)]
             confident = first if matches and matches[0].row == first else None
             shown = _hits(snapshot, matches[:k], None if confident is None else of_first)
-            hits.append(Rows(shown, caption=text, reason=reason, facets=facets))
+            meant = None
+            if named is None and (reason or is_unknown[q]) and not limits.cosine:
+                meant = next(self._finding(snapshot, snapshot.frequent.near(text)), None)
+            hits.append(Rows(shown, text, reason, facets, meant))
         return hits
+
+    def suggest(self, begun: str, k: int = MOST_SUGGESTIONS) -> list[str]:
+        """Frequent queries of the log that begin with a text and find something.
+
+        Case, accents and punctuation do not count. An index that ranks by the cosine alone has no
+        queries.
+
+        Parameters
+        ----------
+        begun : str
+            The beginning of a query.
+        k : int
+            The largest number of queries.
+
+        Returns
+        -------
+        list of str
+            The most clicked first.
+        """
+        whole("k", k, 0, _MOST_TITLES)
+        snapshot = self._snapshot
+        queries = snapshot.frequent.beginning_with(as_text(begun))
+        return list(islice(self._finding(snapshot, queries), k))
+
+    def frequent_queries(self, least: int) -> list[str]:
+        """The queries of the log with at least ``least`` clicks that find something.
+
+        Of several spellings the most clicked; the most clicked query is first.
+        """
+        snapshot = self._snapshot
+        frequent = FrequentQueries.of(snapshot.ranker.clicks, least)
+        return list(self._finding(snapshot, frequent.by_key.values()))
+
+    def _finding(self, snapshot: Snapshot, queries: Iterable[str]) -> Iterator[str]:
+        """Those of ``queries`` that find something."""
+        for query in queries:
+            if query not in snapshot.finds:
+                ranked = self._ranked(snapshot, [query], 1, None, cosine=False)
+                (is_below,) = snapshot.ranker.is_below_floor([query], ranked)
+                snapshot.finds[query] = not is_below and bool((ranked.titles >= 0).any())
+            if snapshot.finds[query]:
+                yield query
 
     def _named(
         self, snapshot: Snapshot, text: str, mask: NDArray[np.bool_] | None, cosine: bool
@@ -1008,6 +1060,15 @@ def _matches(ranked: Ranked, q: int) -> list[_Match]:
         for row, score, of_parts in rows
         if row >= 0
     ]
+
+
+def _have_unknown_words(snapshot: Snapshot, texts: list[str]) -> NDArray[np.bool_]:
+    """Which texts have a word that no title and no clicked query has; none without BM25."""
+    part = snapshot.catalogue.parts.get(BM25)
+    if not isinstance(part, Bm25):
+        return np.zeros(len(texts), np.bool_)
+    tokens = snapshot.ranker.asked(texts).tokens
+    return np.diff(part.lists.look_up(tokens).offsets) < np.diff(tokens.offsets)
 
 
 def _hits(snapshot: Snapshot, matches: list[_Match], confidence: float | None) -> list[Hit]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sentemb.data.text_array import Texts
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.search.confidence import Confidence
+from sentemb.search.frequent_queries import FrequentQueries
 from sentemb.search.id_rows import IdRows
 from sentemb.search.product_fields import ProductFields
 from sentemb.search.ranking.parts import Cosine, Part
@@ -54,7 +55,7 @@ class Snapshot:
     source: tuple[Path, str] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Without `row_of`: hashes differ from process to process.
+        # Without what is made on first use: hashes differ from process to process.
         attributes = (self.ranker, self.ids, self.catalogue, self.fields)
         return Snapshot, (*attributes, self.confidence, self.source)
 
@@ -82,6 +83,16 @@ class Snapshot:
     def row_of(self) -> IdRows:
         """The row of every id. It is made on first use: one pass over the ids."""
         return IdRows(self.ids)
+
+    @cached_property
+    def frequent(self) -> FrequentQueries:
+        """The frequent queries of the log, made on first use: one pass over the queries."""
+        return FrequentQueries.of(self.ranker.clicks)
+
+    @cached_property
+    def finds(self) -> dict[str, bool]:
+        """For frequent queries that were looked at, whether they find something."""
+        return {}
 
     def recipe(self, cosine: bool) -> Recipe:
         """The weights of a search: those of the index, or the model alone."""

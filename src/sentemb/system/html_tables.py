@@ -112,10 +112,12 @@ class Rows(list[ItemT]):
         Why the list is empty.
     facets : mapping, optional
         The values of some columns, each with its count.
+    did_you_mean : str, optional
+        The query that may have been meant.
 
     Attributes
     ----------
-    reason : str or None
+    reason, did_you_mean : str or None
     facets : dict of str to dict
     """
 
@@ -125,9 +127,10 @@ class Rows(list[ItemT]):
         caption: str = "",
         reason: str | None = None,
         facets: Mapping[str, Mapping[Any, int]] | None = None,
+        did_you_mean: str | None = None,
     ) -> None:
         super().__init__(items)
-        self._caption, self.reason = caption, reason
+        self._caption, self.reason, self.did_you_mean = caption, reason, did_you_mean
         self.facets = {name: dict(counts) for name, counts in (facets or {}).items()}
 
     def _repr_html_(self) -> str:

@@ -184,12 +184,30 @@ def _pairs(run: str) -> list[str]:
     return [a + b for a, b in pairwise(letters)] or letters
 
 
-def query_key(text: str) -> str:
-    """A key that all spellings of a query share: its distinct words, sorted.
+def folded_words(text: str) -> list[str]:
+    """The words of ``text`` without case, accents and other marks: runs of letters and digits.
 
-    A word is a run of letters and digits. Case, accents and other marks, the compatibility forms of
-    Unicode (full-width letters, ligatures), punctuation, the order of words and their repetitions
-    do not count. A text without letters and digits is its own key.
+    Nor do the compatibility forms of Unicode (full-width letters, ligatures) count.
+
+    Examples
+    --------
+    >>> folded_words('"Cafés" in ROME?')
+    ['cafes', 'in', 'rome']
+    """
+    if text.isascii():
+        return _LETTERS_AND_DIGITS.findall(text.lower())
+    letters = unicodedata.normalize("NFKD", _composed(text))
+    # Upper case first: dotless i and final sigma are other letters in lower case only.
+    letters = unicodedata.normalize("NFKD", letters.upper().casefold())
+    folded = "".join(c for c in letters if unicodedata.category(c) not in _UNREAD)
+    return [word for run in _SEARCHED.findall(folded.replace("_", " ")) for word in _pairs(run)]
+
+
+def query_key(text: str) -> str:
+    """A key that all spellings of a query share: its distinct `folded_words`, sorted.
+
+    The order of words and their repetitions do not count. A text without letters and digits is its
+    own key.
 
     Models tell fewer queries apart than their texts do, each in its own way: none reads case, some
     drop punctuation, a bag of words has no order. So this is coarser than what any of them reads.
@@ -201,15 +219,7 @@ def query_key(text: str) -> str:
     >>> query_key("c'est ça")
     'c ca est'
     """
-    words = _LETTERS_AND_DIGITS.findall(text.lower())
-    if not text.isascii():
-        letters = unicodedata.normalize("NFKD", _composed(text))
-        # Upper case first: dotless i and final sigma are other letters in lower case only.
-        letters = unicodedata.normalize("NFKD", letters.upper().casefold())
-        folded = "".join(c for c in letters if unicodedata.category(c) not in _UNREAD)
-        runs = _SEARCHED.findall(folded.replace("_", " "))
-        words = [word for run in runs for word in _pairs(run)]
-    return " ".join(sorted(set(words))) or text
+    return " ".join(sorted(set(folded_words(text)))) or text
 
 
 # How a model may split texts into words: the name in model files, and the function.

@@ -37,14 +37,7 @@ def save_figure(figure: Any, path: AnyPath) -> None:
     """
     format = figure_format(path)
     with replacing(path) as temporary:
-        missing = _write(figure, temporary, format, _DPI)
-    if missing:
-        named = "".join(missing[:_NAMED]) + ("…" if len(missing) > _NAMED else "")
-        warnings.warn(
-            f"no font here has {named}; these letters are drawn as boxes; install a font that has "
-            "them",
-            stacklevel=2,
-        )
+        _write(figure, temporary, format, _DPI)
 
 
 def figure_png(figure: Any) -> bytes:
@@ -54,15 +47,21 @@ def figure_png(figure: Any) -> bytes:
     return picture.getvalue()
 
 
-def _write(figure: Any, file: Any, format: str, dpi: int) -> list[str]:
-    """Write a figure to a path or an open file; the letters that no font has are returned."""
+def _write(figure: Any, file: Any, format: str, dpi: int) -> None:
+    """Write a figure to a path or an open file."""
     from sentemb.analysis.figures.fonts import lend_fonts
 
     missing = lend_fonts(figure)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(file, format=format, dpi=dpi)
-    return missing
+    if missing:
+        named = "".join(missing[:_NAMED]) + ("…" if len(missing) > _NAMED else "")
+        warnings.warn(
+            f"no installed font has {named}, so boxes are drawn; install one for this script, such "
+            "as a Noto font (https://fonts.google.com/noto)",
+            stacklevel=3,
+        )
 
 
 def letters(label: str) -> int:

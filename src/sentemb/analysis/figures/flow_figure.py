@@ -1,20 +1,18 @@
 """How far the error travels back through a text, as curves on a logarithmic scale."""
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle
 from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from sentemb.analysis.figures.drawing import LABEL_SIZE, TITLE_SIZE
+from sentemb.analysis.figures.palette import model_colours
 from sentemb.analysis.labels import TEXT_NAMES, fitting
 
 if TYPE_CHECKING:
     from sentemb.gradients.flow import ErrorFlow
 
-# Okabe and Ito's palette, readable for the colour-blind; the dashes tell curves apart without it.
-_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e69f00"]
 _STYLES = {"forward": ("-", "o"), "backward": ("--", "s")}
 _PANEL_WIDTH, _HEIGHT = 4.2, 3.0
 _LONGEST_LABEL = 32
@@ -36,8 +34,9 @@ def flow_figure(flows: Mapping[str, Sequence["ErrorFlow"]]) -> Figure:
     """
     figure = Figure((2 * _PANEL_WIDTH, _HEIGHT), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
+    colours = model_colours(list(flows))
     for ax, (side, title) in zip(axes, TEXT_NAMES.items(), strict=True):
-        for (name, model_flows), colour in zip(flows.items(), cycle(_COLOURS)):
+        for (name, model_flows), colour in zip(flows.items(), colours, strict=True):
             chosen = [flow for flow in model_flows if flow.side == side]
             for flow in chosen:
                 dash, mark = _STYLES[flow.direction]

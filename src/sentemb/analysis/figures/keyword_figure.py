@@ -8,12 +8,13 @@ from matplotlib.ticker import MaxNLocator
 
 from sentemb.analysis.figures.drawing import LABEL_SIZE, TITLE_SIZE
 from sentemb.analysis.figures.heat_map import label_words, panel_width
+from sentemb.analysis.figures.palette import BLUE, ORANGE
 from sentemb.analysis.keywords import DIRECTIONS, KEYWORD_SHARE, Keywords
 from sentemb.analysis.labels import MAX_WORDS, fitting
 from sentemb.errors import SentembError
 
-# Of Okabe and Ito's palette; the hatching tells the directions apart without colour.
-_COLOURS, _HATCHES = ("#0072b2", "#e69f00"), ("", "///")
+# The hatching tells the directions apart without colour.
+_COLOURS, _HATCHES = (BLUE, ORANGE), ("", "///")
 _LONGEST_NAME = 60
 # Inches.
 _PANEL_HEIGHT, _FRAME_WIDTH, _FRAME_HEIGHT = 1.3, 1.2, 1.0

@@ -2,21 +2,19 @@
 
 import math
 from collections.abc import Sequence
-from itertools import cycle, islice
+from itertools import cycle
 from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from sentemb.analysis.figures.drawing import LABEL_SIZE, letters
+from sentemb.analysis.figures.palette import model_colours
 from sentemb.analysis.histories import History
 from sentemb.analysis.labels import fitting
 from sentemb.models.files.history import shown_figure
 
-# The palette of Okabe and Ito, which colour-blind readers can tell apart, without yellow, which is
-# invisible on white. The numbers of colours, dashes and marks are coprime, so no style repeats
-# within 140 runs, and neighbours differ even without colour.
-_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e69f00"]
+# The numbers of dashes and marks are coprime, so runs differ without colour too, up to 20 of them.
 _DASHES = ["-", "--", "-.", ":"]
 _MARKS = ["o", "s", "^", "D", "v"]
 _MARKS_PER_LINE = 15
@@ -56,6 +54,7 @@ def loss_figure(
         if any(history.measured(metric)[0] for history in histories)
     }
     panels = 1 + len(measured)
+    colours = model_colours(labels)
     labels = [fitting(label, _LONGEST_LABEL) for label in labels]
     named = [*labels, *([_RANKED] if any(history.ranked for history in histories) else [])]
     width = _PANEL_WIDTH + _FRAME_WIDTH + max(map(letters, named)) * _LETTER_WIDTH
@@ -63,12 +62,12 @@ def loss_figure(
     figure = Figure((width, height), layout="constrained")
     axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
     costs = [(history.epochs, history.losses) for history in histories]
-    lines = _draw(axes[0], costs)
+    lines = _draw(axes[0], costs, colours)
     marks = _mark_rankings(axes[0], histories, lines)
     _scale_costs(axes[0], [loss for history in histories for loss in history.losses if loss > 0])
     axes[0].set_ylabel("training cost", fontsize=LABEL_SIZE)
     for ax, (metric, curves) in zip(axes[1:], measured.items(), strict=True):
-        _draw(ax, curves)
+        _draw(ax, curves, colours)
         ax.set_ylabel(f"{shown_figure(metric)} on dev", fontsize=LABEL_SIZE)
     _scale_epochs(axes[-1], max(history.epochs[-1] for history in histories))
     for ax in axes:
@@ -78,15 +77,14 @@ def loss_figure(
     return figure
 
 
-def _draw(ax: Any, curves: Sequence[tuple[Sequence[int], Sequence[float]]]) -> list[Any]:
-    """Draw one line per (epochs, values), in the style of its position; returns the lines."""
-    styles = zip(cycle(_COLOURS), cycle(_DASHES), cycle(_MARKS))
+def _draw(
+    ax: Any, curves: Sequence[tuple[Sequence[int], Sequence[float]]], colours: Sequence[str]
+) -> list[Any]:
+    """Draw one line per (epochs, values), dashed by its position; returns the lines."""
     # Hollow marks do not hide those of other runs.
     marks: dict[str, Any] = {"markersize": 5, "markerfacecolor": "none", "linewidth": 1.4}
     lines: list[Any] = []
-    for (epochs, values), (colour, dash, mark) in zip(
-        curves, islice(styles, len(curves)), strict=True
-    ):
+    for (epochs, values), colour, dash, mark in zip(curves, colours, cycle(_DASHES), cycle(_MARKS)):
         every = -(-len(epochs) // _MARKS_PER_LINE) or 1
         style = {"color": colour, "linestyle": dash, "marker": mark, "markevery": every}
         lines += ax.plot(epochs, values, **style, **marks)

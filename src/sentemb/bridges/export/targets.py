@@ -53,7 +53,8 @@ OPTIONS = {
     ),
     "dtype": TargetOption("Type of the numbers."),
     "min_queries": TargetOption(
-        "Publish no word that fewer different clicked queries have, unless a title has it. "
+        "Publish no word that fewer different clicked queries have, unless a title has it, and as "
+        "suggestions no queries with fewer clicks. "
         "[default: 5]",
         int,
         "NUMBER",

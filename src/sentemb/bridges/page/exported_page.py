@@ -15,7 +15,7 @@ from sentemb.bridges.page.arrays import Arrays, add_index
 from sentemb.bridges.page.public_words import MIN_QUERIES, PublicWords
 from sentemb.bridges.page.search_page import IMAGE, facts_of, search_page
 from sentemb.errors import SentembError
-from sentemb.search.index import LEAST_SHARE, MOST_MATCHES
+from sentemb.search.index import LEAST_SHARE, MOST_MATCHES, MOST_SUGGESTIONS
 from sentemb.search.product_fields import MOST_VALUES
 from sentemb.system.html_pages import json_data, resource
 
@@ -31,7 +31,7 @@ _ALPHABET = (
     string.digits + string.ascii_uppercase + string.ascii_lowercase + "!#$%&()*+-;<=>?@^_`{|}~"
 ).replace("<", ",")
 # In the order in which they refer to each other.
-_PARTS = ("texts", "towers", "parts", "engine")
+_PARTS = ("texts", "queries", "towers", "parts", "engine")
 
 
 def write(
@@ -62,7 +62,8 @@ def write(
         What the page is called; by default the name of the file without its ending.
     min_queries : int
         The page holds no word that fewer different clicked queries of the index have, unless a
-        title has it: it may be a name that one person typed.
+        title has it: it may be a name that one person typed. It suggests no query with fewer
+        clicks, or with a word that it does not hold.
     force : bool
         Replace the file.
     on_progress : callable, optional
@@ -82,9 +83,12 @@ def write(
     arrays = Arrays()
     public = PublicWords(source, min_queries)
     header, notes = add_index(arrays, source, dtype, public)
+    queries = public.queries(source.frequent_queries(min_queries))
+    arrays.add_texts("queries", queries)
     content = arrays.content()
     packed = gzip.compress(content, 9, mtime=0)
     header |= {
+        "suggestions": MOST_SUGGESTIONS,
         "facts": facts_of(source, name),
         "matches": {
             "most": MOST_MATCHES,
@@ -109,6 +113,10 @@ def write(
         "trigrams that the model knows from its click log, and these words:"
     )
     notes.append(f"{public.note()} (--min-queries)")
+    notes.append(
+        f"it suggests the {len(queries):,} queries of its words that have at least {min_queries:,} "
+        "clicks; a name or a number that one person typed again and again may be among them"
+    )
     return Exported([Path(out)], len(source), without_vector=source.n_empty, notes=notes)
 
 

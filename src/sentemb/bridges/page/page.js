@@ -114,14 +114,30 @@ function showStatus(found, milliseconds) {
 
 function showRemark(found) {
   const remark = $("remark");
-  remark.hidden = !found.unknown.length;
-  if (remark.hidden) return;
-  if (knowsNone(found)) {
+  const { unknown, did_you_mean: meant } = found;
+  remark.hidden = !unknown.length && !meant;
+  remark.replaceChildren();
+  if (unknown.length && knowsNone(found)) {
     const rest = found.hits.length ? " What follows was found by its words alone." : "";
-    remark.textContent = `The model knows no word of this query.${rest}`;
-  } else {
-    remark.replaceChildren("The model does not know ", ...listed(found.unknown), ".");
+    remark.append(`The model knows no word of this query.${rest} `);
+  } else if (unknown.length) {
+    remark.append("The model does not know ", ...listed(unknown), ". ");
   }
+  if (meant) {
+    const button = make("button", { type: "button", className: "meant" }, isolated(meant));
+    button.addEventListener("click", () => searchFor(meant));
+    remark.append("Did you mean ", button, "?");
+  }
+}
+
+/** Search for a query that was suggested. */
+function searchFor(query) {
+  $("query").value = state.query = query;
+  $("query").focus();
+  state.open = null;
+  remember(true);
+  settle();
+  search();
 }
 
 /** Whether every word is unknown. Words are split as the model does it, perhaps without commas. */
@@ -275,7 +291,8 @@ function onKey(event) {
   const box = $("query");
   const at = event.target;
   const hit = at.closest?.(".hit");
-  if (event.key === "/" && at !== box) {
+  if (at === box && keyOfSuggestions(event)) event.preventDefault();
+  else if (event.key === "/" && at !== box) {
     event.preventDefault();
     box.focus();
     box.select();
@@ -313,10 +330,15 @@ function listen() {
     clearTimeout(settling);
     settling = setTimeout(settle, SETTLED);
     clearTimeout(pause);
-    pause = setTimeout(search, PAUSE);
+    pause = setTimeout(() => {
+      search();
+      suggest(searchFor);
+    }, PAUSE);
   });
+  $("query").addEventListener("blur", closeSuggestions);
   $("form").addEventListener("submit", (event) => {
     event.preventDefault();
+    closeSuggestions();
     settle();
     search();
   });

@@ -61,6 +61,10 @@ class PublicWords:
     def _words(self, text: str) -> set[str]:
         return {word for split in self._splits for word in split(text)}
 
+    def queries(self, queries: Iterable[str]) -> list[str]:
+        """Those of ``queries`` of which all words are public."""
+        return [query for query in queries if self._words(query) <= self.words]
+
     def of_model(self, words: Iterable[str]) -> list[str]:
         """``words`` of a model, with `WITHHELD` in the place of each that is not public."""
         if not self.knows_queries:

@@ -10,12 +10,14 @@ script, its *engine*, which answers. The engine sets ``globalThis.engine`` to an
 - ``search(query, k, signal, {filters: {name: value}, sort})``: ``{query, unknown: [word], hits:
   [{id, title, score, parts: {part: {value, added}}, confidence, fields}], facets: {name: {value:
   count}}}`` among the titles whose fields have the values of ``filters``: what each part scores,
-  and what that times its weight adds to the score; the confidence is null unless it is known;
+  and what that times its weight adds to the score; the confidence is null unless it is known; with
+  ``did_you_mean``, if there is a query that may have been meant;
 - ``explain(query, id, signal)``: what `Explanation.as_dict` returns, with the shares of the parts;
   the text of a nearest query is null where the engine has none;
 - ``gates(query, id, signal)``: ``{query: {words, gates: {name: [[number]]}}, title: ...}``, one row
   of numbers per word, with the names ``input``, ``forget``, ``output``, ``candidate``, ``cell`` and
   ``y``; null if the model is not recurrent;
+- ``suggest(query, signal)``, optional: queries that begin with a text;
 - ``record(query, k, {filters, sort})``, optional: a promise of an answer as that of ``search`` with
   a name in ``search``, under which it is recorded; ``click(search, id)`` then records a click;
 - ``ready``, optional: a promise; until it is kept the page says that it is loading.
@@ -38,7 +40,7 @@ from sentemb.version import __version__
 IMAGE = "image"
 _HERE = "sentemb.bridges.page"
 # The last one starts the page.
-_SCRIPTS = ("explanation.js", "products.js", "page.js")
+_SCRIPTS = ("explanation.js", "products.js", "suggestions.js", "page.js")
 
 
 def facts_of(index: Index, name: str, evidence: bool = False) -> dict[str, Any]:

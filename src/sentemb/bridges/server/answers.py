@@ -64,7 +64,9 @@ class Answers:
         self._is_recurrent = isinstance(index.model.encoder, RecurrentEncoder)
         self._model_sha256 = fingerprint(index.model.saved())
         self._began = time.monotonic()
-        index.row_of()  # made on first use, which takes a moment
+        # Made on first use, which takes a moment.
+        index.row_of()
+        index.suggest("")
 
     def facts(self) -> dict[str, Any]:
         """Facts about the index and the requests that it can answer."""
@@ -144,8 +146,14 @@ class Answers:
         }
         if facets := getattr(hits, "facets", {}):
             result["facets"] = facets
-        reason = getattr(hits, "reason", None)
-        return result if reason is None else {**result, "no_match": reason}
+        for name, attribute in (("no_match", "reason"), ("did_you_mean", "did_you_mean")):
+            if (value := getattr(hits, attribute, None)) is not None:
+                result[name] = value
+        return result
+
+    def suggest(self, begun: str) -> dict[str, Any]:
+        """Frequent queries that begin with a text; see `Index.suggest`."""
+        return {"query": begun, "suggestions": self.index.suggest(begun)}
 
     def n_unknown(self, ids: Sequence[str]) -> int:
         """How many of ``ids`` are not in the index."""

@@ -34,8 +34,8 @@ _JSON = "application/json"
 # How a request chooses, orders and counts by the fields of products.
 _FIELDS = ("where", "sort", "facets")
 _REMEDIES = {
-    404: "there is nothing at this address; the API is /search, /click, /explain, /gates, /encode, "
-    "/health",
+    404: "there is nothing at this address; the API is /search, /suggest, /click, /explain, "
+    "/gates, /encode, /health",
     405: "this address does not take the method {method}; use {allowed}",
 }
 # The page brings a policy of its own, which allows its script and nothing else.
@@ -171,6 +171,7 @@ class _App:
         app.extensions[_ANSWERS] = answers
         app.add_url_rule("/", view_func=self._page)
         app.add_url_rule("/search", view_func=self._search, methods=["GET", "POST"])
+        app.add_url_rule("/suggest", view_func=self._suggest)
         app.add_url_rule("/click", view_func=self._click, methods=["POST"])
         app.add_url_rule("/explain", view_func=self._explain)
         app.add_url_rule("/gates", view_func=self._gates)
@@ -294,6 +295,12 @@ class _App:
             return
         for result, name in zip(results, names, strict=True):
             result["search"] = name
+
+    def _suggest(self) -> Response:
+        given = self._parameters("q")
+        query = asked.text("q", asked.needed(given, "q"), self._limits.characters)
+        self._charge(1)
+        return self._json(self._answers.suggest(query))
 
     def _click(self) -> Response:
         given = self._object("search", "id")

@@ -71,6 +71,7 @@
     facts,
     search: (query, k, signal, how) => ask("search", { ...search(query, k, how), draft: true }, signal),
     record: facts.records && ((query, k, how) => ask("search", search(query, k, how))),
+    suggest: (query, signal) => ask("suggest", { q: query }, signal).then(({ suggestions }) => suggestions),
     click: (search, id) => ask("click", {}, undefined, { search, id }),
     explain: (query, id, signal) => ask("explain", { q: query, id }, signal),
     gates: (query, id, signal) => ask("gates", { q: query, id }, signal),

@@ -24,6 +24,7 @@ from sentemb.data.importers.damaged_ids import DamagedIds
 from sentemb.data.importers.pair_sums import PairSums
 from sentemb.data.importers.table_rows import Rows
 from sentemb.data.lines import write_lines
+from sentemb.data.search_record import is_record
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief, whole
 from sentemb.system.files import place_name, writing
@@ -405,6 +406,11 @@ class _Import:
             self.done.rows += n_bad
             self.done.left_out[BAD] += n_bad
         if not self.done.lines:
+            unclicked = {ONLY_SHOWN, NO_CLICKS}
+            if all(map(is_record, self._files)) and self.done.left_out.keys() <= unclicked:
+                raise SentembError(
+                    f"{place_name(self._files[0])}: nobody has clicked a result yet; try later"
+                )
             reasons = self.done.left_out.most_common()
             why = ", ".join(f"{count:,} {reason}" for reason, count in reasons) or "no rows"
             example = f" (the first: {brief(self._unknown_id)})" if self._unknown_id else ""

@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from html.entities import html5
 from io import BufferedIOBase
 from itertools import chain
 from operator import itemgetter
@@ -23,6 +25,7 @@ from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
 from sentemb.system.files import MAX_LINE_BYTES, reading
 
+_CUT_ENTITY = re.compile(r"&(?:(#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6})|[A-Za-z][A-Za-z0-9]{1,31})$")
 _DELIMITERS = (",", ";", "\t", "|")
 
 _WIDTH = (
@@ -87,6 +90,7 @@ def _rows(table: TableFile, lines: Iterator[str], delimiter: str) -> Iterator[Ro
         try:
             for row in rows:
                 fault = None
+                row = _with_entities(row, width, delimiter)
                 if len(row) != width:
                     fault = _WIDTH.format(len(row), width) if row else ""
                 elif can_join and reader.line_num > last + 1 and any(map(_is_joined, row)):
@@ -100,6 +104,20 @@ def _rows(table: TableFile, lines: Iterator[str], delimiter: str) -> Iterator[Ro
         except csv.Error as error:  # the reader continues with the next line
             table.bad(f"{name}:{last + 1}", _csv_fault(error))
             last = reader.line_num
+
+
+def _with_entities(row: list[str], width: int, delimiter: str) -> list[str]:
+    """A row; if it is too long, without the cuts at the ``;`` of entities such as ``&quot;``."""
+    if len(row) <= width or delimiter != ";":
+        return row
+    cells = row[:1]
+    for cell in row[1:]:
+        entity = _CUT_ENTITY.search(cells[-1])
+        if entity is not None and (entity[1] or f"{entity[0][1:]};" in html5):
+            cells[-1] += f";{cell}"
+        else:
+            cells.append(cell)
+    return cells
 
 
 def _chosen(

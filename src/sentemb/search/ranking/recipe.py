@@ -25,6 +25,14 @@ PARTS = {
     CLICKED_BM25: "BM25 of clicked queries",
     UNCLICKED: "no clicks",
 }
+# What each part measures, for readers who know nothing of models.
+MEANINGS = {
+    COSINE: "how near the model puts query and title, from -1 to 1",
+    MEMORY: "how often the title was clicked for this query and queries like it, from 0 to 1",
+    BM25: "words of the query that are in the title, rare ones more",
+    CLICKED_BM25: "words of the query that are in queries clicked on the title",
+    UNCLICKED: "1 for a title that has no clicks yet",
+}
 MAX_WEIGHT = 1e3
 
 

@@ -111,6 +111,7 @@ async function open() {
     ids,
     titles,
     fields: Object.fromEntries(Object.keys(HEADER.facts.fields).map((name) => [name, fieldValues(array(`field ${name}`))])),
+    frequent: new FrequentQueries(texts("queries"), splittings.folded),
     place: new Map(ids.map((id, place) => [id, place])),
     empty: new Set(array("empty")),
     ...openParts(array, texts, (name) => table(name, dim), splitterOf(splittings.searched, sets)),
@@ -128,7 +129,7 @@ function places(flags) {
   return Int32Array.from(flags, (flag) => (flag ? row++ : -1));
 }
 
-/** The floor, and the parts of the score with their weights in the order in which they are added. */
+/** The floor, whether a query has a word without numbers, and the parts of the score with their weights in the order in which they are added. */
 function openParts(array, texts, table, split) {
   const makers = {
     cosine: () => new Cosine(table("vectors")),
@@ -166,7 +167,8 @@ function openParts(array, texts, table, split) {
   const floor = HEADER.floor
     ? new Floor(HEADER.floor, split, numberOf, array("floor holding"), texts("floor letters"), array("floor counts"))
     : null;
-  return { floor, parts: HEADER.facts.parts.map(({ part, weight }) => ({ part, weight, own: makers[part]() })) };
+  const hasUnknown = (query) => numberOf.size > 0 && split(query).some((word) => !numberOf.has(word));
+  return { floor, hasUnknown, parts: HEADER.facts.parts.map(({ part, weight }) => ({ part, weight, own: makers[part]() })) };
 }
 
 /** The k places with the highest scores, equal scores in the order of the titles. */
@@ -231,6 +233,7 @@ function matching(best, scores) {
 
 async function search(query, k, signal, { filters = {}, sort = "" } = {}) {
   const { ids, titles, fields, place: placeOf, empty, parts, floor, ...model } = await engine.ready;
+  const { frequent, hasUnknown } = model;
   const asked = read(query, model);
   const scores = new Float64Array(titles.length);
   const values = {};
@@ -255,7 +258,9 @@ async function search(query, k, signal, { filters = {}, sort = "" } = {}) {
     shown = [named, ...shown.filter((place) => place !== named)];
     no_match = null;
   }
-  if (no_match) return { query, unknown: asked.unknown, hits: [], facets, no_match };
+  const isSure = named !== undefined || !(no_match || hasUnknown(query));
+  const answer = { query, unknown: asked.unknown, facets, did_you_mean: isSure ? undefined : frequent.nearest(query) };
+  if (no_match) return { ...answer, hits: [], no_match };
   const hits = shown.slice(0, k).map((place, rank) => ({
     id: ids[place],
     title: titles[place],
@@ -269,7 +274,7 @@ async function search(query, k, signal, { filters = {}, sort = "" } = {}) {
     confidence: rank === 0 && place === best[0] && HEADER.confidence ? confidenceOf(scores[place]) : null,
     fields: Object.fromEntries(Object.entries(fields).map(([name, column]) => [name, column[place]])),
   }));
-  return { query, unknown: asked.unknown, hits, facets };
+  return { ...answer, hits };
 }
 
 /** Why a query has no answer; null if it has one. */
@@ -339,5 +344,9 @@ async function gates(query, id) {
   return found;
 }
 
-const engine = { facts: HEADER.facts, ready: open(), search, explain, gates };
+async function suggest(query) {
+  return (await engine.ready).frequent.beginningWith(query, HEADER.suggestions);
+}
+
+const engine = { facts: HEADER.facts, ready: open(), search, suggest, explain, gates };
 globalThis.engine = engine;

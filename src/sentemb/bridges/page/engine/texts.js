@@ -48,6 +48,14 @@ function splittingsOf(signs) {
       .filter(Boolean);
     return parts.length ? parts : [word];
   };
+  const withoutMarks = (text) =>
+    text
+      .normalize("NFKD")
+      .toUpperCase()
+      .toLowerCase()
+      .replaceAll("ς", "σ")
+      .normalize("NFKD")
+      .replace(/[\p{M}\p{Cf}]/gu, "");
   const whiteSpace = (text, lower) => lower(text).split(WHITE_SPACE).filter(Boolean);
   return {
     "white-space": whiteSpace,
@@ -58,6 +66,8 @@ function splittingsOf(signs) {
     },
     searched: (text, lower) => (lower(composed(text)).match(searched) || []).flatMap(pairs),
     withoutEdges: (word) => bare(word) || word,
+    folded: (text) =>
+      (withoutMarks(composed(text)).replaceAll("_", " ").match(searched) || []).flatMap(pairs).join(" "),
   };
 }
 

@@ -1,0 +1,101 @@
+"""Frequent queries of a click log: what completes a text, and what somebody may have meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.text.words import folded_words
+
+# A query with this many clicks is frequent.
+LEAST_CLICKS = 5
+# Letters from which on a text may differ from a query in one place, and in two.
+_ONE, _TWO = 3, 6
+# Letters are counted in this many groups.
+_GROUPS = 32
+
+
+class FrequentQueries:
+    """Queries as their folded words, so that case, accents and punctuation do not count.
+
+    Parameters
+    ----------
+    queries : sequence of str
+        The most frequent first. Of those with the same words the first counts.
+    """
+
+    def __init__(self, queries: Iterable[str]) -> None:
+        self.by_key: dict[str, str] = {}
+        for query in queries:
+            if key := folded(query):
+                self.by_key.setdefault(key, query)
+        self._keys = list(self.by_key)
+        self._lengths = np.array([len(key) for key in self._keys], np.int64)
+        self._letters = _counted_letters(self._keys)
+
+    @classmethod
+    def of(cls, clicks: ClickedQueries, least: int = LEAST_CLICKS) -> Self:
+        """The queries with at least ``least`` clicks; of two with as many the first of the log."""
+        counts = np.bincount(clicks.clicked, clicks.clicks, len(clicks.queries))
+        order = np.argsort(-counts, kind="stable")
+        return cls(clicks.queries[q] for q in order[counts[order] >= least].tolist())
+
+    def __len__(self) -> int:
+        return len(self.by_key)
+
+    def beginning_with(self, text: str) -> Iterator[str]:
+        """The queries that begin with a text and continue it, the most frequent first."""
+        begun = folded(text)
+        if begun:
+            for key, query in self.by_key.items():
+                if key.startswith(begun) and key != begun:
+                    yield query
+
+    def near(self, text: str) -> list[str]:
+        """The queries that differ from a text in a few letters, the nearest first.
+
+        A letter that is missing, too many or another one counts 1, and so do two in the wrong
+        order. A text of 3 letters may differ by 1 and one of 6 by 2.
+        """
+        key = folded(text)
+        most = (len(key) >= _ONE) + (len(key) >= _TWO)
+        rows = np.flatnonzero(np.abs(self._lengths - len(key)) <= most)
+        # Each difference changes the counts of at most two letters.
+        differing = np.abs(self._letters[rows] - _counted_letters([key])).sum(axis=1)
+        rows = rows[differing <= 2 * most]
+        distances = {row: distance(key, self._keys[row]) for row in rows.tolist()}
+        near = sorted((d, row) for row, d in distances.items() if 0 < d <= most)
+        return [self.by_key[self._keys[row]] for _, row in near]
+
+
+def folded(text: str) -> str:
+    """The folded words of a text, with blanks between them."""
+    return " ".join(folded_words(text))
+
+
+def distance(a: str, b: str) -> int:
+    """The letters to insert, delete, replace or exchange with the next that make ``b`` of ``a``."""
+    before: list[int] = []
+    last = list(range(len(b) + 1))
+    for i, letter in enumerate(a, 1):
+        row = [i]
+        for j, goal in enumerate(b, 1):
+            cost = min(last[j - 1] + (letter != goal), last[j] + 1, row[-1] + 1)
+            if i > 1 and j > 1 and letter == b[j - 2] and goal == a[i - 2]:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        before, last = last, row
+    return last[-1]
+
+
+def _counted_letters(keys: Sequence[str]) -> NDArray[np.int8]:
+    """How often each group of letters occurs in each key, up to 127, (n_keys, `_GROUPS`)."""
+    letters = np.frombuffer("".join(keys).encode("utf-32-le"), np.uint32)
+    key_of = np.repeat(np.arange(len(keys)), [len(key) for key in keys])
+    cells = key_of * _GROUPS + letters % _GROUPS
+    counts = np.bincount(cells, minlength=len(keys) * _GROUPS)
+    return np.minimum(counts, 127).astype(np.int8).reshape(len(keys), _GROUPS)
