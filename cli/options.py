@@ -441,11 +441,12 @@ def threads_option(group: str | None = None) -> Decorator:
     )
 
 
-def dask_option(does: str) -> Decorator:
+def dask_option(does: str, group: str | None = None) -> Decorator:
     """``--dask``, for a cluster that ``does`` something."""
     return option(
         "--dask",
         metavar="[local|local:N|tcp://HOST:PORT]",
+        group=group,
         help=f"A cluster of Dask {does}, to the same bits: local or local:N starts and ends "
         "processes on this machine (by default one per processor), an address is that of your "
         "scheduler. Needs the extra sentemb[dask].",

@@ -79,6 +79,14 @@ def exit_code_of(run: Callable[[], object]) -> int:
 def _outcome(run: Callable[[], object]) -> int:
     """The exit code of ``run``, whatever ends it."""
     received: list[int] = []
+    report = sys.unraisablehook
+
+    def report_unless_ended(problem: Any) -> None:
+        # A signal leaves objects of libraries half built: their `__del__` fails.
+        if not received:
+            report(problem)
+
+    sys.unraisablehook = report_unless_ended
     try:
         return _ended(run, received)
     except Exception:
@@ -86,6 +94,8 @@ def _outcome(run: Callable[[], object]) -> int:
         if not received:
             raise
         return 128 + received[0]
+    finally:
+        sys.unraisablehook = report
 
 
 def _ended(run: Callable[[], object], received: list[int]) -> int:

@@ -75,7 +75,8 @@ def command(
         n_titles = sum(1 for _ in lines)
     if n_titles <= _TITLES_OF_A_PAGE:
         page = folder / "page.html"
-        _run("export", index, "--to", "page", "-o", page, *replaces)
+        heading = folder.resolve().name
+        _run("export", index, "--to", "page", "--heading", heading, "-o", page, *replaces)
         say("")
         say(f"open {page} in a browser; or search in the terminal and on a server:")
     else:

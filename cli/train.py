@@ -15,6 +15,7 @@ from sentemb.cli.options import (
     Option,
     Read,
     Written,
+    dask_option,
     given,
     option,
     option_of,
@@ -35,7 +36,7 @@ _OFF = {SHARED_TOWERS.name: "--separate-towers"}
 # Of the run, not of the training: `--show-config` leaves them out.
 _RUN = (
     *("pairs", "output", "resume", "force", "config", "show_config"),
-    *("threads", "json", "quiet"),
+    *("threads", "dask", "json", "quiet"),
 )
 
 
@@ -269,6 +270,7 @@ def _show_config(ctx: click.Context) -> None:
     group=RUN,
 )
 @threads_option(group=RUN)
+@dask_option("trains the --parts of the log", group=RUN)
 @option(
     "--no-ranker",
     is_flag=True,

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from helpers import made_up_pair_model, run_python
 
-from sentemb.cli import COMMANDS, main
+from sentemb.cli import COMMANDS, main, program
 from sentemb.cli.program import exit_code_of
 from sentemb.evaluation.trec import read_run
 
@@ -440,6 +440,24 @@ def test_a_signal_that_ends_a_library_in_another_way_is_no_crash():
     assert exit_code_of(run) == 130
     with pytest.raises(AttributeError):
         exit_code_of(lambda: None.missing)
+
+
+@pytest.mark.parametrize("is_ended", [True, False])
+def test_what_a_signal_left_half_built_is_silent(is_ended, monkeypatch):
+    class HalfBuilt:
+        def __del__(self):
+            raise AttributeError("_as_parameter_")
+
+    def run():
+        half_built = HalfBuilt()
+        if is_ended:
+            signal.raise_signal(signal.SIGTERM)
+        del half_built
+
+    problems = []
+    monkeypatch.setattr(sys, "unraisablehook", problems.append)
+    assert program.exit_code_of(run) == (143 if is_ended else 0)
+    assert len(problems) == (0 if is_ended else 1)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -1,6 +1,5 @@
 """Work on a cluster of Dask: the same bytes as in one process, also after a worker is lost."""
 
-import asyncio
 import contextlib
 import logging
 import os
@@ -10,15 +9,18 @@ import struct
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import distributed
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from helpers import made_up_log
 
-from sentemb import SentembError, SentenceEncoder
+from sentemb import SentembError, SentenceEncoder, train
 from sentemb.cli import main
+from sentemb.data.click_log import write_click_log
 from sentemb.models import cluster_encoding as encoding
 from sentemb.models.face import TextWarning
 from sentemb.models.towers import make_encoder
@@ -27,6 +29,7 @@ from sentemb.system import cluster as clusters
 from sentemb.system.cluster import Cluster, opened
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
+from sentemb.training.stopping import Interrupted
 
 WORDS = ["red", "blue", "green", "warm", "cold", "small", "large", "old", "new", "soft", "hard"]
 
@@ -199,10 +202,10 @@ def test_a_task_does_not_wait_for_ever(monkeypatch, of_threads):
     client = of_threads(0)
     cluster = Cluster(client, "tcp://host:1")
     with pytest.raises(SentembError, match="all workers of tcp://host:1 are lost"):
-        cluster.results([cluster.submit(len, "text")])
+        cluster.result(cluster.submit(len, "text"))
     client.cluster.close()
     with pytest.raises(SentembError, match="the scheduler of tcp://host:1 is lost"):
-        cluster.results([cluster.submit(len, "text")])
+        cluster.result(cluster.submit(len, "text"))
 
 
 def test_an_error_of_a_task_is_raised(client):
@@ -233,77 +236,83 @@ def test_no_more_portions_are_under_way_than_the_workers_can_do(client):
         assert list(found) == list(range(1, 12))
 
 
-def test_a_task_that_dask_forgets_is_begun_again(client, monkeypatch):
-    monkeypatch.setattr(clusters, "_BETWEEN_LOOKS", 0.1)
-    monkeypatch.setattr(clusters, "_AFTER_LOSS", 0.2)
-    with opened(client) as cluster:
-        first = cluster.keep("text")
-        task = cluster.submit(len, first)
-        task.future = distributed.Future("forgotten", client=client)
-        cluster._seen.add("tcp://127.0.0.1:2")  # as if another worker were lost now
-        assert cluster.results([task, first]) == [4, "text"]
-
-
-def test_a_result_that_is_lost_on_its_way_is_computed_again(client, monkeypatch):
-    monkeypatch.setattr(clusters, "_BETWEEN_LOOKS", 0.1)
-    monkeypatch.setattr(clusters, "_AFTER_LOSS", 0.2)
-    with opened(client) as cluster:
-        task = cluster.submit(len, "text")
-        assert task.future.result() == 4
-        gather = client.gather
-
-        async def for_ever(futures):
-            task.future._state.lose()
-            await asyncio.Event().wait()
-
-        def first_lost(futures, **settings):
-            monkeypatch.setattr(client, "gather", gather)
-            cluster._seen.add("tcp://127.0.0.1:2")  # as if another worker were lost now
-            return for_ever(futures)
-
-        monkeypatch.setattr(client, "gather", first_lost)
-        assert cluster.results([task]) == [4]
-
-
-def test_workers_that_are_lost_all_the_time_do_not_put_a_task_off(client, monkeypatch):
-    monkeypatch.setattr(clusters, "_BETWEEN_LOOKS", 0.05)
-    monkeypatch.setattr(clusters, "_AFTER_LOSS", 0.3)
-    with opened(client) as cluster:
-        task = cluster.submit(len, "text")
-        task.future = distributed.Future("forgotten again", client=client)
-        workers = cluster.workers
-
-        def with_a_loss():
-            cluster._seen.add("tcp://127.0.0.1:2")
-            return workers()
-
-        monkeypatch.setattr(cluster, "workers", with_a_loss)
-        began = time.monotonic()
-        assert cluster.results([task]) == [4] and time.monotonic() - began < 5
-
-
 def test_ctrl_c_is_not_for_local_workers():
     with opened("local:1") as cluster:
         task = cluster.submit(signal.getsignal, signal.SIGINT)
-        assert cluster.results([task]) == [signal.SIG_IGN]
+        assert cluster.result(task) == signal.SIG_IGN
 
 
-def test_a_task_is_not_begun_again_without_end(client, monkeypatch):
-    monkeypatch.setattr(clusters, "_BETWEEN_LOOKS", 0.01)
+def test_a_task_that_ends_its_workers_is_given_up(client):
     with opened(client) as cluster:
-        task = cluster.submit(len, "text")
-        begun = []
-
-        def never(task):
-            begun.append(task)
-            task.future = distributed.Future(f"never {len(begun)}", client=client)
-
-        monkeypatch.setattr(cluster, "_begin_again", never)
-        monkeypatch.setattr(cluster, "_may_be_forgotten", lambda *arguments: True)
-        never(task)
+        task = cluster.submit(os.abort)
         with pytest.raises(SentembError, match="several workers of the cluster ended during"):
-            cluster.results([task])
-        assert len(begun) == 1 + clusters._MOST_BEGINS
+            cluster.result(task)
+
+
+# -- training in parts --------------------------------------------------------------------------
+
+
+LOG = made_up_log(240)
+PARTS = {"cells": 4, "epochs": 3, "batch_size": 16, "parts": 3, "meetings": 2, "threads": 1}
+
+
+def weights(model):
+    return [
+        array.tobytes() for side in sorted(model.weights) for array in model.weights[side].values()
+    ]
+
+
+def test_parts_have_the_bits_of_one_process_with_any_number_of_workers(of_threads, tmp_path):
+    whole = weights(train(LOG, **PARTS))
+    for count in (1, 2, 3):
+        assert weights(train(LOG, dask=of_threads(count), **PARTS)) == whole
+
+    def stop(progress):
+        if progress.epoch == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    out = tmp_path / "model"
+    with pytest.raises(Interrupted):
+        train(LOG, dask=of_threads(2), output=out, on_progress=stop, **PARTS)
+    assert weights(train(LOG, dask=of_threads(1), output=out, resume=True, **PARTS)) == whole
+
+
+def test_a_worker_that_is_lost_in_a_round_changes_no_bit(client):
+    rounds = []
+
+    def lose(progress):
+        rounds.append(progress)
+        if len(rounds) in (1, 4):
+            kill_one(client)
+
+    settings = PARTS | {"model": "rnn", "hard_negatives": 2}
+    lost = train(LOG, dask=client, on_progress=lose, **settings)
+    assert weights(lost) == weights(train(LOG, **settings))
+
+
+def test_two_trainings_on_a_cluster_do_not_mix(client):
+    settings = [PARTS, PARTS | {"seed": 1, "model": "bag"}]
+    with ThreadPoolExecutor(2) as executor:
+        both = list(executor.map(lambda chosen: train(LOG, dask=client, **chosen), settings))
+    assert [weights(model) for model in both] == [
+        weights(train(LOG, **chosen)) for chosen in settings
+    ]
+
+
+def test_dask_is_for_parts(tmp_path):
+    with pytest.raises(SentembError, match="dask trains the parts of a log; give parts too"):
+        train(LOG, dask="local:1")
+    with pytest.raises(SentembError, match="dask is not for"):
+        train(LOG, dask="local:1", model="arc1")
+    write_click_log(LOG, tmp_path / "log.tsv")
+    options = ["--cells", "4", "--epochs", "1", "--batch-size", "16", "--parts", "2"]
+    there, here = str(tmp_path / "there"), str(tmp_path / "here")
+    arguments = ["train", str(tmp_path / "log.tsv"), *options, "--quiet", "-o"]
+    for more in ([there, "--dask", "local:2"], [here]):
+        done = CliRunner().invoke(main, [*arguments, *more])
+        assert done.exit_code == 0, done.output + done.stderr
+    models = [weights(SentenceEncoder.from_pretrained(folder)) for folder in (there, here)]
+    assert models[0] == models[1]
 
 
 # -- encoding -----------------------------------------------------------------------------------

@@ -1,5 +1,15 @@
 """`sentemb start`: guessed columns, the commands that it runs, the example."""
 
+import csv
+import math
+import random
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -57,6 +67,7 @@ def test_the_example_becomes_an_index_and_a_page(tmp_path, monkeypatch):
     assert commands == ["import", "split", "train", "evaluate", "index", "calibrate", "export"]
     assert "query = search_term, id = sku, clicks = clicks" in said
     assert f"open {shop / 'page.html'} in a browser" in said
+    assert "<title>shop</title>" in (shop / "page.html").read_text("utf-8")
     assert "\\n" not in said
     index = Index.open(shop / "index")
     clicked, *_ = (shop / "log/test.tsv").read_text().splitlines()
@@ -79,3 +90,71 @@ def test_a_log_with_titles_needs_no_table_of_products(tmp_path, monkeypatch):
     said = start(table, "-o", tmp_path / "shop")
     assert "query = keywords, title = item name" in said
     assert Index.open(tmp_path / "shop/index").search("hotel", everything=True)
+
+
+SHARED = Path(__file__).parents[2] / "shared/data/onet_27_0_text/Tools Used.txt"
+
+
+def write_messy_shop(folder, n_clicks):
+    """Write clicks.csv and products.csv of tools, with the faults that tables of shops have."""
+    rng = random.Random(0)
+    with open(SHARED, encoding="utf-8") as file:
+        tools = list(csv.DictReader(file, delimiter="\t"))
+    titles = {tool["Commodity Code"]: tool["Commodity Title"] for tool in tools}
+    with open(folder / "products.csv", "w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file, delimiter=";")
+        table.writerow(["Product-ID", "Product Name", "Unit_Price", "In stock"])
+        for i, (id, title) in enumerate(titles.items()):
+            name = "" if i % 200 == 7 else f"Large &quot;{title}&quot;" if i % 50 == 3 else title
+            price = f"{rng.uniform(1, 500):.2f}".replace(".", ",")
+            table.writerow([id, name, price, rng.randrange(20)])
+    forms = (str.lower, str.upper, '"{}"'.format, "{}?".format, "  {}".format)
+    with open(folder / "clicks.csv", "w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file, delimiter=";")
+        table.writerow(["Search Term", "SKU", "n_clicks"])
+        for tool in rng.choices(tools, k=n_clicks):
+            query = rng.choice(forms)(tool["Example"])
+            table.writerow([query, tool["Commodity Code"], rng.randrange(1, 6)])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED.is_file(), reason=f"there is no {SHARED}")
+def test_every_figure_of_a_messy_shop_is_right(tmp_path):
+    """What `start` prints, counted and ranked again from the files that it leaves."""
+    write_messy_shop(tmp_path, 20_000)
+    shop = tmp_path / "shop"
+    tables = [str(tmp_path / "clicks.csv"), str(tmp_path / "products.csv")]
+    command = [sys.executable, "-m", "sentemb", "start", *tables, "-o", str(shop)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    rows = {side: read_rows(shop / f"log/{side}.tsv") for side in ("pairs", "dev", "test")}
+    assert f"{len(rows['pairs']):,} lines to train" in printed
+    assert f"{len(rows['dev']):,} dev" in printed and f"{len(rows['test']):,} test" in printed
+    spelt = {side: {plain(query) for query, *_ in rows[side]} for side in rows}
+    assert not spelt["test"] & spelt["pairs"] and not spelt["test"] & spelt["dev"]
+    assert not spelt["dev"] & spelt["pairs"]
+
+    clicked = defaultdict(set)
+    for query, title, *_ in rows["test"]:
+        clicked[query].add(title)
+    index = Index.open(shop / "index")
+    ranks = []
+    for query, titles in clicked.items():
+        hits = index.search(query, k=10, everything=True)
+        right = (rank for rank, hit in enumerate(hits, 1) if hit.title in titles)
+        ranks.append(next(right, math.inf))
+    lines = printed.splitlines()
+    header = next(i for i, line in enumerate(lines) if line.split()[:2] == ["hit@1", "MRR@10"])
+    hit, mrr = map(float, lines[header + 1].split()[-5:-3])
+    assert hit == pytest.approx(np.mean([rank == 1 for rank in ranks]), abs=0.002)
+    assert mrr == pytest.approx(np.mean([1 / rank for rank in ranks]), abs=0.002)
+    assert not any("&quot;" in title for titles in clicked.values() for title in titles)
+
+
+def read_rows(path):
+    return [line.split("\t") for line in path.read_text("utf-8").splitlines()]
+
+
+def plain(query):
+    """Words and digits of a query in lower case: what no model can tell apart is equal."""
+    return " ".join(re.findall(r"\w+", query.casefold()))

@@ -43,11 +43,13 @@ class Table:
 
     def add(self, text):
         """The words by token, those in ``others`` included."""
-        index = np.full(text.size // 2, UNSET, np.int32)
-        *self.parts, self.used, self.n_words, others, n = tokens.add_words(
-            text, *self.parts, self.used, self.n_words, self.seed, self.longest,
-            np.empty(0, np.uint8), 0, index,
-        )  # fmt: skip
+        *_, n_new, _ = self.find(text, (text == ord("\n")).sum())
+        sizes = self.n_words + n_new, self.used + text.size
+        self.parts = tokens.with_room(*self.parts, *sizes)
+        index, others = np.full(text.size // 2, UNSET, np.int32), np.empty_like(text)
+        self.used, self.n_words, n = tokens.add_words(
+            text, *self.parts, self.used, self.n_words, self.seed, self.longest, others, 0, index
+        )
         assert self.n_words == len(self.words) and 2 * self.n_words <= len(self.parts[0])
         others = words_of(others[:n])
         # Not found in the table: -1 - j.

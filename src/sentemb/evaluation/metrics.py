@@ -139,7 +139,7 @@ def ndcg(
     grades = np.where(judged_key[candidate] == key, judged.grade[candidate], 0)
 
     order = _ranking(offsets, scores, tie_ranks(list(index_of))[title])
-    reached = _cumulated_gain(offsets, grades[order], cutoffs, gain)
+    reached = _cumulated_gain(offsets, _gains(grades[order], gain), cutoffs)
     values = _normalised(reached, _best_gain(judged.offsets, judged.grade, cutoffs, gain))
 
     evaluated = ~np.isnan(values).any(axis=1)
@@ -177,9 +177,6 @@ class JudgedScores:
         self._tied = np.lexsort((ties, _query_of_each(judged.offsets)))
         self._gains = _gains(judged.grade[self._tied], gain)
         self._best = _best_gain(judged.offsets, judged.grade, self._cutoffs, gain)
-        # A cut-off may be far behind the last title.
-        longest = int(np.diff(judged.offsets).max())
-        self._discounts = np.log2(np.arange(min(longest, max(self._cutoffs))) + 2)
 
     def mean(self, scores: _Floats) -> _Floats:
         """The means over the queries that `ndcg` gives, (n_cutoffs,).
@@ -189,12 +186,9 @@ class JudgedScores:
         scores : (n_judgments,) float64
             In the order of the judgments of the set.
         """
-        from sentemb.kernels.cumulated_gain import add_gains  # loads Numba
-
         _check_numbers(self._offsets, scores)
-        reached = np.empty_like(self._best)
-        cutoffs = np.array(self._cutoffs, np.int64)
-        add_gains(reached, scores[self._tied], self._gains, self._offsets, cutoffs, self._discounts)
+        ranking = np.lexsort((-scores[self._tied], _query_of_each(self._offsets)))
+        reached = _cumulated_gain(self._offsets, self._gains[ranking], self._cutoffs)
         values = _normalised(reached, self._best)
         mean: _Floats = values[~np.isnan(values).any(axis=1)].mean(axis=0)
         return mean
@@ -246,16 +240,14 @@ def _check_numbers(offsets: _Integers, scores: _Floats) -> None:
 
 def _best_gain(offsets: _Integers, grades: _Integers, cutoffs: Sequence[int], gain: str) -> _Floats:
     best = np.lexsort((-np.asarray(grades, dtype=np.int64), _query_of_each(offsets)))
-    return _cumulated_gain(offsets, grades[best], cutoffs, gain)
+    return _cumulated_gain(offsets, _gains(grades[best], gain), cutoffs)
 
 
-def _cumulated_gain(
-    offsets: _Integers, ranked_grades: _Integers, cutoffs: Sequence[int], gain: str
-) -> _Floats:
-    """DCG, (n_queries, n_cutoffs), of grades in the order of the ranking."""
+def _cumulated_gain(offsets: _Integers, ranked_gains: _Floats, cutoffs: Sequence[int]) -> _Floats:
+    """DCG, (n_queries, n_cutoffs), of gains in the order of the ranking."""
     query = _query_of_each(offsets)
     rank = np.arange(len(query)) - offsets[query]
-    discounted = _gains(ranked_grades, gain) / np.log2(rank + 2)
+    discounted = ranked_gains / np.log2(rank + 2)
     n_queries = len(offsets) - 1
     return np.stack(
         [np.bincount(query, discounted * (rank < cutoff), n_queries) for cutoff in cutoffs],

@@ -377,7 +377,8 @@ def add_matmul_first(C, A, B, m):
     c, row_of_c, _ = _matrix(C)
     a, row_of_a, column_of_a = _matrix(A)
     b, row_of_b, _ = _matrix(B)
-    _add_tiles(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, m, A.shape[1], B.shape[1])
+    inner, n = B.shape
+    _tiles_added(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, m, inner, n)
 
 
 def panels_of(B: np.ndarray) -> np.ndarray:

@@ -15,8 +15,9 @@ A table of words is two arrays:
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sentemb.kernels.jit import inner_kernel, kernel
+from sentemb.kernels.jit import inlined_kernel, inner_kernel, kernel
 from sentemb.kernels.prefetch import prefetch_row
 
 _LINE_FEED, _BLANK = 10, 32
@@ -170,18 +171,20 @@ def add_words(
     Parameters
     ----------
     text, entries, letters, seed : as for `find_words`
+        `with_room` makes the room that the table needs.
     used, n_words : int
         Bytes of ``letters`` that hold words, and words.
     longest : int
     passing, passing_used : (any,) uint8, int
-        The words that are not put into the table, a line feed behind each.
+        The words that are not put into the table, a line feed behind each. There is room for all of
+        ``text``.
     word_index : (at least tokens,) int32, written
         The row of every word; of word j of ``passing`` -1 - j.
 
     Returns
     -------
-    entries, letters, used, n_words, others, others_used
-        The first two and ``passing`` are new arrays where there was not enough room.
+    used, n_words, passing_used : int
+        Bytes of ``letters``, words, and bytes of ``passing`` now.
     """
     n_passing = 0
     for at in range(passing_used):
@@ -197,26 +200,22 @@ def add_words(
         at, hashed = _end_and_hash(text, start, seed)
         slot = _slot_of(text, start, at, hashed, entries, letters)
         if slot >= 0 and entries[slot, 3] == 0 and _n_letters(text, start, at) <= longest:
-            letters = _with_room(letters, used, at - start + 1)
             entries[slot, 0], entries[slot, 1] = hashed, n_words
             entries[slot, 2], entries[slot, 3] = used, used + at - start
             used = _append(letters, used, text, start, at)
             word_index[n_tokens] = n_words
             n_words += 1
-            if 2 * n_words > len(entries):
-                entries = _doubled(entries)
         elif slot >= 0 and entries[slot, 3] > 0:
             word_index[n_tokens] = entries[slot, 1]
         else:
-            passing = _with_room(passing, passing_used, at - start + 1)
             passing_used = _append(passing, passing_used, text, start, at)
             word_index[n_tokens] = -1 - n_passing
             n_passing += 1
         n_tokens += 1
-    return entries, letters, used, n_words, passing, passing_used
+    return used, n_words, passing_used
 
 
-@inner_kernel
+@inlined_kernel
 def _n_letters(text, start, end):
     """Characters of ``text[start:end]``: the bytes that begin one."""
     n = 0
@@ -225,7 +224,7 @@ def _n_letters(text, start, end):
     return n
 
 
-@inner_kernel
+@inlined_kernel
 def _append(letters, used, text, start, end):
     """Write ``text[start:end]`` and a line feed behind the first ``used`` bytes; the new number."""
     for at in range(start, end):
@@ -234,18 +233,20 @@ def _append(letters, used, text, start, end):
     return used + end - start + 1
 
 
-@inner_kernel
-def _with_room(letters, used, n_bytes):
-    """``letters``, or a longer copy if fewer than ``n_bytes`` bytes are free."""
-    if used + n_bytes <= letters.size:
-        return letters
-    longer = np.empty(2 * (used + n_bytes), np.uint8)
-    for at in range(used):
-        longer[at] = letters[at]
-    return longer
+def with_room(
+    entries: NDArray[np.int64], letters: NDArray[np.uint8], n_words: int, n_bytes: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """A table with room for ``n_words`` words in all, of ``n_bytes`` bytes: the same, or copies."""
+    while 2 * n_words > len(entries):
+        entries = _doubled(entries)
+    if n_bytes > letters.size:
+        longer = np.empty(max(n_bytes, 2 * letters.size), np.uint8)
+        longer[: letters.size] = letters
+        letters = longer
+    return entries, letters
 
 
-@inner_kernel
+@kernel
 def _doubled(entries):
     """A table of twice as many slots with the same words."""
     larger = np.zeros((2 * len(entries), 4), np.int64)

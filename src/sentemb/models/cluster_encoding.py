@@ -59,7 +59,7 @@ def encoded(
     Raises
     ------
     SentembError
-        As `SentenceEncoder.encode`, and as `Cluster.results`.
+        As `SentenceEncoder.encode`, and as `Cluster.result`.
     """
     if cluster is None:
         for texts in portions:

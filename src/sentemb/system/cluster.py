@@ -2,14 +2,15 @@
 
 A task is a function of this package with its arguments. Dask may compute it again, on another
 worker, so it changes nothing that it is given and keeps nothing that a later task relies on.
-The scheduler keeps the arguments of every task that is not finished: a worker that is lost costs
-its tasks and nothing else.
+The scheduler keeps the arguments of every task whose result is needed: a worker that is lost costs
+its tasks, which Dask computes again, and nothing else. Data that are scattered would be lost with
+their worker, and a dict would be taken apart; so `Cluster.keep` sends a value as the argument of a
+task.
 """
 
 from __future__ import annotations
 
 import asyncio
-import bisect
 import concurrent.futures
 import contextlib
 import itertools
@@ -18,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from sentemb.errors import SentembError
@@ -39,10 +40,6 @@ _PROTOCOLS = "tcp", "tls"
 # Seconds: to reach a scheduler, to wait for its first worker, to wait for another one when all are
 # lost, and between two looks at whether there are any.
 _TO_CONNECT, _TO_BEGIN, _WITHOUT_WORKERS, _BETWEEN_LOOKS = 5.0, 10.0, 30.0, 2.0
-# Seconds after which a task that was under way when a worker was lost is begun again.
-_AFTER_LOSS = 30.0
-# How often a task is begun again. Then it may be the task that ends the workers.
-_MOST_BEGINS = 5
 # Tasks of each worker that `Cluster.in_order` has under way: one to compute, one to send.
 _AHEAD = 2
 # Dask advises against large arguments. Here they are meant: a task can be computed again only from
@@ -50,32 +47,8 @@ _AHEAD = 2
 _CONFIGURATION = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
 
 
-@dataclass(eq=False)
-class Task:
-    """A function with its arguments, and where Dask has it.
-
-    Attributes
-    ----------
-    function : function
-        It can be imported by the workers.
-    arguments : tuple
-        What can be pickled; in place of other tasks the function gets what they return.
-    future : Future
-    begun : float
-        When it was submitted, by the monotonic clock.
-    times_again : int
-        How often `Cluster.results` has begun it again.
-    """
-
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    future: Future[Any]
-    begun: float = field(default_factory=time.monotonic)
-    times_again: int = 0
-
-
 class Cluster:
-    """The workers that a scheduler has at the time; `opened` makes one.
+    """The workers that a scheduler has at the time, as an `Executor`; `opened` makes one.
 
     Parameters
     ----------
@@ -84,14 +57,12 @@ class Cluster:
         What messages call it.
     """
 
-    threads = 1
+    threads = 1  # a worker has a process for each
 
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
         self.name = name
-        self._seen: set[str] = set()
         self._checked: set[str] = set()  # workers whose versions are those of this process
-        self._losses: list[float] = []  # when workers were found to be lost
 
     def workers(self) -> list[str]:
         """The addresses of all workers, each once for every thread that it computes with."""
@@ -99,42 +70,36 @@ class Cluster:
             threads: dict[str, int] = self._client.nthreads()  # type: ignore[no-untyped-call]
             _check_versions(self._client, sorted(threads.keys() - self._checked))
         self._checked |= threads.keys()
-        if not self._seen <= threads.keys():
-            self._losses.append(time.monotonic())
-        self._seen = set(threads)
         return [address for address in sorted(threads) for _ in range(threads[address])]
 
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Task:
-        """Have ``function(*arguments)`` computed; `Task` describes the parameters."""
-        return Task(function, arguments, self._future(function, arguments))
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Have ``function(*arguments)`` computed.
 
-    def _future(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Future[Any]:
-        futures = [
-            argument.future if isinstance(argument, Task) else argument for argument in arguments
-        ]
+        Parameters
+        ----------
+        function : function
+            It can be imported by the workers.
+        *arguments : object
+            What can be pickled; in place of other futures the function gets what they return.
+        """
         with self._naming_errors():
-            return self._client.submit(function, *futures, pure=False)
+            return self._client.submit(function, *arguments, pure=False)
 
-    def _begin_again(self, task: Task) -> None:
-        """Submit a task, and those before it, as if they were new."""
-        for argument in task.arguments:
-            if isinstance(argument, Task):
-                self._begin_again(argument)
-        task.begun = time.monotonic()
-        task.future = self._future(task.function, task.arguments)
-
-    def results(self, tasks: list[Task]) -> list[Any]:
-        """The results of some tasks, once all of them are finished.
+    def result(self, future: Future[Any]) -> Any:
+        """The result of a task, once it is finished.
 
         Raises
         ------
         SentembError
-            As a task raised it; if the scheduler is lost, if all workers are and no other has come
-            for half a minute, or if one worker after the other ends during the same task.
+            As the task raised it; if the scheduler is lost, if all workers are and no other has
+            come for half a minute, or if one worker after the other ends during the task.
         """
         workers_seen = time.monotonic()
         with self._naming_errors():
-            gathering = self._gathering(tasks)
+            # Gathered once: a transfer that is begun again at every look might never end.
+            gathered: Any = self._client.gather(future, asynchronous=True)  # type: ignore[no-untyped-call]
+            loop: Any = self._client.loop
+            gathering = asyncio.run_coroutine_threadsafe(gathered, loop.asyncio_loop)
             while not concurrent.futures.wait([gathering], _BETWEEN_LOOKS).done:
                 if self.workers():
                     workers_seen = time.monotonic()
@@ -143,39 +108,9 @@ class Cluster:
                         f"all workers of {self.name} are lost, and no other came for "
                         f"{_WITHOUT_WORKERS:.0f} seconds; start some and try again"
                     )
-                forgotten = [task for task in tasks if self._may_be_forgotten(task)]
-                for task in forgotten:
-                    task.times_again += 1
-                    if task.times_again > _MOST_BEGINS:
-                        raise self._workers_end()
-                    self._begin_again(task)
-                if forgotten:
-                    gathering = self._gathering(tasks)
             return gathering.result()
 
-    def _gathering(self, tasks: list[Task]) -> concurrent.futures.Future[list[Any]]:
-        """A future of the results.
-
-        It is never cancelled: gatherings of other threads may wait for the same transfer.
-        """
-        futures = [task.future for task in tasks]
-        gathered: Any = self._client.gather(futures, asynchronous=True)  # type: ignore[no-untyped-call]
-        # A result may be lost on its way here, so even the transfer is not waited for without end.
-        loop: Any = self._client.loop
-        return asyncio.run_coroutine_threadsafe(gathered, loop.asyncio_loop)
-
-    def _may_be_forgotten(self, task: Task) -> bool:
-        """Whether a task is unfinished, and a lost worker may be the reason.
-
-        Dask computes again what a lost worker had. But if the worker is lost while a task that
-        needs its result is being given to it, Dask may wait for ever.
-        """
-        # The first loss counts: workers that are lost one after the other do not put it off.
-        after = bisect.bisect_right(self._losses, task.begun)
-        is_late = any(lost < time.monotonic() - _AFTER_LOSS for lost in self._losses[after:][:1])
-        return is_late and not task.future.done()  # type: ignore[no-untyped-call]
-
-    def keep(self, value: Any) -> Task:
+    def keep(self, value: Any) -> Future[Any]:
         """``value`` as an argument of many tasks: it is sent to each worker once."""
         return self.submit(_same, value)
 
@@ -189,10 +124,10 @@ class Cluster:
         Raises
         ------
         SentembError
-            As `results`.
+            As `result`.
         """
         left = iter(portions)
-        pending: deque[Task] = deque()
+        pending: deque[Future[Any]] = deque()
         try:
             while True:
                 most = _AHEAD * max(1, len(self.workers()))
@@ -200,10 +135,10 @@ class Cluster:
                     pending.append(self.submit(function, *portion))
                 if not pending:
                     return
-                yield from self.results([pending.popleft()])
+                yield self.result(pending.popleft())
         finally:
-            for task in pending:
-                task.future.release()  # type: ignore[no-untyped-call]
+            for future in pending:
+                future.release()  # type: ignore[no-untyped-call]
 
     @contextlib.contextmanager
     def _naming_errors(self) -> Iterator[None]:
@@ -218,13 +153,10 @@ class Cluster:
                 f"the scheduler of {self.name} is lost; start it and try again"
             ) from error
         except KilledWorker as error:
-            raise self._workers_end() from error
-
-    def _workers_end(self) -> SentembError:
-        return SentembError(
-            f"several workers of {self.name} ended during the same task; see whether they have "
-            "enough memory"
-        )
+            raise SentembError(
+                f"several workers of {self.name} ended during the same task; see whether they have "
+                "enough memory"
+            ) from error
 
 
 class Executor(Protocol):
@@ -293,9 +225,14 @@ def opened(dask: Dask) -> Iterator[Cluster]:
             client = stack.enter_context(_connected(where, name))
         else:
             raise SentembError(f"dask is {brief(dask)}; give {FORMS}, or a client of Dask")
-        cluster = Cluster(client, name)
-        _await_workers(cluster)
-        yield cluster
+        try:
+            client.wait_for_workers(1, timeout=_TO_BEGIN)
+        except TimeoutError as error:
+            raise SentembError(
+                f"{name}: the scheduler has no workers; start some with "
+                "`dask worker ADDRESS --nthreads 1`"
+            ) from error
+        yield Cluster(client, name)
 
 
 def opened_if(dask: Dask | None) -> contextlib.AbstractContextManager[Cluster | None]:
@@ -404,17 +341,6 @@ def _quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
-
-
-def _await_workers(cluster: Cluster) -> None:
-    latest = time.monotonic() + _TO_BEGIN
-    while not cluster.workers():
-        if time.monotonic() > latest:
-            raise SentembError(
-                f"{cluster.name}: the scheduler has no workers; start some with "
-                "`dask worker ADDRESS --nthreads 1`"
-            )
-        time.sleep(0.1)
 
 
 def _check_versions(client: Client, workers: list[str]) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sentemb.training.run import Run
 
 # Inputs that not every family reads.
-SPECIAL = ("vector_dim", "vector_words", "teacher", "catalogue", "labels", "seeds")
+SPECIAL = ("vector_dim", "vector_words", "teacher", "catalogue", "labels", "seeds", "dask")
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class TrainedFamily:
 FAMILIES = (
     TrainedFamily(
         Settings,
-        frozenset({"vector_dim", "vector_words", "catalogue", "seeds"}),
+        frozenset({"vector_dim", "vector_words", "catalogue", "seeds", "dask"}),
         "sentemb.training.towers.two_tower_trainer:train_two_towers",
     ),
     TrainedFamily(

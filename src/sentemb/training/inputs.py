@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.models.sentence_encoder import SentenceEncoder
     from sentemb.models.vectors.word_vectors import WordVectors
+    from sentemb.system.cluster import Dask
     from sentemb.training.batches.additions import Replayed
     from sentemb.training.dev import DevSource
 
@@ -35,3 +36,4 @@ class Inputs:
     labels: bool = False
     seeds: int = 1
     skip_bad_lines: bool = False
+    dask: Dask | None = None

@@ -15,6 +15,7 @@ from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.bounds import whole
+from sentemb.system.cluster import Dask
 from sentemb.system.paths import AnyPath
 from sentemb.training.batches.additions import Replayed
 from sentemb.training.dev import DevSource
@@ -54,6 +55,7 @@ def train(
     skip_bad_lines: bool = False,
     seeds: int = 1,
     threads: int | None = None,
+    dask: Dask | None = None,
     checkpoint_seconds: float = 60.0,
     on_progress: Callable[[Progress], None] | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -139,6 +141,9 @@ def train(
         models.
     threads : int, optional
         By default one per processor. The result is the same for any number.
+    dask : str or client of Dask, optional
+        A cluster whose workers train the ``parts`` of the log: "local", "local:N" or
+        "tcp://HOST:PORT". The result is the same without it.
     checkpoint_seconds : float
         Seconds between checkpoints, and at least 20 times as many as the last one took; 0 writes
         one after every mini-batch.
@@ -183,6 +188,7 @@ def train(
         is_labelled,
         whole("seeds", seeds, 1, MOST_SEEDS),
         skip_bad_lines,
+        dask,
     )
     name = settings.get("model") or model_of(start_from)
     family = FAMILIES[0] if name is None else family_of(name)

@@ -29,7 +29,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from sentemb.kernels.layers import sum_words
 from sentemb.kernels.recurrent import set_recurrent_gradient
-from sentemb.kernels.small_arrays import scatter_rows, sum_parts
 from sentemb.models.contracts import GradientPoint
 from sentemb.models.towers.encoder import Encoder, ForwardPass
 from sentemb.models.towers.layout import Layout
@@ -154,8 +153,8 @@ class RecurrentEncoder(Encoder):
         X = workspace.empty("X", (batch.n_texts, self.bag_dim), P.dtype)
         yield tasks + self._bag_tasks(X, P, batch.word_index, batch.offsets)
         for direction, state in enumerate(done.states):
-            outputs = state["Y"], packing.last_rows
-            scatter_rows(embeddings, direction * self.cells, packing.order, *outputs)
+            columns = slice(direction * self.cells, (direction + 1) * self.cells)
+            embeddings[packing.order, columns] = state["Y"][packing.last_rows]
         if self.bag_dim:
             embeddings[:, self.n_outputs :] = X
         return done
@@ -344,8 +343,7 @@ class RecurrentEncoder(Encoder):
         gradient = {}
         for name, part in parts.items():
             gradient[name] = workspace.empty(f"sum of {name}", part[:, 0].shape, V.dtype)
-            for total, of_chunks in zip(gradient[name], part, strict=True):
-                sum_parts(total.reshape(-1), of_chunks.reshape(CHUNKS, -1))
+            part.sum(axis=1, out=gradient[name])  # chunk after chunk
 
         of_words = [
             (direction * self.gate_width, D, *layout.packed_rows_of_words[direction])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.kernels.inference import sum_features
-from sentemb.kernels.tokens import add_words, find_words
+from sentemb.kernels.tokens import add_words, find_words, with_room
 from sentemb.models.words.word_reader import WordReader
 from sentemb.system.aligned import aligned_empty
 from sentemb.system.contracts import Arrays
@@ -179,9 +179,12 @@ class WordMemory:
         entries, letters, seed = self._words
         known, letters_known = self._n_words, self._n_letters
         n_letters, n_words = letters_known, known
-        passing, n_passing = np.empty(0, np.uint8), 0
+        passing, n_passing = np.empty(sum(part.text.size for part in parts), np.uint8), 0
         for part in parts:
-            entries, letters, n_letters, n_words, passing, n_passing = add_words(
+            entries, letters = with_room(
+                entries, letters, n_words + part.n_new, n_letters + part.text.size
+            )
+            n_letters, n_words, n_passing = add_words(
                 part.text,
                 entries,
                 letters,

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sentemb.kernels.input_layer import gather_rows, sum_rows
-from sentemb.kernels.small_arrays import sum_parts
 from sentemb.models.contracts import GradientPoint
 from sentemb.models.words.input_rows import point_of
 from sentemb.models.words.workspace import Job, Workspace
@@ -147,7 +146,6 @@ class WordReader:
             ``bias`` is the sum of ``dP`` over all words.
         """
         dtype = parts[0][1].dtype
-        total = np.empty(self.width, dtype)
         dP = workspace.empty("dP", (batch.n_words, self.width), dtype)
         bias = workspace.zeros("dbias", (CHUNKS, self.width), dtype)
         tasks = []
@@ -158,5 +156,4 @@ class WordReader:
             ]
             tasks.append((one_after_the_other, *gathers, (sum_rows, bias[chunk], dP, first, end)))
         yield tasks
-        sum_parts(total, bias)
-        return dP, total
+        return dP, bias.sum(axis=0)

@@ -11,7 +11,6 @@ from sentemb.kernels.cosine_softmax import (
     listed_softmax,
     normalise_rows_backward,
 )
-from sentemb.kernels.small_arrays import take_rows
 from sentemb.models.words.workspace import Workspace
 from sentemb.system.parallel import Workers, one_after_the_other, spans
 from sentemb.training.objectives.candidates import BatchCandidates, Candidates, ListedCandidates
@@ -107,7 +106,7 @@ def _batch_loss(
     n_pairs, n_titles = candidates.queries.size, len(Ud)
     S = workspace.empty("S", (n_pairs, n_titles), Uq.dtype)
     U_pairs = workspace.empty("U_pairs", (n_pairs, Uq.shape[1]), Uq.dtype)
-    take_rows(U_pairs, Uq, candidates.queries)
+    np.take(Uq, candidates.queries, axis=0, out=U_pairs, mode="clip")  # "raise" would copy twice
     UdT = workspace.empty("UdT", Ud.T.shape, Ud.dtype)
     UdT[...] = Ud.T
     V_pairs = workspace.zeros("V_pairs", U_pairs.shape, Uq.dtype)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from sentemb.kernels.input_layer import RowGradient
-from sentemb.kernels.small_arrays import equal_shares
 from sentemb.system.contracts import KernelTask
 from sentemb.system.parallel import CHUNKS
 
@@ -26,7 +25,8 @@ def spread_rows(
     rows come last: parts of as many rows each would leave most of the work to one thread. No row
     depends on another, so the parts do not change the result.
     """
-    edges = np.empty(CHUNKS + 1, np.int64)
-    equal_shares(edges, gradient.offsets, _OF_A_ROW)
+    offsets = gradient.offsets
+    costs = offsets + _OF_A_ROW * np.arange(offsets.size)
+    edges = np.searchsorted(costs, costs[-1] * np.arange(CHUNKS + 1) // CHUNKS)
     parts = pairwise(edges.tolist())
     return [(function, *arguments, first, end) for first, end in parts if first < end]

@@ -18,7 +18,7 @@ from sentemb.models.files.saved_model import SavedModel
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.vectors.features import VectorSource
-from sentemb.system.cluster import Executor, Process
+from sentemb.system.cluster import Executor, Process, opened_if
 from sentemb.system.parallel import Workers
 from sentemb.text.words import BARE
 from sentemb.training.batches.additions import Additions
@@ -56,12 +56,14 @@ def train_two_towers(
     chosen = Settings.of(preset, **settings)
     Settings.of(preset, **{**settings, "seed": chosen.seed + n_seeds - 1})  # there is a last seed
     run.check(start_from)
+    if inputs.dask is not None and chosen.parts == 1:
+        raise SentembError("dask trains the parts of a log; give parts too, or leave dask out")
     check_patience(chosen.patience, dev)
     plan = DevPlan.of(dev)
     plan.check_catalogue(additions.titles)
     if is_prepared_log(pairs):
         _check_prepared(plan, additions)
-    with Workers(run.threads) as workers:
+    with Workers(run.threads) as workers, opened_if(inputs.dask) as cluster:
         # The log itself is not kept: it takes several times the memory of the corpus.
         log = open_log(pairs, skip_bad_lines, chosen.negatives, run.note)
         more_titles = additions.titles or ()
@@ -99,7 +101,8 @@ def train_two_towers(
         del vectors
         if start is not None and n_seeds > 1:
             start = replace(start, is_ours=False)  # every member begins with its arrays
-        task_of = _Tasks(corpus, workers, held_out, run, Process(workers.threads))
+        executor = Process(workers.threads) if cluster is None else cluster
+        task_of = _Tasks(corpus, workers, held_out, run, executor)
         task = task_of(chosen, run.note, start)
         change = _Change(task, corpus, held_out, chosen.seed, workers) if grow else None
         if n_seeds == 1:
