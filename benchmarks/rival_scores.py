@@ -300,7 +300,7 @@ class Translation(Rival):
 
 
 def _counted(texts, number):
-    """(n_texts, n_words) how often each known word stands in each text."""
+    """(n_texts, n_words) how often each text has each known word."""
     rows = [[number[word] for word in STEMS(text) if word in number] for text in texts]
     indptr = np.cumsum([0, *map(len, rows)])
     indices = np.fromiter(itertools.chain.from_iterable(rows), np.int64, indptr[-1])

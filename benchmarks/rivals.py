@@ -200,10 +200,11 @@ class Contest:
         column_of = {title: column for column, title in enumerate(part.titles)}
         offsets, clicked = part.clicks.titles_of_queries()
         rows, columns, is_right = [], [], []
+        kth = min(BEST, len(part.titles)) - 1
         for number, query in enumerate(part.clicks.queries):
             row, titles = row_of[query], clicked[offsets[number] : offsets[number + 1]]
             right = [column_of[part.clicks.titles[title]] for title in titles]
-            best = [np.argpartition(-matrix[row], BEST)[:BEST] for matrix in matrices]
+            best = [np.argpartition(-matrix[row], kth)[:BEST] for matrix in matrices]
             found = np.unique(np.concatenate([*best, right]))
             rows.append(np.full(found.size, row))
             columns.append(found)
