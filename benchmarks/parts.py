@@ -135,7 +135,7 @@ def rows_of_times(found):
 
 
 def rows_of_estimates(found):
-    """The rows of one table: so many machines, each with two threads and a part of the log."""
+    """The rows of one table: a number of machines, each with two threads and a part."""
     yield ["machines", "bytes of a part at a meeting", "times as fast"]
     one, two = (found[way] for way in list(WAYS)[:2])
     update = np.median([turn["wall"] for turn in one]) / one[0]["steps"]
@@ -174,7 +174,7 @@ def main():
                         )
                     )
         if found:
-            tables[f"Quality in parts: {name}"] = markdown_table(rows_of_quality(found))
+            tables[f"Quality in parts, {name}"] = markdown_table(rows_of_quality(found))
     if options.lines:
         path = BUILD / f"times-{options.lines}.json"
         spent = kept(path, lambda: times(options.lines))
