@@ -66,9 +66,9 @@ class PartsTask(TowersTask):
         self._features = [rounds.features_of(part) for part in parts]
         self._parts = [executor.keep(part) for part in parts]
         note(
-            f"each of {settings.parts} parts has {settings.epochs * self._updates:,} updates; parts "
-            "rank worse than one: in our measurements by up to 0.02 of NDCG@1 with 2 or 4 parts and "
-            "by 0.03 with 8"
+            f"each of {settings.parts} parts has {settings.epochs * self._updates:,} updates; "
+            "parts rank worse than one: in our measurements by up to 0.02 of NDCG@1 with 2 or 4 "
+            "parts and by 0.03 with 8"
         )
         # The lists of all queries, and those of each part where it is trained.
         self._lists: tuple[rounds.HardTitles, list[Any]] = None, [None] * len(parts)
