@@ -344,7 +344,7 @@ def test_a_folder_that_was_replaced_gives_no_clicks_to_the_index_before(
     folder = tmp_path / "index"
     Index.build(rankers(RECIPE), TITLES, IDS, threads=1).save(folder)
     opened, read = Index.open(folder, 1), Index.open(folder, 1)
-    expected, explained = opened.search(QUERIES), read.explain("red", ["p1"])
+    expected, explained = read.search(QUERIES), read.explain("red", ["p1"])
     pairs = [(f"{query} other", title) for query, title in zip(clicks.queries, TITLES)]  # noqa: B905
     other = HybridRanker(bag, RECIPE, ClickedQueries.of(ClickLog.from_pairs(pairs)))
     Index.build(other, TITLES, IDS, threads=1).save(folder, force=True)

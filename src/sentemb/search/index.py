@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -819,9 +820,16 @@ class Index:
             shown = _hits(snapshot, matches[:k], None if confident is None else of_first)
             meant = None
             if named is None and (reason or is_unknown[q]) and not limits.cosine:
-                meant = next(self._finding(snapshot, snapshot.frequent.near(text)), None)
+                meant = self._meant(snapshot, text)
             hits.append(Rows(shown, text, reason, facets, meant))
         return hits
+
+    def _meant(self, snapshot: Snapshot, text: str) -> str | None:
+        """The nearest frequent query that finds something, if there is one."""
+        # A search needs no clicks: it answers even if they were replaced or damaged since.
+        with contextlib.suppress(SentembError):
+            return next(self._finding(snapshot, snapshot.frequent.near(text)), None)
+        return None
 
     def suggest(self, begun: str, k: int = MOST_SUGGESTIONS) -> list[str]:
         """Frequent queries of the log that begin with a text and find something.

@@ -232,7 +232,9 @@ def opened(dask: Dask) -> Iterator[Cluster]:
                 f"{name}: the scheduler has no workers; start some with "
                 "`dask worker ADDRESS --nthreads 1`"
             ) from error
-        yield Cluster(client, name)
+        cluster = Cluster(client, name)
+        cluster.workers()  # checks their versions
+        yield cluster
 
 
 def opened_if(dask: Dask | None) -> contextlib.AbstractContextManager[Cluster | None]:
