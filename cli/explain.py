@@ -61,7 +61,7 @@ def command(
     from sentemb.data.lines import write_lines
     from sentemb.search.index import Index
     from sentemb.search.index_files import is_index
-    from sentemb.search.ranking.opening import load_best
+    from sentemb.search.ranking.opening import known_by_ids, load_best
 
     if title is not None and catalogue is not None:
         raise click.UsageError("give TITLE or --catalogue, not both")
@@ -74,13 +74,19 @@ def command(
             if not hits:
                 raise SentembError("the index finds nothing for this query; give a TITLE")
             id, title = hits[0].id, hits[0].title
+        elif title is not None:
+            # Of several products with this title the first one is meant.
+            same = (id for id, text in zip(index.ids, index.titles, strict=True) if text == title)
+            id = next(same, None)
     elif title is None and log is None and catalogue is None:
         raise click.UsageError("give TITLE, --log or --catalogue, or an index instead of the model")
     else:
         ranker = load_best(model, cosine=cosine)
     with warnings_to_stderr(), working("explaining"):
         clicks = None if log is None else read_click_log(log)
-        titles = None if catalogue is None else read_texts(catalogue)[1]
+        ids, titles = (None, None) if catalogue is None else read_texts(catalogue)
+        if titles is not None and ids is not None:
+            ranker = known_by_ids(ranker, titles, ids)
         if id is not None and title is not None:
             explanation = Explainer(ranker, clicks).explain(query, title, top_k, id)
         else:

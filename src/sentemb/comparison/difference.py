@@ -18,7 +18,7 @@ from sentemb.models.contracts import Retriever
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.search.index import Index
 from sentemb.search.index_files import is_index
-from sentemb.search.ranking.opening import load_best
+from sentemb.search.ranking.opening import known_by_ids, load_best
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import MODEL_ALONE
 from sentemb.system.bounds import whole
@@ -305,9 +305,16 @@ def diff(
 
 
 def sides_of(
-    first: Any, second: Any, titles: Sequence[str] | None, cosine: bool = False
+    first: Any,
+    second: Any,
+    titles: Sequence[str] | None,
+    cosine: bool = False,
+    ids: Sequence[str] | None = None,
 ) -> tuple[list[Any], list[str]]:
-    """The ranker of each side, and the titles that both number alike; see `diff`."""
+    """The ranker of each side, and the titles that both number alike; see `diff`.
+
+    ``ids`` are those of the products that have the titles.
+    """
     opened: list[Any] = []
     for named in (first, second):
         side = named
@@ -331,6 +338,8 @@ def sides_of(
     if titles is None:
         raise SentembError("models have no titles; give some")
     catalogue = in_tie_order({text.strip() for text in titles})
+    if ids is not None:
+        opened = [known_by_ids(ranker, titles, ids) for ranker in opened]
     return [ranker.over(catalogue) for ranker in opened], catalogue
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from sentemb.data.judged_set import JudgedSet
 from sentemb.evaluation.metrics import NDCG, ndcg
-from sentemb.models.contracts import Ranker
+from sentemb.models.contracts import ByProduct, Ranker
 
 
 def judged_run(ranker: Ranker, judged: JudgedSet) -> dict[str, dict[str, float]]:
@@ -15,7 +15,8 @@ def judged_run(ranker: Ranker, judged: JudgedSet) -> dict[str, dict[str, float]]
     Parameters
     ----------
     ranker : Ranker
-        A `SentenceEncoder`, a `Baseline`, or anything else with ``score_pairs``.
+        A `SentenceEncoder`, a `Baseline`, or anything else with ``score_pairs``. If it knows
+        products, it knows the titles by their ids.
     judged : JudgedSet
         The queries and the titles to score for each of them.
 
@@ -24,6 +25,8 @@ def judged_run(ranker: Ranker, judged: JudgedSet) -> dict[str, dict[str, float]]
     dict of str to dict of str to float
         A run: query id -> title id -> score.
     """
+    if isinstance(ranker, ByProduct):
+        ranker = ranker.with_ids(judged.titles, judged.title_ids)
     query_of_each = np.repeat(np.arange(len(judged.queries)), np.diff(judged.offsets))
     scores = ranker.score_pairs(
         judged.queries, judged.titles, query_of_each, judged.title_index

@@ -41,6 +41,15 @@ class Ranker(Protocol):
 
 
 @runtime_checkable
+class ByProduct(Ranker, Protocol):
+    """A ranker that may know a title by the id of its product."""
+
+    def with_ids(self, titles: Sequence[str], ids: Sequence[str]) -> Ranker:
+        """The same ranker, for which each title is the product with its id."""
+        ...
+
+
+@runtime_checkable
 class Embedder(Ranker, Protocol):
     """A ranker that gives every text a vector, as an index needs it."""
 

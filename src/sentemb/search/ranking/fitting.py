@@ -70,6 +70,8 @@ MAX_QUERIES = 2000
 _CANDIDATES = 20
 # Clicks are held back where at least this share of the catalogue has none.
 _FEW_UNCLICKED, _MOST_HELD_BACK = 0.1, 0.5
+# With fewer dev queries than this that have a clicked right title, titles without clicks teach too.
+_FEW_TEACHING = 50
 _OF_WORDS = [BM25, CLICKED_BM25]
 # Parameters of BM25 are compared by losses that are this near to the lowest.
 _NEARLY = 1e-6
@@ -219,7 +221,7 @@ def fit_weights_of(
     note = on_note or _ignore
     drawn = _drawn(right, seed, note)
     fitting = _Fitting(model, drawn, titles, ids, clicks, seed, Workers(threads))
-    recipe, held_back = fitting.fit(_stems(note), on_progress or _ignore)
+    recipe, held_back = fitting.fit(_stems(note), on_progress or _ignore, note)
     fields = fitting.material(served, recipe.stem).fields
     ranker = HybridRanker(model, recipe, clicks, fields, titles, threads=threads)
     ranker.prepare(fitting.catalogue(recipe, fields))
@@ -313,7 +315,10 @@ class _Fitting:
         )[right.title_index]
 
     def fit(
-        self, stems: Sequence[str | None], progress: Callable[[int, int], None]
+        self,
+        stems: Sequence[str | None],
+        progress: Callable[[int, int], None],
+        note: Callable[[str], None],
     ) -> tuple[Recipe, float]:
         """The recipe, and the share of titles whose clicks were held back."""
         has_clicks = np.diff(self._clicks.of_titles(self._titles, self._ids).offsets) > 0
@@ -323,8 +328,7 @@ class _Fitting:
             for part in PART_TYPES
             if (has_clicks.any() or not part.needs_clicks) and (held_back or part.name != UNCLICKED)
         ]
-        # Titles that never had clicks are left out: whether they are right says how dev was made.
-        allowed = has_clicks if has_clicks.any() else np.ones(len(self._titles), np.bool_)
+        allowed = self._allowed(has_clicks, note)
         total, done = len(stems) * sum(map(len, GRID.values())) + 2, 0
 
         def step() -> None:
@@ -365,6 +369,30 @@ class _Fitting:
         last = fit_weights(features, candidates)
         step()
         return _weighted(recipe, names, last), held_back
+
+    def _allowed(
+        self, has_clicks: NDArray[np.bool_], note: Callable[[str], None]
+    ) -> NDArray[np.bool_]:
+        """Which titles may be candidates, (n_titles,).
+
+        Titles that never had clicks are left out, because whether they are right says how dev was
+        made, unless too few queries would remain.
+        """
+        every = np.ones(len(self._titles), np.bool_)
+        if not has_clicks.any():
+            return every
+        is_known = self._right_places >= 0
+        of_clicked = has_clicks[self._right_places] & is_known
+        n_teaching, n_all = (
+            np.unique(self._right.query_index[pairs]).size for pairs in (of_clicked, is_known)
+        )
+        if n_teaching == n_all or n_teaching >= _FEW_TEACHING:
+            return has_clicks
+        note(
+            f"only {n_teaching:,} of {n_all:,} dev queries have a right title with clicks, so the "
+            "ranker is fitted to titles without clicks too"
+        )
+        return every
 
     def _hold_back(self, has_clicks: NDArray[np.bool_]) -> tuple[ClickedQueries, float]:
         """Clicks without those of a random share of titles, if a catalogue has many without."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from sentemb.errors import SentembError
 from sentemb.models.files.model_files import fingerprint
@@ -79,6 +80,11 @@ def load_best(
     if cosine or not has_ranker(path):
         return HybridRanker(model, MODEL_ALONE, threads=threads)
     return opened_ranker(path_of(path), model, None, threads)
+
+
+def known_by_ids(ranker: Any, titles: Sequence[str], ids: Sequence[str]) -> Any:
+    """``ranker``; one that knows products knows the titles of a catalogue by their ids."""
+    return ranker.with_ids(titles, ids) if isinstance(ranker, HybridRanker) else ranker
 
 
 def with_two_towers(model: SentenceEncoder | PairScorer) -> SentenceEncoder:

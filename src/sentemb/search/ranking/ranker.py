@@ -323,7 +323,11 @@ class HybridRanker:
         return {f"{PARTS[part]} alone": self.alone(part) for part in names}
 
     def with_ids(self, titles: Sequence[str], ids: Sequence[str]) -> HybridRanker:
-        """The same ranker, for which the clicks of these titles belong to these ids."""
+        """The same ranker, for which each title of a catalogue is the product with its id.
+
+        A title that a file has with an id is known by it: a product that was renamed since the
+        log was written has its clicks. See `ClickedQueries.with_ids`.
+        """
         if not self.recipe.needs_clicks:
             return self
         return self._with(self.recipe, self._titles, self.clicks.with_ids(titles, ids))
@@ -512,11 +516,10 @@ class HybridRanker:
         titles = [title, *_with_each_left_out(title_words)]
         query_index = np.concatenate([np.arange(len(queries)), np.zeros(len(titles) - 1, np.int64)])
         title_index = np.concatenate([np.zeros(len(queries), np.int64), np.arange(1, len(titles))])
-        key = id
-        if key is None:
-            key = self.clicks.key_of(title) if self.recipe.needs_clicks else title
+        if id is None and self.recipe.needs_clicks:
+            id = self.clicks.key_of(title)
         asked = self.asked(queries)
-        ids = [key] * len(titles)
+        ids = [id] * len(titles)
         catalogue = self.catalogue(titles, ids, counted_words=self._words_in(asked))
         pairs = query_index, title_index
         scores = engine.of_pairs(catalogue.parts, self.recipe, asked, *pairs, self._workers)[0]
@@ -572,7 +575,7 @@ class HybridRanker:
     def catalogue(
         self,
         titles: Sequence[str],
-        ids: Sequence[str] | None = None,
+        ids: Sequence[str | None] | None = None,
         vectors: np.ndarray | Int8Rows | None = None,
         counted_words: Set[str] | None = None,
     ) -> Catalogue:
@@ -582,7 +585,7 @@ class HybridRanker:
         ----------
         titles : sequence of str
             The titles.
-        ids : sequence of str, optional
+        ids : sequence of str or None, optional
             One per title: by these the clicks of a log with ids are known.
         vectors : (n, dim) float32 or float16, or Int8Rows, optional
             The titles by the document tower, as `SentenceEncoder.unit_vectors` gives them.
