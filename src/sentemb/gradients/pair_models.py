@@ -78,8 +78,7 @@ class PairPasses:
         return self._workers.together(self._forward_tasks())[0][1]
 
     def gradient(self, V: np.ndarray) -> Arrays:
-        """The gradient of every parameter under its name in the paper; ``V`` (n_pairs,) is dL/ds.
-        """
+        """The gradient by the paper's names of the parameters; ``V`` (n_pairs,) float is dL/ds."""
         gradient = self._workers.together(self._backward_tasks(V))[0]
         words = RowGradient(gradient.pop("words"), *self._layout.words_of_features)
         rows = np.empty((self._batch.input_rows.size, self.matcher.model.width), V.dtype)

@@ -47,8 +47,7 @@ class CheckedProblem(ABC):
         """
 
     def broken_gradient(self, fault: str) -> dict[str, Arrays]:
-        """The gradient with one term left out; `SentembError` if there are no terms to leave out.
-        """
+        """The gradient with one term left out; `SentembError` if no term can be left out."""
         raise SentembError(f"{self.name} has no terms to leave out; leave out the fault {fault}")
 
     def second_form(self) -> dict[str, Arrays]:

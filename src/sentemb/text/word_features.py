@@ -37,8 +37,7 @@ class WordFeatures:
         return self._row_of_word.get(without_edges(word), -1) if row is None else row
 
     def of(self, words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The indices (k,) int64 of ``words`` that have a vector, and the vectors (k, dim) float32.
-        """
+        """The indices (k,) int64 of ``words`` with a vector, and the vectors (k, dim) float32."""
         rows = np.array([self.row_of(word) for word in words], np.int64)
         known = np.flatnonzero(rows >= 0)
         return known, self.vectors[rows[known]].astype(np.float32)

@@ -115,8 +115,7 @@ class IRNN(RNN):
         offsets: NDArray[np.int64],
         workers: Workers,
     ) -> np.ndarray:
-        """See `Encoder.embed`; `SentembError` if Wrec makes the numbers grow until they overflow.
-        """
+        """See `Encoder.embed`; `SentembError` if Wrec makes the numbers grow to an overflow."""
         embeddings = super().embed(weights, P, word_index, offsets, workers)
         if not np.isfinite(embeddings).all():
             words = int(np.diff(offsets)[~np.isfinite(embeddings).all(axis=1)].min())
