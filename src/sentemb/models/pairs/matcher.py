@@ -14,9 +14,7 @@ from sentemb.text.vocabulary import Vocabulary
 
 @dataclass(frozen=True, eq=False)
 class Matcher:
-    """A pair model (a shape only), its vocabulary, and its weights, stacked as the model describes
-    them.
-    """
+    """A pair model (a shape only), its vocabulary, and its weights as the model stacks them."""
 
     model: PairModel
     vocabulary: Vocabulary
