@@ -77,18 +77,12 @@ CACHE_FOLDER = _cache_folder()
 
 
 class KernelCache(NullCache):
-    """The machine code of one kernel, one file per signature and processor target.
+    """The machine code of the kernel ``function``, one file per signature and processor target.
 
     Numba's own cache trusts what it reads, and two processes that fill it at once can mix up their
     entries. Here a file starts with the SHA-256 of its name and content. Whatever fails to load is
     deleted and compiled again; whatever fails to be saved is compiled again by the next process.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Where the files are; its name tells apart the versions of all kernels.
-    function : function
-        The kernel as plain Python.
+    The name of ``folder`` tells apart the versions of all kernels.
     """
 
     def __init__(self, folder, function):

@@ -247,14 +247,9 @@ class Face(ABC):
 
 
 class TextWarning(UserWarning):
-    """Some texts of a call are such that a model can say nothing about them.
+    """A model can say nothing about ``count`` of the ``n_texts`` texts of a call.
 
-    Parameters
-    ----------
-    count, n_texts : int
-        How many, and out of how many.
-    what : str
-        What is wrong with them, and what follows.
+    ``what`` says what is wrong with them, and what follows.
     """
 
     def __init__(self, count: int, n_texts: int, what: str) -> None:
@@ -267,15 +262,10 @@ _collected: ContextVar[list[TextWarning] | None] = ContextVar("collected", defau
 
 @contextlib.contextmanager
 def keeping_text_warnings() -> Iterator[list[TextWarning]]:
-    """Collect the warnings of this thread in a list, and show none.
+    """Collect the warnings of this thread in the list that is yielded, and show none.
 
     `warnings.catch_warnings` changes the filters of all threads; two that use it at a time may
     leave them changed for good.
-
-    Yields
-    ------
-    list of TextWarning
-        Filled while the body runs.
     """
     text_warnings: list[TextWarning] = []
     token = _collected.set(text_warnings)
@@ -299,16 +289,9 @@ def warn_of_texts(
 ) -> None:
     """Warn of texts that a model can say nothing about.
 
-    Parameters
-    ----------
-    n_texts : int
-        How many texts there are.
-    without_words, unknown : int
-        How many of them have no words, and how many have words but none that the model knows.
-    lost, vague : str
-        What follows for the former and for the latter.
-    depth : int
-        In whose name: 2 for the caller, 3 for its caller, and so on.
+    ``without_words`` of the texts have no words, from which ``lost`` follows; ``unknown`` have
+    words but none that the model knows, from which ``vague`` follows. The warning is in the name of
+    the caller if ``depth`` is 2, of its caller if it is 3, and so on.
     """
     for count, what in (
         (without_words, f"have no words; {lost}"),
