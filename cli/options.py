@@ -210,7 +210,7 @@ def option_of(
         Whose models have it: the help then says which.
     """
     settings: dict[str, Any] = {"default": None, "group": declared.group}
-    shown = default if default is not None else _shown_default(declared)
+    shown = default if default is not None else shown_default(declared)
     described = declared.help if family is None else family.describe(declared)
     text = " ".join(filter(None, (described, help)))
     name = declared.option
@@ -227,7 +227,8 @@ def option_of(
     return option(name, help=text, **settings)
 
 
-def _shown_default(declared: Hyperparameter) -> Any:
+def shown_default(declared: Hyperparameter) -> Any:
+    """The default of a hyper-parameter as the help shows it."""
     return declared.default_text or declared.default
 
 
