@@ -9,10 +9,12 @@ from sentemb.cli.program import AS_JSON
 from sentemb.models.family import Family
 from sentemb.models.vectors.vector_options import P_HELP, P_SOURCES
 from sentemb.system.bounds import MAX_THREADS, whole
-from sentemb.system.hyperparameters import GROUPS, WORDS, Hyperparameter
+from sentemb.system.hyperparameters import GROUPS, RUN, WORDS, Hyperparameter
 from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.parallel import limited_threads
 from sentemb.system.terminal import silenced
+
+_OF_ALL_COMMANDS = {"--quiet", "-h", "--help"}
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -64,13 +66,17 @@ class Command(click.Command):
         return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # Newer versions of click have records of arguments too, without help.
+        options = [p for p in self.get_params(ctx) if isinstance(p, click.Option)]
+        ungrouped = {
+            name for p in options if getattr(p, "group", None) is None for name in p.opts
+        }
+        rest = RUN if ungrouped <= _OF_ALL_COMMANDS else "Options"
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in (*GROUPS, "Options")}
-        for parameter in self.get_params(ctx):
-            # Newer versions of click have records of arguments too, without help.
-            is_option = isinstance(parameter, click.Option)
-            record = parameter.get_help_record(ctx) if is_option else None
+        for parameter in options:
+            record = parameter.get_help_record(ctx)
             if record is not None:
-                group = getattr(parameter, "group", None) or "Options"
+                group = getattr(parameter, "group", None) or rest
                 sections.setdefault(group, []).append(record)
         for name, records in sections.items():
             if records:

@@ -61,6 +61,13 @@ def test_a_command_has_the_shared_options_by_their_names(name):
     assert not names & former
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_the_help_has_no_section_for_quiet_alone(name):
+    sections = run(*name.split(), "--help").stdout.split("\n\n")
+    section = next(section for section in sections if "\n  --quiet " in section)
+    assert "\n  -h, --help " in section and section.count("\n  -") > 2
+
+
 def test_quiet_leaves_results_and_errors(log, tmp_path):
     said = run("split", log, "-o", tmp_path / "parts", "--dev", "20%")
     assert "lines to train" in said.stdout
