@@ -351,21 +351,26 @@ def output_option(
     return decorate
 
 
+def summary_option(group: str | None = None) -> Decorator:
+    """``--json`` of a command that ends with `sentemb.cli.program.summarise`."""
+    return option(
+        "--json",
+        is_flag=True,
+        expose_value=False,
+        callback=_keep(AS_JSON),
+        help="Print the summary as one JSON object.",
+        group=group,
+    )
+
+
 def written_option(type: Written, help: str, **settings: Any) -> Decorator:
     """``--output``, ``--force`` and ``--json`` of a command that writes files and prints a summary.
 
-    The command ends with `sentemb.cli.program.summarise`. See `output_option`.
+    See `output_option` and `summary_option`.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        as_json = option(
-            "--json",
-            is_flag=True,
-            expose_value=False,
-            callback=_keep(AS_JSON),
-            help="Print the summary as one JSON object.",
-            group=settings.get("group"),
-        )
+        as_json = summary_option(settings.get("group"))
         return output_option(type, help, **{"required": True, **settings})(as_json(command))
 
     return decorate

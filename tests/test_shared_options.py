@@ -12,8 +12,8 @@ from sentemb.system.parallel import Workers, available_threads
 from sentemb.system.terminal import is_silenced, note
 
 LOG = "".join(f"query {k}\ttitle {k % 7}\n" for k in range(40))
-# They print figures, lines of an engine's format, or nothing but an address.
-WITHOUT_JSON = {"plot-gates", "plot-loss", "synonyms", "serve"}
+# It prints nothing but an address.
+WITHOUT_JSON = {"serve"}
 
 
 def _commands():
