@@ -16,7 +16,12 @@ from sentemb.system.terminal import working
 @click.argument("model", type=click.Path())
 @click.argument("query", type=Text())
 @click.argument("title", type=Text(), required=False)
-@option("--log", type=click.Path(), help="Click log with evidence: what similar queries clicked.")
+@option(
+    "--log",
+    metavar="LOG",
+    type=click.Path(),
+    help="Click log with evidence: what similar queries clicked.",
+)
 @option(
     "--catalogue",
     metavar="TITLES",

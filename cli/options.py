@@ -68,9 +68,7 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # Newer versions of click have records of arguments too, without help.
         options = [p for p in self.get_params(ctx) if isinstance(p, click.Option)]
-        ungrouped = {
-            name for p in options if getattr(p, "group", None) is None for name in p.opts
-        }
+        ungrouped = {name for p in options if getattr(p, "group", None) is None for name in p.opts}
         rest = RUN if ungrouped <= _OF_ALL_COMMANDS else "Options"
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in (*GROUPS, "Options")}
         for parameter in options:
@@ -267,7 +265,7 @@ def compare_with(help: str, multiple: bool = False) -> Decorator:
         "--compare-with",
         multiple=multiple,
         type=click.Path(),
-        metavar="MODEL_DIR",
+        metavar="MODEL",
         help=help,
     )
 
@@ -402,7 +400,7 @@ def text_output_option(what: str) -> Decorator:
 
 def per_query_option(help: str) -> Decorator:
     """``--per-query``."""
-    return option("-q", "--per-query", is_flag=True, help=help)
+    return option("--per-query", is_flag=True, help=help)
 
 
 def cosine_option() -> Decorator:

@@ -109,7 +109,7 @@ def _titles_from(
     fields = [
         name if name == column else f"{name}={column}" for name, column in catalogue.fields.items()
     ]
-    return [*options, "--keep", ",".join(fields)] if fields else options
+    return [*options, "--fields", ",".join(fields)] if fields else options
 
 
 def _run(*arguments: str | Path) -> None:

@@ -12,6 +12,7 @@ from sentemb.cli.program import summarise
 @text_output_option("the synonyms")
 @option(
     "--log",
+    metavar="LOG",
     type=click.Path(),
     help="Click log: map frequent words of its queries to frequent words of its titles. [default: "
     "the words that have a feature of their own in the model]",

@@ -245,7 +245,7 @@ def _effective(ctx: click.Context) -> dict[str, Any]:
 @option(
     "--start-from",
     type=click.Path(),
-    metavar="MODEL_DIR",
+    metavar="MODEL",
     help="Start from the weights and the vocabulary of this model; --model and the shape default "
     "to its own. A model that was trained on clicks continues with the clicks of PAIRS: new "
     "trigrams and words are added to its vocabulary. A bag can start any other model, which takes "
@@ -286,7 +286,7 @@ def _effective(ctx: click.Context) -> dict[str, Any]:
 @option(
     "--teacher",
     type=click.Path(),
-    metavar="[bm25|MODEL_DIR]",
+    metavar="[bm25|MODEL]",
     help="What lists hard negatives for a pair model before the first epoch: bm25, or a model with "
     "two towers.",
     group=NEGATIVES,

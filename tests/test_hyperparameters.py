@@ -281,5 +281,5 @@ def test_the_same_option_means_the_same_in_all_commands():
     for name in COMMANDS:
         for option, declared in _options(name).items():
             if option in ("--output", "--per-query", "--json", "--side", "--compare-with"):
-                short = {"--output": "-o", "--per-query": "-q"}.get(option)
+                short = {"--output": "-o"}.get(option)
                 assert short is None or short in declared.opts, (name, option)

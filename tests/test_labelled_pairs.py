@@ -398,7 +398,7 @@ def test_evaluate_labels_refuses(model_dir, labelled, tmp_path):
         ),
         (["--labels", "--metrics", "ndcg@1"], 2, "--metrics does not go with --labels"),
         (["--labels", "--gain", "linear"], 2, "--gain does not go with --labels"),
-        (["--labels", "-q"], 2, "--per-query does not go with --labels"),
+        (["--labels", "--per-query"], 2, "--per-query does not go with --labels"),
         (["--threshold", "1"], 2, "--threshold needs --labels"),
         (["--labels", "--threshold", "inf"], 2, "give a finite number or a file"),
         (["--labels", "--threshold", str(one_class)], 1, "one.tsv: only label 1, so there is"),

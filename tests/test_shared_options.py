@@ -52,12 +52,16 @@ def test_a_command_has_the_shared_options_by_their_names(name):
     written = [one for one in parameters if isinstance(one.type, Written)]
     assert all(isinstance(one, click.Option) for one in written)
     assert not written or {"-o", "--output", "--force"} <= names
-    short = {"-o": "--output", "-k": "--top-k", "-q": "--per-query"}
+    short = {"-o": "--output", "-k": "--top-k"}
     for one in options.values():
         for spelt in one.opts:
             if spelt in short:
                 assert short[spelt] in one.opts
-    former = {"--metric", "--cutoffs", "--top", "--n-results", "--out", "--word-vectors"}
+    metavars = {"--log": "LOG", "--start-from": "MODEL", "--catalogue": "TITLES"}
+    for one in options.values():
+        if one.opts[0] in metavars and name != "import":
+            assert one.metavar == metavars[one.opts[0]]
+    former = {"--metric", "--cutoffs", "--top", "--n-results", "--out", "--word-vectors", "-q"}
     assert not names & former
 
 
