@@ -64,7 +64,7 @@ class TrainCommand(Command):  # type: ignore[misc]
         if model is None and start_from is not None:
             model = _started_pair_model(start_from)
         if model is None:
-            model = Settings.presets.get(preset, {}).get("model")
+            model = Settings.presets.get(preset or "", {}).get("model")
         ctx.meta[_SHOWS_CONFIG] = "--show-config" in args
         ctx.meta[_MODEL] = model if model in model_names() else ENCODERS.model.default
         known = {parameter.name for parameter in self.get_params(ctx)} - set(_RUN)

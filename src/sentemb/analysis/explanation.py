@@ -324,8 +324,7 @@ def explain(
     >>> log = read_click_log("pairs.tsv")  # doctest: +SKIP
     >>> print(explain(model, "coder", log=log))  # doctest: +SKIP
     """
-    Explainer(model)  # refuses a pair model before the titles are read
-    ranker = HybridRanker(model, MODEL_ALONE) if isinstance(model, SentenceEncoder) else model
+    ranker = Explainer(model).ranker  # refuses a pair model before the titles are read
     whole("k", k, 1, _MOST_QUERIES)
     catalogue = log.titles if titles is None and log is not None else titles
     if title is None:

@@ -155,21 +155,9 @@ class SentenceEncoder(Face):
     def _parts(self) -> dict[str, Any]:
         return {"encoder": self.encoder, "vocabulary": self.vocabulary, "weights": self.weights}
 
-    def __repr__(self) -> str:
-        shape = ", ".join(f"{key}={value}" for key, value in self.encoder.settings().items())
-        return f"SentenceEncoder({self.encoder.name}, {shape}, {self.vocabulary})"
-
-    def _facts(self) -> list[tuple[str, object]]:
-        weights = [array for tower in self.towers.each.values() for array in tower.values()]
-        settings = ", ".join(f"{key} {value}" for key, value in self.encoder.settings().items())
-        return [
-            ("model", self.encoder.name),
-            ("settings", settings),
-            ("towers", "shared" if self.shared_towers else "separate"),
-            ("length of an embedding", self.dim),
-            ("features", f"{len(self.vocabulary):,}"),
-            ("weights", f"{sum(array.size for array in weights):,} in {self.dtype}"),
-        ]
+    def _facts(self) -> dict[str, object]:
+        towers = "shared" if self.shared_towers else "separate"
+        return {"towers": towers, "length of an embedding": self.dim}
 
     # -- storage ------------------------------------------------------------------------------
 
@@ -219,6 +207,15 @@ class SentenceEncoder(Face):
     def encoder(self) -> Encoder:
         """The shape of both towers."""
         return self.towers.encoder
+
+    @property
+    def shape(self) -> Encoder:
+        """The same as `encoder`."""
+        return self.towers.encoder
+
+    def weight_sets(self) -> list[Arrays]:
+        """The weights of each tower, those of a shared tower once."""
+        return list(self.towers.each.values())
 
     @property
     def vocabulary(self) -> Vocabulary:
