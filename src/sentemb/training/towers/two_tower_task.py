@@ -52,7 +52,7 @@ class TowersTask(abc.ABC):
 
     Attributes
     ----------
-    figure : str
+    metric : str
         That of the dev set which decides.
     steps : int
     towers : TwoTowers
@@ -70,7 +70,7 @@ class TowersTask(abc.ABC):
         dev: Dev[Embedder] | None = None,
         scratch: AnyPath | None = None,
     ) -> None:
-        self.figure = DEV_FIGURE if dev is None else dev.figure
+        self.metric = DEV_FIGURE if dev is None else dev.metric
         self.corpus = corpus
         self.settings = settings
         self.steps = corpus.n_batches(settings.batch_size * settings.parts)
