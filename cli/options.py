@@ -201,7 +201,7 @@ def option_of(
     Parameters
     ----------
     declared : Hyperparameter
-        What the option sets.
+        The hyper-parameter that the option sets.
     default : object, optional
         The default that the help shows instead of the declared one.
     choices : sequence of str

@@ -93,12 +93,12 @@ class Explanation:
     Attributes
     ----------
     score : float
-        What the title is ranked by.
+        The score that the title is ranked by.
     query, title : ExplainedText
     similar : list of SimilarQuery or None
         The nearest queries of the log, nearest first; None without a log.
     shares : list of Share
-        What each part adds to the score.
+        The share of each part in the score.
     """
 
     score: float

@@ -61,7 +61,7 @@ class Overview:
     ranking : str or None
         The same with the parameters of BM25, in one line.
     ranker_dev : dict
-        What the fit of the ranker reached on dev: metrics of the sum and of each part.
+        The dev figures of the ranker: metrics of the sum and of each part.
     clicks : dict
         Numbers of clicked queries, titles and pairs that the ranking knows.
     titles : int or None

@@ -22,7 +22,7 @@ class CheckedProblem(ABC):
     name : str
         As reports and ``--model`` name it.
     settings : dict
-        What the problem was made from, in the order in which it is printed.
+        The settings of the problem, in the order in which they are printed.
     parameters : dict of dict of ndarray
         By side and block: ``parameters["query"]["W1"]`` is reported as ``query.W1``. float64.
     rng : numpy.random.Generator

@@ -74,7 +74,7 @@ def errors(weights: Matrices, values: dict[str, np.ndarray], v: np.ndarray) -> E
     weights : Matrices
         From `matrices`.
     values : dict of (T, n) float
-        What `gate_values` of the encoder returns, in reading order.
+        The result of the encoder's `gate_values`, in reading order.
     v : (n,) float
         The derivative of the loss with respect to y at the last word.
     """

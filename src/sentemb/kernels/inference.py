@@ -76,7 +76,7 @@ def embed_lstm(
     diagonals : (directions, 3, n) float
         Those of Wp_1, Wp_2, Wp_3; (directions, 3, 0) unless the peepholes are diagonal.
     before, after : (directions, n, G n) float
-        What c(t-1) and c(t) add to the gates: Wp_3^T and Wp_2^T, and Wp_1^T, in the columns of
+        Weights of c(t-1) and c(t) in the gates: Wp_3^T and Wp_2^T, and Wp_1^T, in the columns of
         their gates, zeros elsewhere; (directions, 0, 0) unless the peepholes are full matrices.
     output_gate : int
         0 or 1.

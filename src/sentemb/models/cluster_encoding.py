@@ -46,7 +46,7 @@ def encoded(
     unit_length : bool
         Divide each vector by its length.
     known_only : bool
-        As `SentenceEncoder.unit_vectors`: also zero where the model knows no word, and no warning.
+        As `SentenceEncoder.unit_vectors`: also zero without a known word; no warning.
     cluster : Cluster, optional
         Its workers encode; without it this process does. The model is sent to each of them once.
 

@@ -89,7 +89,7 @@ class Face(ABC):
         """The weights of each tower, those of a shared tower once; a pair model has one set."""
 
     def _facts(self) -> dict[str, object]:
-        """What only one kind of model has, for notebooks."""
+        """Facts that only this kind of model has, for notebooks."""
         return {}
 
     def __repr__(self) -> str:
@@ -292,7 +292,7 @@ class TextWarning(UserWarning):
     count, n_texts : int
         How many, and out of how many.
     what : str
-        What is wrong with them, and what follows.
+        The fault and its consequence.
     """
 
     def __init__(self, count: int, n_texts: int, what: str) -> None:
@@ -344,7 +344,7 @@ def warn_of_texts(
     without_words, unknown : int
         How many of them have no words, and how many have words but none that the model knows.
     lost, vague : str
-        What follows for the former and for the latter.
+        The consequence for the former and for the latter.
     depth : int
         In whose name: 2 for the caller, 3 for its caller, and so on.
     """

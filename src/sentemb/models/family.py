@@ -48,7 +48,7 @@ class Family(dict[str, ModelEntry]):
     Parameters
     ----------
     noun : str
-        What its models are called in messages.
+        The word for its models in messages.
     default : str
         The model that is trained unless another is asked for.
     help : str

@@ -333,8 +333,8 @@ class SentenceEncoder(Face):
         -------
         ndarray
             (dim,) for one text, (k, dim) for a list, of the model's dtype. A text without words
-            gives zeros, and a warning says how many there were; another counts texts in which the
-            model knows no word.
+            gives zeros, and a warning says how many there were; another counts texts without
+            a word that the model knows.
 
         Raises
         ------
@@ -386,7 +386,7 @@ class SentenceEncoder(Face):
         return finished[0] if single else finished
 
     def unit_vectors(self, texts: Sequence[str], side: str) -> np.ndarray:
-        """Embeddings of unit length, zero for a text in which the model knows no word.
+        """Embeddings of unit length, zero for a text without a word that the model knows.
 
         For rankings, which must not treat such texts as alike: no warning is given.
 

@@ -71,7 +71,7 @@ class Description:
     fields : mapping
         The type of each field of the titles.
     confidence : mapping or None
-        What `Confidence.of_json` reads; None without a calibration.
+        Numbers that `Confidence.of_json` reads; None without a calibration.
     """
 
     titles: int

@@ -52,7 +52,7 @@ class Optimiser(Protocol):
         Parameters
         ----------
         point : GradientPoint
-            What `point` returned for this update.
+            The point that `point` returned for this update.
         gradient : dict of arrays
             The gradient there, as `Encoder.backward_tasks` returns it: ``words`` in place of
             ``table``.

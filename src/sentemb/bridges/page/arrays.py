@@ -95,9 +95,9 @@ def add_index(
     Returns
     -------
     header : dict
-        What engine.js needs to know of the arrays.
+        The description of the arrays for engine.js.
     notes : list of str
-        What the user should know.
+        Remarks for the user.
     """
     towers, catalogue = index.model.towers, index.snapshot.catalogue
     arrays.add_texts("ids", index.ids)

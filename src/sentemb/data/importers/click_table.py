@@ -94,7 +94,7 @@ class Imported:
     catalogue : int or None
         Titles in the catalogue, if there is one.
     notes : list of str
-        What the user should know.
+        Remarks for the user.
     """
 
     rows: int = 0

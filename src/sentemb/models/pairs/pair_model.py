@@ -90,7 +90,7 @@ class Reading:
     ----------
     texts : Texts
     arrays : dict of arrays
-        What the model's kernels wrote.
+        The arrays that the model's kernels wrote.
     """
 
     texts: Texts
@@ -108,7 +108,7 @@ class Scoring:
     query_index, title_index : (n_pairs,) int32
         Pair k is text ``query_index[k]`` of ``queries`` with text ``title_index[k]`` of ``titles``.
     arrays : dict of arrays
-        What the model's kernels wrote.
+        The arrays that the model's kernels wrote.
     """
 
     scores: np.ndarray
@@ -296,7 +296,7 @@ class PairModel(WordReader):
         weights : dict of arrays
             Those of the pass.
         done : Scoring
-            What it kept.
+            The result of the forward pass.
         """
         decided = []
         for arrays in (done.queries.arrays, done.titles.arrays, done.arrays):
@@ -327,7 +327,7 @@ class PairModel(WordReader):
         P : (n_words, width) float
             Projected words.
         texts : Texts
-            What is read.
+            The texts that are read.
         space : Workspace
             Holds what the pass returns until the same side is read again.
         dropout : Dropout, optional

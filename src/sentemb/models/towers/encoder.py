@@ -52,7 +52,7 @@ class ForwardPass:
     embeddings : (n_texts, dim) float
         Zero for a text without words.
     states : list of dict of arrays
-        What the encoder's kernels wrote; for a recurrent encoder, one entry per direction.
+        Arrays that the encoder's kernels wrote; for a recurrent encoder, one entry per direction.
     """
 
     layout: Layout

@@ -17,7 +17,7 @@ class Truncation:
     steps : int or None
         The paper's T; None means the whole text.
     keep_cell_path : bool
-        What happens beyond the window: the error continues along the cell (``cec``, as in the
+        Whether, beyond the window, the error continues along the cell (``cec``, as in the
         paper's Appendix A) or stops (``window``).
     """
 

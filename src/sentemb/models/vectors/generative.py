@@ -42,7 +42,7 @@ def discourse_vectors(
     n, dim : int
         How many, and their length.
     rng : numpy.random.Generator
-        What decides them.
+        Source of the random numbers.
     norm : float
         |c_s|.
     common : (dim,) float64, optional
@@ -86,7 +86,7 @@ def draw_sentences(
     length : int
         Words of each sentence.
     rng : numpy.random.Generator
-        What decides the words.
+        Source of the random numbers.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def likeliest(
     model : Likelihood
         Word vectors, p(w) and alpha.
     sentences : Sentences
-        What the likelihood is of.
+        The sentences whose likelihood is measured.
     norm : float
         Above 0; the paper has 1.
     tolerance : float
@@ -187,7 +187,7 @@ def likeliest(
     most_steps : int
         Evaluations of the gradient after which a start is given up, with a warning.
     seed : int
-        What decides the random start.
+        Decides the random start.
 
     Returns
     -------

@@ -66,7 +66,7 @@ class Labels:
         return [self.names[index] for index in probabilities.argmax(axis=1)]
 
     def measure(self, probabilities: np.ndarray, values: Sequence[Any]) -> float:
-        """The share of right labels; one that training never met is never right."""
+        """The share of correct labels; a label that training did not have is never correct."""
         return sum(map(str.__eq__, self.predicted(probabilities), values)) / len(values)
 
 

@@ -82,7 +82,7 @@ class PairTask(UnpreparedTask):
     objective : PairObjective
     workers : Workers
     dev : Dev or LabelledPairs, optional
-        What `measure` ranks or classifies.
+        Texts that `measure` ranks or classifies.
     """
 
     def __init__(

@@ -46,7 +46,7 @@ class TowersTask(abc.ABC):
     start : Start, optional
         The model to start from; by default all weights start at random.
     dev : Dev, optional
-        What `measure` measures on.
+        The set that `measure` measures on.
     scratch : path, optional
         A folder for hard negatives that take much memory.
 

@@ -68,7 +68,7 @@ class _Rows:
     name : str
         The file, for messages.
     header : Header or None
-        What its first line says.
+        The contents of its first line.
     dim : int
         Numbers in a row.
     collector : Collector
