@@ -88,9 +88,9 @@ def note_unknown_words(
     model : SentenceEncoder or PairScorer
         Any model.
     texts : list of str
-        What a user asks for: queries, not a whole catalogue.
+        Texts that a user asks for: queries, not a whole catalogue.
     of : str
-        What the note calls the model.
+        The name of the model in the note.
     """
     unknown = UnknownWords(model)
     unknown.add(texts)
@@ -153,7 +153,7 @@ class TimeLeft:
     Parameters
     ----------
     what : str
-        What they are: "titles".
+        The word for them: "titles".
     """
 
     def __init__(self, what: str) -> None:

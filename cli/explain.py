@@ -1,7 +1,7 @@
 """``sentemb explain``: why a title is found for a query."""
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,12 +11,20 @@ from sentemb.cli.options import command as new_command
 from sentemb.errors import SentembError
 from sentemb.system.terminal import working
 
+if TYPE_CHECKING:
+    from sentemb.search.index import Index
+
 
 @new_command("explain")
 @click.argument("model", type=click.Path())
 @click.argument("query", type=Text())
 @click.argument("title", type=Text(), required=False)
-@option("--log", type=click.Path(), help="Click log with evidence: what similar queries clicked.")
+@option(
+    "--log",
+    metavar="LOG",
+    type=click.Path(),
+    help="Click log with evidence: what similar queries clicked.",
+)
 @option(
     "--catalogue",
     metavar="TITLES",
@@ -70,10 +78,7 @@ def command(
         index = Index.open(model)
         ranker: Any = (index.model_alone() if cosine else index).ranker
         if title is None and catalogue is None:
-            hits = index.search(query, 1, cosine=cosine)
-            if not hits:
-                raise SentembError("the index finds nothing for this query; give a TITLE")
-            id, title = hits[0].id, hits[0].title
+            id, title = _best_title(index, query, cosine)
         elif title is not None:
             # Of several products with this title the first one is meant.
             same = (id for id, text in zip(index.ids, index.titles, strict=True) if text == title)
@@ -92,3 +97,11 @@ def command(
         else:
             explanation = explain(ranker, query, title, clicks, titles, top_k)
     write_lines("-", [json.dumps(explanation.as_dict(), indent=1) if as_json else str(explanation)])
+
+
+def _best_title(index: "Index", query: str, cosine: bool) -> tuple[str, str]:
+    """The id and the text of the best title for a query."""
+    hits = index.search(query, 1, cosine=cosine)
+    if not hits:
+        raise SentembError("the index finds nothing for this query; give a TITLE")
+    return hits[0].id, hits[0].title

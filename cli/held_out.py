@@ -64,7 +64,7 @@ def evaluated(
     rivals : sequence of str
         Folders of models or indexes, or names in `LEXICAL`.
     learned : ClickLog, optional
-        What bm25-clicks learns from.
+        The log that bm25-clicks learns from.
     cosine : bool
         Measure the models alone.
     per_query : bool
@@ -72,7 +72,7 @@ def evaluated(
     as_json : bool
         Print JSON.
     known : mapping
-        What `note_known_queries` returned, for the JSON.
+        The result of `note_known_queries`, for the JSON.
     """
     from sentemb.evaluation.held_out import HeldOutClicks
     from sentemb.search.ranking.opening import known_by_ids

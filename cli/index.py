@@ -75,7 +75,7 @@ def command(
 
     TITLES is a file with lines id<TAB>text, unpacked if it ends in .gz; - is standard input. If its
     first line is id<TAB>title<TAB>price<TAB>..., the columns after the title are fields, by which
-    `sentemb search` filters and sorts; `sentemb import --keep` writes such a file. The index is a
+    `sentemb search` filters and sorts; `sentemb import --fields` writes such a file. The index is a
     folder with titles, fields, vectors and a copy of the model, so `sentemb search` needs nothing
     else. Until it is written, vectors are on its disk, not in memory. Given an index, --remove and
     --add change it, in this order, and --sync makes its titles those of a file.

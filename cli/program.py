@@ -42,9 +42,9 @@ def summarise(output: str, facts: Mapping[str, Any], *lines: str) -> None:
     output : str
         The file or folder. If it is ``-``, the lines are printed on standard error.
     facts : mapping
-        What ``--json`` prints in addition to the name of the output.
+        Printed by ``--json`` in addition to the name of the output.
     *lines : str
-        What is printed without it; nothing with ``--quiet``.
+        Printed without it, unless there is ``--quiet``.
     """
     if _is_json():
         click.echo(json.dumps({"output": output, **facts}, indent=1))

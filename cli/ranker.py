@@ -29,7 +29,7 @@ class RankerOfTraining:
     is_wanted : bool
         Whether a ranker is to be fitted.
     why_not : str
-        What it lacks if it was not asked to be left out.
+        The reason why it is not fitted, unless that was asked for.
     seed : int
         That of the training, which drew the pairs of --replay.
     skip_bad_lines : bool

@@ -60,7 +60,7 @@ _MOST_WORST = 1000
 )
 @option(
     "--log",
-    metavar="PAIRS",
+    metavar="LOG",
     type=click.Path(),
     help="Click log of the training: shows what titles were clicked for, and whether it has the "
     "best title.",

@@ -1,6 +1,7 @@
 """Figures of gates and cells: what is drawn where, on which scale, and what is refused."""
 
 import io
+import json
 import warnings
 import xml.etree.ElementTree
 from itertools import combinations, pairwise
@@ -377,8 +378,8 @@ class TestCommand:
         result = self.run(
             "--title", TITLE, "--compare-with", "rnn", "--output-numbers", "gates.npz"
         )
-        *notes, last = result.stderr.splitlines()
-        assert last == "gates.png: i, o, c, y of 12 cells, against y of 8 cells"
+        notes = result.stderr.splitlines()
+        assert result.stdout == "gates.png: i, o, c, y of 12 cells, against y of 8 cells\n"
         unknown = "'near', 'the', 'river'; these words are read as zero"
         assert notes == [f"note: {name} knows nothing of {unknown}" for name in ("lstm", "rnn")]
         numbers = np.load("gates.npz")
@@ -399,16 +400,22 @@ class TestCommand:
         result = self.run(
             "--gates", "i, y", "--compare-with", "rnn", "--output-numbers", "gates.npz"
         )
-        assert result.stderr == "gates.png: i, y of 12 cells, against y of 8 cells\n"
+        assert result.stdout == "gates.png: i, y of 12 cells, against y of 8 cells\n"
         assert set(np.load("gates.npz")) == {
             "query.words", "query.i", "query.y", "against.query.words", "against.query.y"
         }  # fmt: skip
         result = self.run("--gates", "i", "--compare-with", "rnn", "--force")
-        assert result.stderr == "gates.png: i of 12 cells, against nothing of 8 cells\n"
+        assert result.stdout == "gates.png: i of 12 cells, against nothing of 8 cells\n"
 
     def test_numbers_of_cells(self):
-        result = self.run("--view", "cells", "-o", "cells.svg", "--output-numbers", "cells.npz")
-        assert result.stderr == "cells.svg: y of the most active of 12 cells\n"
+        arguments = ("--view", "cells", "-o", "cells.svg", "--output-numbers", "cells.npz")
+        result = self.run(*arguments)
+        assert result.stdout == "cells.svg: y of the most active of 12 cells\n"
+        assert json.loads(self.run(*arguments, "--force", "--json").stdout) == {
+            "output": "cells.svg",
+            "drawn": {"lstm": "y of the most active of 12 cells"},
+            "output_numbers": "cells.npz",
+        }
         numbers = np.load("cells.npz")
         assert {name: numbers[name].shape for name in numbers} == {
             "query.words": (3,),

@@ -370,7 +370,7 @@ def test_from_an_export_of_a_shop_to_a_filtered_search(model_dir, tmp_path):
     done = run(
         *("import", tmp_path / "clicks.csv", "-o", tmp_path / "pairs.tsv", "--id-column", "sku"),
         *("--catalogue", tmp_path / "products.csv", "--title-column", "name"),
-        *("--write-catalogue", tmp_path / "t.tsv", "--keep", "price,brand=Brand,image=pic"),
+        *("--write-catalogue", tmp_path / "t.tsv", "--fields", "price,brand=Brand,image=pic"),
     )
     assert not done.exit_code, done.output
     assert (tmp_path / "t.tsv").read_text().splitlines()[:2] == [
@@ -406,7 +406,7 @@ def test_from_an_export_of_a_shop_to_a_filtered_search(model_dir, tmp_path):
         done = run("search", tmp_path / "index", *wrong)
         assert done.exit_code
         assert message in done.output, done.output
-    done = run("import", tmp_path / "clicks.csv", "-o", tmp_path / "p", "--keep", "price")
+    done = run("import", tmp_path / "clicks.csv", "-o", tmp_path / "p", "--fields", "price")
     assert "give both" in done.output
     (tmp_path / "plain.tsv").write_text("1\thotels shanghai\n")
     done = run("index", tmp_path / "index", "--sync", tmp_path / "plain.tsv")

@@ -17,6 +17,7 @@ from sentemb import Index, SentembError
 from sentemb.cli import main
 from sentemb.data.importers.guessing import guess_columns
 from sentemb.data.simulation import example_shop
+from sentemb.system.parallel import available_threads
 
 
 def start(*arguments, code=0):
@@ -47,6 +48,16 @@ def test_columns_are_guessed_from_their_names(tmp_path, text, roles, fields):
     guess = guess_columns(tmp_path / "table")
     assert (guess.roles, guess.fields) == (roles, fields)
     assert all(f"{role} = {name}" in str(guess) for role, name in {**roles, **fields}.items())
+
+
+def test_threads_limit_the_commands_that_start_runs(tmp_path, monkeypatch):
+    threads = []
+    monkeypatch.setattr(
+        "sentemb.data.simulation.example_shop.write_example_shop",
+        lambda folder: threads.append(available_threads()) or ["no.csv", "no.csv"],
+    )
+    start("--example", "-o", tmp_path / "shop", "--threads", 3, code=1)
+    assert threads == [3]
 
 
 def test_a_column_that_is_missing_is_named(tmp_path):

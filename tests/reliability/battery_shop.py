@@ -563,7 +563,7 @@ def texts():
             "explain": ("explain", "bag", "hotels in rome", "--catalogue", "titles.tsv", "--log", "log.tsv"),  # noqa: E501
             "diff": ("diff", "bag", "lstm", "--catalogue", "titles.tsv", "--queries", "queries.tsv"),  # noqa: E501
             "diff -o": (*WHOLE["diff -o"][:3], "--catalogue", "titles.tsv", *WHOLE["diff -o"][5:]),
-            "evaluate": ("evaluate", "bag", "held.tsv", "--catalogue", "titles.tsv", "-q"),
+            "evaluate": ("evaluate", "bag", "held.tsv", "--catalogue", "titles.tsv", "--per-query"),
             "split": (*WHOLE["split"], "--catalogue", "titles.tsv"),
             "encode": ("encode", "bag", "titles.tsv", "--ids", "-o", "new.npy"),
         }.items():  # fmt: skip

@@ -93,12 +93,12 @@ class Explanation:
     Attributes
     ----------
     score : float
-        What the title is ranked by.
+        The score that the title is ranked by.
     query, title : ExplainedText
     similar : list of SimilarQuery or None
         The nearest queries of the log, nearest first; None without a log.
     shares : list of Share
-        What each part adds to the score.
+        The share of each part in the score.
     """
 
     score: float
@@ -324,8 +324,7 @@ def explain(
     >>> log = read_click_log("pairs.tsv")  # doctest: +SKIP
     >>> print(explain(model, "coder", log=log))  # doctest: +SKIP
     """
-    Explainer(model)  # refuses a pair model before the titles are read
-    ranker = HybridRanker(model, MODEL_ALONE) if isinstance(model, SentenceEncoder) else model
+    ranker = Explainer(model).ranker  # refuses a pair model before the titles are read
     whole("k", k, 1, _MOST_QUERIES)
     catalogue = log.titles if titles is None and log is not None else titles
     if title is None:

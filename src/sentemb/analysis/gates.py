@@ -42,7 +42,7 @@ class TextReading:
     Attributes
     ----------
     name : {"query", "title"}
-        What figures call the text.
+        The name of the text in figures.
     words : list of str
         Length T.
     gates : dict of (cells, T) float
@@ -81,7 +81,7 @@ class Reading:
     Attributes
     ----------
     model : str
-        What figures call it.
+        Its name in figures.
     texts : list of TextReading
         The query, then the title.
     cells : int

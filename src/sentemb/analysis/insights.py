@@ -133,7 +133,7 @@ def insights(path: AnyPath, top_k: int = 10) -> Insights:
     Parameters
     ----------
     path : str or path-like
-        What ``sentemb serve --record`` has written; the server may still be running.
+        The file of ``sentemb serve --record``; the server may still be running.
     top_k : int
         Queries in each list.
 

@@ -170,7 +170,7 @@ def extract_keywords(
     side : {"query", "document"}
         Which tower reads it.
     threshold : float, optional
-        What a change must exceed, in all directions, instead of the text's mean change.
+        The change to exceed, in all directions, instead of the text's mean change.
 
     Returns
     -------

@@ -19,7 +19,7 @@ def next_step(folder: str, dev: str | None = None, titles: str | None = None) ->
     folder : str
         A model that has just been trained or measured, or an index.
     dev : str, optional
-        What a training was measured on; if there is a set for tests next to it, that comes next.
+        The set that a training was measured on; a set for tests next to it comes next.
     titles : str, optional
         The file of titles that was ranked.
     """

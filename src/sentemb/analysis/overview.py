@@ -10,12 +10,12 @@ from typing import Any
 
 from sentemb.analysis.next_step import next_step
 from sentemb.errors import SentembError
+from sentemb.models.face import Face
 from sentemb.models.files.history import best_epoch, shown_figure
 from sentemb.models.files.model_folder import CONFIG, is_model
 from sentemb.models.loading import load
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.parameters import stored_parameters, trained_parameters
-from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.search.index import Index
 from sentemb.search.index_files import DESCRIPTION, is_index
 from sentemb.search.ranking.opening import load_ranker
@@ -61,7 +61,7 @@ class Overview:
     ranking : str or None
         The same with the parameters of BM25, in one line.
     ranker_dev : dict
-        What the fit of the ranker reached on dev: metrics of the sum and of each part.
+        The dev figures of the ranker: metrics of the sum and of each part.
     clicks : dict
         Numbers of clicked queries, titles and pairs that the ranking knows.
     titles : int or None
@@ -205,16 +205,14 @@ def overview(folder: AnyPath) -> Overview:
 def _overview(
     folder: AnyPath,
     description: str,
-    model: SentenceEncoder | PairScorer,
+    model: Face,
     ranker: HybridRanker | None,
     titles_bytes: int = 0,
     **facts: Any,
 ) -> Overview:
     """The facts that models and indexes share; ``description`` is the file that is written last."""
-    shape = model.model if isinstance(model, PairScorer) else model.encoder
     best, vocabulary = best_epoch(model.history), model.vocabulary
-    towers = [model.weights] if isinstance(model, PairScorer) else model.towers.each.values()
-    weights = {id(array): array.nbytes for tower in towers for array in tower.values()}
+    memory_bytes = sum(array.nbytes for arrays in model.weight_sets() for array in arrays.values())
     if ranker is not None:
         recipe, clicks = ranker.recipe, ranker.clicks
         facts |= {
@@ -228,8 +226,8 @@ def _overview(
     when = datetime.fromtimestamp((path / description).stat().st_mtime)
     return Overview(
         folder=str(folder),
-        model=shape.name,
-        settings=shape.settings(),
+        model=model.shape.name,
+        settings=model.shape.settings(),
         written=f"{when:%Y-%m-%d %H:%M}",
         training=dict(model.training),
         dev=dict(best["dev"]) if best is not None else {},
@@ -239,7 +237,7 @@ def _overview(
         words=len(vocabulary.words),
         vectors=0 if vocabulary.vectors is None else len(vocabulary.vectors),
         disk_bytes=sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
-        memory_bytes=sum(weights.values()) + titles_bytes,
+        memory_bytes=memory_bytes + titles_bytes,
         **facts,
     )
 

@@ -198,16 +198,18 @@ def match(scorer: PairScorer, query: str, title: str) -> Match:
         texts = {}
         for side, reading in zip(SIDES, (done.queries, done.titles), strict=True):
             index, name = reading.texts.word_index, TEXT_NAMES[side]
-            shares = np.einsum("tj,tj->t", P[index], errors[side]).astype(np.float64)
-            all_words, n_read = words[name], index.size
-            texts[name] = WordShares(
-                given[name], all_words[:n_read], shares, len(all_words) - n_read
-            )
+            texts[name] = _word_shares(given[name], words[name], P[index], errors[side])
         cells = None
         if isinstance(model, ARC2):
             of_cells = model.cell_error_tasks(weights, done, unit_error, space)
             cells = _cells(model, weights, done, workers.together(of_cells)[0], biases)
     return Match(str(model.name), score, texts, biases, cells)
+
+
+def _word_shares(text: str, words: list[str], P: np.ndarray, errors: np.ndarray) -> WordShares:
+    """The shares of the words that were read: the rows of ``P``, (k, n), times their errors."""
+    shares = np.einsum("tj,tj->t", P, errors).astype(np.float64)
+    return WordShares(text, words[: len(P)], shares, len(words) - len(P))
 
 
 def _score_tasks(

@@ -59,7 +59,7 @@ def query_cells(model: SentenceEncoder, query: str, threshold: float | None = No
     query : str
         A text with at least one word.
     threshold : float, optional
-        What a change must exceed, instead of the query's mean change.
+        The change to exceed, instead of the query's mean change.
 
     Returns
     -------

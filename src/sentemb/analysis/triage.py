@@ -126,7 +126,7 @@ class Triage:
     ----------
     metric : {"ndcg@10", "mrr@10"}
     kind : {"judged", "clicked"}
-        What the grades are.
+        The source of the grades.
     queries : list of str
     values : (n,) float64
         The figure of each query, from 0 to 1; NaN without a relevant title.
@@ -153,7 +153,7 @@ class Triage:
         Kinds of queries by what they are told apart by.
     worst : list of TriagedQuery
     evidence : dict of str to Evidence
-        What the log says of the titles of the worst queries; empty without a log.
+        The clicks of the log for the titles of the worst queries; empty without a log.
     """
 
     metric: str
@@ -214,7 +214,7 @@ def triage(
     Parameters
     ----------
     model : HybridRanker, SentenceEncoder, PairScorer or Index
-        What ranks. An index ranks its own titles, for a judged set too.
+        The ranker. An index ranks its own titles, for a judged set too.
     held_out : JudgedSet or ClickLog
         The judged set, or the held-out clicks.
     titles : sequence of str, optional

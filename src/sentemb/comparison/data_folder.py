@@ -20,7 +20,7 @@ class Data:
     Attributes
     ----------
     log : ClickLog or None
-        What the rankers learn from.
+        The log that the rankers learn from.
     dev : JudgedSet or None
         The set on which settings are chosen; None without a log.
     test : JudgedSet

@@ -282,9 +282,9 @@ def diff(
     queries : sequence of str, optional
         By default those of the clicks.
     titles : sequence of str, optional
-        What models rank. Indexes have titles of their own.
+        The titles that models rank. Indexes have titles of their own.
     clicks : ClickLog, optional
-        What was clicked: says which ranking is better.
+        Clicks, which say which ranking is better.
     k : int
         Titles per query.
 
@@ -363,7 +363,7 @@ def difference(
     titles : sequence of str
         The catalogue of both: distinct titles. White space around texts does not count.
     clicks : ClickLog, optional
-        What was clicked, for some of the queries at least.
+        Clicks for some of the queries at least.
     k : int
         Titles per query.
 

@@ -24,8 +24,7 @@ from sentemb.evaluation.evaluate import judged_run
 from sentemb.evaluation.metrics import Run, ndcg
 from sentemb.evaluation.trec import read_run, write_run
 from sentemb.models.contracts import Embedder, Ranker
-from sentemb.models.pair_scorer import PairScorer
-from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.face import Face
 from sentemb.system.bounds import MAX_THREADS, brief, number, plain, whole
 from sentemb.system.files import make_folder
 from sentemb.system.locks import locked
@@ -260,7 +259,7 @@ class Comparison:
             write_run(run, path, tag="_".join(row.name.split()))
             line["run"] = self._store.run_hash(line)
             keeps = self.keep_models and isinstance(row, EncoderRow)
-            if keeps and isinstance(ranker, SentenceEncoder | PairScorer):
+            if keeps and isinstance(ranker, Face):
                 folder = self._store.place_for(self._store.model_path(line))
                 ranker.save_pretrained(folder, force=True)
         self._lines[_key(row.name, seed, settings)] = line

@@ -59,7 +59,7 @@ class Searched:
     no_match : str or None
         Why there was no good match.
     milliseconds : float
-        What the answer took.
+        The duration of the answer.
     """
 
     query: str
@@ -144,7 +144,7 @@ class SearchRecord:
         Parameters
         ----------
         search : str
-            What `add_searches` returned.
+            The result of `add_searches`.
         id : str
             The id of a title that the search showed.
 

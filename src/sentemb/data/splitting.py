@@ -92,7 +92,7 @@ class Split:
     dev, test : float
         The shares of the two held-out sides, from 0 to below 1.
     by : {"query", "title", "time"}
-        What decides: a hash of the query, a hash of the title, or the place in the log.
+        The key of the split: a hash of the query, a hash of the title, or the place in the log.
     seed : int
         Key of the hash.
     """

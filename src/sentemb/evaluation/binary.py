@@ -1,8 +1,6 @@
 """How well a ranker tells pairs with label 1 from pairs with label 0: accuracy and F1.
 
-A pair is predicted to have label 1 if its score is above a threshold. Two systems on the same pairs
-are compared with `compare_all` of `sentemb.evaluation.significance`, given the `right_or_wrong` of
-each.
+A pair is predicted to have label 1 if its score is above a threshold.
 """
 
 import math
@@ -144,13 +142,6 @@ def count_predictions(scores: ArrayLike, labels: ArrayLike, threshold: float) ->
         true_negatives=int(np.count_nonzero(~predicted & ~is_positive)),
         false_negatives=int(np.count_nonzero(~predicted & is_positive)),
     )
-
-
-def right_or_wrong(scores: ArrayLike, labels: ArrayLike, threshold: float) -> NDArray[np.float64]:
-    """1 for each pair that is predicted rightly, else 0: (n,). See `count_predictions`."""
-    s, is_positive = _checked(scores, labels)
-    is_right = (s > _finite(threshold)) == is_positive
-    return np.where(is_right, 1.0, 0.0)
 
 
 def best_threshold(scores: ArrayLike, labels: ArrayLike) -> float:

@@ -21,7 +21,7 @@ def fuse(
         Query id -> title id -> score. A title that only one of them ranks for a query counts in the
         other as much as the last title there; a query that only one of them has keeps its order.
     weight : float
-        What the scores of ``second`` are multiplied by, at least 0, at which only ``first`` counts.
+        Factor of the scores of ``second``, at least 0, at which only ``first`` counts.
     standardise : bool
         Whether the scores of each query first lose their mean and are divided by their standard
         deviation, so that runs with scores of different size count alike. Equal scores become 0.

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,12 @@ from sentemb.system.html_tables import facts_table
 from sentemb.system.parallel import Workers, renew_after_fork
 from sentemb.system.paths import AnyPath
 from sentemb.text.arguments import as_texts
+
+if TYPE_CHECKING:
+    from sentemb.models.pairs.pair_model import PairModel
+    from sentemb.models.towers.encoder import Encoder
+    from sentemb.system.contracts import Arrays
+    from sentemb.text.vocabulary import Vocabulary
 
 T = TypeVar("T")
 
@@ -63,9 +69,32 @@ class Face(ABC):
     def _parts(self) -> dict[str, Any]:
         """The arguments of ``__init__`` that are the model itself."""
 
+    @property
     @abstractmethod
-    def _facts(self) -> list[tuple[str, object]]:
-        """The model's settings and sizes, for notebooks."""
+    def shape(self) -> Encoder | PairModel:
+        """The model without its weights; it has a name and settings."""
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> Vocabulary:
+        """Letter trigrams and words that have rows in the input weights."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype:
+        """Type of the weights."""
+
+    @abstractmethod
+    def weight_sets(self) -> list[Arrays]:
+        """The weights of each tower, those of a shared tower once; a pair model has one set."""
+
+    def _facts(self) -> dict[str, object]:
+        """Facts that only this kind of model has, for notebooks."""
+        return {}
+
+    def __repr__(self) -> str:
+        settings = "".join(f"{key}={value}, " for key, value in self.shape.settings().items())
+        return f"{type(self).__name__}({self.shape.name}, {settings}{self.vocabulary})"
 
     def __getstate__(self) -> dict[str, Any]:
         run = {"training": self.training, "history": self.history, "threads": self._threads}
@@ -81,7 +110,16 @@ class Face(ABC):
 
     def _repr_html_(self) -> str:
         """The model's settings and sizes, for notebooks."""
-        return facts_table({**dict(self._facts()), "epochs of training": len(self.history) or None})
+        n_weights = sum(array.size for arrays in self.weight_sets() for array in arrays.values())
+        facts = {
+            "model": self.shape.name,
+            "settings": ", ".join(f"{key} {value}" for key, value in self.shape.settings().items()),
+            **self._facts(),
+            "features": f"{len(self.vocabulary):,}",
+            "weights": f"{n_weights:,} in {self.dtype}",
+            "epochs of training": len(self.history) or None,
+        }
+        return facts_table(facts)
 
     # -- storage ------------------------------------------------------------------------------
 

@@ -303,7 +303,7 @@ class TitleVectors:
     Parameters
     ----------
     embedder : Embedder
-        What embeds queries and titles.
+        Embeds queries and titles.
     titles : sequence of str
         The catalogue.
     """

@@ -110,7 +110,7 @@ def known_column(name: str, columns: Collection[str]) -> str:
     if not columns:
         raise SentembError(
             f"there is no column {plain(name)}: the index has titles only; keep columns with "
-            "`sentemb import --keep` and make it again"
+            "`sentemb import --fields` and make it again"
         )
     alike = [by_lower[close] for close in get_close_matches(name.lower(), by_lower, 1)]
     remedy = f"did you mean {alike[0]}?" if alike else f"there are {', '.join(columns)}"

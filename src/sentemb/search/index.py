@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from sentemb.data.lines import is_id
 from sentemb.data.text_array import Texts
 from sentemb.errors import SentembError
+from sentemb.models.face import Face
 from sentemb.models.files.model_files import fingerprint
-from sentemb.models.files.saved_model import Stored
-from sentemb.models.loading import face_of
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.row_products import LONGEST
 from sentemb.search.confidence import Confidence
@@ -82,7 +81,7 @@ class Hit(NamedTuple):
     score : float
         The weighted sum of the parts; see `Index.recipe`.
     parts : dict of str to float
-        What each part scores; see `sentemb.search.ranking.parts`.
+        The score of each part; see `sentemb.search.ranking.parts`.
     confidence : float or None
         How often such a score belongs to a clicked title; see `sentemb.search.confidence`. Only the
         first title of a query has one, and only if the index is calibrated.
@@ -180,7 +179,7 @@ class Index:
     @classmethod
     def build(
         cls,
-        model: Stored | HybridRanker,
+        model: Face | HybridRanker,
         titles: Sequence[str],
         ids: Sequence[str] | None = None,
         fields: Fields = None,
@@ -233,13 +232,11 @@ class Index:
         if isinstance(model, HybridRanker):
             ranker = model
         else:
-            if not hasattr(model, "saved"):
+            if not isinstance(model, Face):
                 raise SentembError(f"a model is needed, not {type(model).__name__}")
-            saved = model.saved()
-            saved.towers()  # refuses a pair model
-            encoder = model if isinstance(model, SentenceEncoder) else face_of(saved)
-            assert isinstance(encoder, SentenceEncoder)
-            ranker = HybridRanker(encoder, MODEL_ALONE, threads=threads)
+            model.saved().towers()  # refuses a pair model
+            assert isinstance(model, SentenceEncoder)
+            ranker = HybridRanker(model, MODEL_ALONE, threads=threads)
         if dtype not in DTYPES:
             raise SentembError(f"dtype is {brief(dtype)}; give {', '.join(DTYPES)}")
         numbers = [str(number) for number in range(len(titles))] if ids is None else ids

@@ -71,7 +71,7 @@ class Description:
     fields : mapping
         The type of each field of the titles.
     confidence : mapping or None
-        What `Confidence.of_json` reads; None without a calibration.
+        Numbers that `Confidence.of_json` reads; None without a calibration.
     """
 
     titles: int
@@ -288,7 +288,7 @@ def open_snapshot(
     folder: AnyPath, description: Description, ranker: HybridRanker, in_memory: bool
 ) -> Snapshot:
     """Map the files of an index. Sizes and shapes are checked; vectors and texts are not read."""
-    path, n, dim = path_of(folder), description.titles, description.dim
+    path, n = path_of(folder), description.titles
     files = _files(folder, description, in_memory)
     texts = [
         mapped_texts(files, name, offsets, n)
@@ -299,23 +299,11 @@ def open_snapshot(
         raise damaged(path / EMPTY, "it names a title that does not exist")
     is_empty = np.zeros(n, np.bool_)
     is_empty[empty] = True
-    parts: dict[str, Part] = {}
-    for part in PART_TYPES:
-        if part.name in description.parts:
-            arrays = {
-                name: files.array(
-                    f"{part.name}/{name}.npy", _DTYPES[dtype], tuple(shape), read_only=True
-                )
-                for name, (dtype, *shape) in description.parts[part.name].items()
-            }
-            try:
-                parts[part.name] = part.of_arrays(arrays, n, dim)
-            except KeyError as error:
-                why = f"the part {part.name} has no {error.args[0]}"
-                raise damaged(path / DESCRIPTION, why) from None
-            except Unfit as error:
-                name, why = error.args
-                raise damaged(path / part.name / f"{name}.npy", why) from None
+    parts = {
+        part.name: _opened_part(path, files, part, description)
+        for part in PART_TYPES
+        if part.name in description.parts
+    }
     lacking = set(ranker.recipe.parts) - parts.keys()
     if lacking:
         raise damaged(path / DESCRIPTION, f"the part {min(lacking)} is missing")
@@ -335,6 +323,24 @@ def open_snapshot(
     if snapshot.dtype != description.dtype:
         raise damaged(path / DESCRIPTION, '"dtype" is another one than that of the vectors')
     return snapshot
+
+
+def _opened_part(
+    folder: Path, files: CheckedFiles, kind: type[Part], description: Description
+) -> Part:
+    """Map the arrays of one part of an index."""
+    arrays = {
+        name: files.array(f"{kind.name}/{name}.npy", _DTYPES[dtype], tuple(shape), read_only=True)
+        for name, (dtype, *shape) in description.parts[kind.name].items()
+    }
+    try:
+        return kind.of_arrays(arrays, description.titles, description.dim)
+    except KeyError as error:
+        why = f"the part {kind.name} has no {error.args[0]}"
+        raise damaged(folder / DESCRIPTION, why) from None
+    except Unfit as error:
+        name, why = error.args
+        raise damaged(folder / kind.name / f"{name}.npy", why) from None
 
 
 def check_files(folder: AnyPath, description: Description) -> None:

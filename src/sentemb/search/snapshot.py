@@ -42,7 +42,7 @@ class Snapshot:
     fields : ProductFields
         Price, brand and so on of the titles.
     confidence : Confidence or None
-        What was fitted to scores with these weights.
+        The confidence that was fitted to scores with these weights.
     source : tuple of path and str, or None
         The folder that holds all of this, and its identity.
     """

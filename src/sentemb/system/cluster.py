@@ -54,7 +54,7 @@ class Cluster:
     ----------
     client : distributed.Client
     name : str
-        What messages call it.
+        Its name in messages.
     """
 
     threads = 1  # a worker has a process for each
@@ -80,7 +80,7 @@ class Cluster:
         function : function
             It can be imported by the workers.
         *arguments : object
-            What can be pickled; in place of other futures the function gets what they return.
+            Objects that can be pickled; in place of other futures the function gets their results.
         """
         with self._naming_errors():
             return self._client.submit(function, *arguments, pure=False)

@@ -12,12 +12,12 @@ def package(name: str, extra: str, purpose: str = "") -> Any:
     Parameters
     ----------
     name : str
-        What to import, such as ``pyarrow.parquet``.
+        The module to import, such as ``pyarrow.parquet``.
     extra : str
         The extra of ``setup.cfg`` that installs it.
     purpose : str
-        What needs it, as the subject of a sentence: ``"--to onnx"``. By default the message only
-        says that it is not installed.
+        The feature that needs it, as the subject of a sentence: ``"--to onnx"``. By default the
+        message only says that it is not installed.
 
     Raises
     ------

@@ -105,7 +105,7 @@ class Rows(list[ItemT]):
     Parameters
     ----------
     items : iterable
-        What is in the list.
+        The elements of the list.
     caption : str
         A line above.
     reason : str, optional

@@ -152,7 +152,7 @@ class Workers:
         Returns
         -------
         list
-            What each job returns.
+            The result of each job.
         """
         results = [None] * len(jobs)
         left = dict(enumerate(jobs))

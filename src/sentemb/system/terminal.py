@@ -138,7 +138,7 @@ def working(what: str, prints: bool = False) -> Iterator[None]:
     Parameters
     ----------
     what : str
-        What it does: "ranking".
+        The name of the work: "ranking".
     prints : bool
         The body prints on standard output. If that is a terminal, nothing else is shown.
     """

@@ -43,8 +43,8 @@ class Dev(Protocol[ModelT_contra]):
     """A dev set for models of some kind."""
 
     @property
-    def figure(self) -> str:
-        """The figure that decides which epoch is the best."""
+    def metric(self) -> str:
+        """The metric that decides which epoch is the best."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class Dev(Protocol[ModelT_contra]):
         ...
 
     def measure(self, model: ModelT_contra) -> dict[str, float]:
-        """Figures by name, rounded as a training's history keeps them; `figure` is the first."""
+        """Figures by name, rounded as a training's history keeps them; `metric` is the first."""
         ...
 
 
@@ -66,7 +66,7 @@ class JudgedDev:
     """A judged set, measured by NDCG."""
 
     judged: JudgedSet
-    figure: str = DEV_FIGURE
+    metric: str = DEV_FIGURE
 
     @property
     def queries(self) -> list[str]:
@@ -108,7 +108,7 @@ class ClicksDev:
         All titles that are ranked, each once.
     """
 
-    figure = CLICKS_FIGURE
+    metric = CLICKS_FIGURE
 
     def __init__(self, clicks: ClickLog, titles: Sequence[str]) -> None:
         self.clicks = clicks

@@ -184,7 +184,7 @@ class TrainingLoop:
 
     def _best_epoch(self) -> dict[str, Any] | None:
         """The line of the best epoch so far; None without a dev set."""
-        return best_epoch(self.at.history, self.task.figure)
+        return best_epoch(self.at.history, self.task.metric)
 
     def _out_of_patience(self) -> bool:
         best = self._best_epoch()
@@ -274,7 +274,7 @@ class TrainingLoop:
         """Continue from a checkpoint; nothing is changed if it is damaged."""
         identity: Any = file.metadata.get("identity")
         try:
-            at = Position.of(file.metadata, identity, self.task.figure)
+            at = Position.of(file.metadata, identity, self.task.metric)
         except SentembError as error:
             raise file.damaged(str(error)) from error
         self.identity.check(identity, output)
@@ -282,7 +282,7 @@ class TrainingLoop:
             raise file.damaged("an epoch does not have that many steps")
         self.task.check_state(file, at.epoch, at.step)
         best = None
-        if best_epoch(at.history, self.task.figure) is not None:
+        if best_epoch(at.history, self.task.metric) is not None:
             best = self.files.read(output)
         self.task.restore(file)
         self.at, self._best = at, best

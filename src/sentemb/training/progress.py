@@ -81,7 +81,7 @@ class Amounts(NamedTuple):
     updates : float
         Mini-batches.
     preparation : float
-        What tasks do before epochs, as `Task.preparation` estimates it.
+        Work of tasks before epochs, as `Task.preparation` estimates it.
     measures : float
         Measures on the dev set.
     """

@@ -73,7 +73,7 @@ def train(
     output : path, optional
         The model folder to write. Without it nothing is written.
     dev : path, share, JudgedSet, ClickLog or LabelledPairs, optional
-        What the model is measured on after every epoch; the result is the model of the best epoch.
+        Measures the model after every epoch; the result is the model of the best epoch.
         Without ``dev`` it is the model of the last epoch. A folder is a judged set, measured by
         NDCG@1. A file, or a `ClickLog`, holds held-out clicks, for which all titles of the log and
         of the file are ranked, measured by MRR@10. A share such as 0.05 or "5%" holds out the

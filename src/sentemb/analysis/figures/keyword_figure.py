@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -54,13 +55,7 @@ def keywords_figure(keywords: Sequence[Keywords], names: Sequence[str]) -> Figur
     figure = Figure(size, layout="constrained")
     axes = figure.subplots(len(keywords), 1, squeeze=False)[:, 0]
     for ax, of_model, name in zip(axes, keywords, names, strict=True):
-        width = 0.7 / len(of_model.counts)
-        for direction, counts in enumerate(of_model.counts):
-            left = np.arange(len(words)) + (direction - (len(of_model.counts) - 1) / 2) * width
-            bars = ax.bar(left, counts.clip(0), width, color=_COLOURS[direction], edgecolor="white")
-            for bar in bars:
-                bar.set_hatch(_HATCHES[direction])
-            bars.set_label(DIRECTIONS[direction])
+        _draw_bars(ax, of_model.counts)
         ax.axhline(KEYWORD_SHARE * of_model.cells, color="0.3", linestyle="--", linewidth=0.8)
         ax.set_title(fitting(name, _LONGEST_NAME), fontsize=TITLE_SIZE, parse_math=False)
         ax.set_ylim(0, of_model.cells)
@@ -73,3 +68,16 @@ def keywords_figure(keywords: Sequence[Keywords], names: Sequence[str]) -> Figur
         if len(of_model.counts) > 1:
             ax.legend(fontsize=LABEL_SIZE, frameon=False)
     return figure
+
+
+def _draw_bars(ax: Axes, counts: np.ndarray) -> None:
+    """A bar for each direction, next to each other at each word; counts: (directions, words)."""
+    n_directions, n_words = counts.shape
+    width = 0.7 / n_directions
+    for direction, of_direction in enumerate(counts):
+        left = np.arange(n_words) + (direction - (n_directions - 1) / 2) * width
+        heights = of_direction.clip(0)
+        bars = ax.bar(left, heights, width, color=_COLOURS[direction], edgecolor="white")
+        for bar in bars:
+            bar.set_hatch(_HATCHES[direction])
+        bars.set_label(DIRECTIONS[direction])

@@ -40,7 +40,7 @@ def loss_figure(
     histories : list of History
         One per curve.
     labels : list of str
-        What the legend, on the right of the panels, calls them.
+        Their names in the legend, on the right of the panels.
     metrics : sequence of str
         Such as "ndcg@10", "mrr@10" or "accuracy".
 

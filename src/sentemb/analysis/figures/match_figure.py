@@ -57,18 +57,7 @@ def match_figure(match: Match) -> Figure:
             f"the text has {max(words)} words, a figure has room for {MAX_WORDS}; shorten it"
         )
     widths = [panel_width(count) for count in words]
-    heights = [_BARS_HEIGHT + _TITLE_HEIGHT + _LABEL_HEIGHT]
-    width = sum(widths)
-    if match.cells is not None:
-        rows = max(match.cells.shares.shape[0], _LEAST_ROWS) * _ROW_HEIGHT
-        longest = [max(map(letters, labels)) for labels in _labels(match, match.cells)]
-        heights += [
-            rows + longest[1] * _SLANTED_HEIGHT + _TITLE_HEIGHT,
-            _POOLED_SCALE * rows + _TITLE_HEIGHT + _LABEL_HEIGHT,
-        ]
-        margin = longest[0] * _LETTER_WIDTH
-        width = max(width, panel_width(match.cells.shares.shape[1]) + margin)
-        width = max(width, len(match.cells.pooled) * (0.8 * panel_width(0) + _FRAME_WIDTH / 2))
+    width, heights = _sizes(match, sum(widths))
     size = width + _FRAME_WIDTH, sum(heights) + _FRAME_HEIGHT
     figure = Figure(size, layout="constrained")
     figure.suptitle(_caption(match), fontsize=TITLE_SIZE, parse_math=False)
@@ -83,6 +72,22 @@ def match_figure(match: Match) -> Figure:
         for ax, plane in zip(panels, match.cells.pooled, strict=True):
             _draw_pooled(ax, plane, match, match.cells)
     return figure
+
+
+def _sizes(match: Match, width: float) -> tuple[float, list[float]]:
+    """The width of the panels and their heights, if the bars are ``width`` wide; in inches."""
+    heights = [_BARS_HEIGHT + _TITLE_HEIGHT + _LABEL_HEIGHT]
+    if match.cells is None:
+        return width, heights
+    rows = max(match.cells.shares.shape[0], _LEAST_ROWS) * _ROW_HEIGHT
+    longest = [max(map(letters, labels)) for labels in _labels(match, match.cells)]
+    heights += [
+        rows + longest[1] * _SLANTED_HEIGHT + _TITLE_HEIGHT,
+        _POOLED_SCALE * rows + _TITLE_HEIGHT + _LABEL_HEIGHT,
+    ]
+    windows = panel_width(match.cells.shares.shape[1]) + longest[0] * _LETTER_WIDTH
+    pooled = len(match.cells.pooled) * (0.8 * panel_width(0) + _FRAME_WIDTH / 2)
+    return max(width, windows, pooled), heights
 
 
 def _caption(match: Match) -> str:

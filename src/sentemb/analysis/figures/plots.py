@@ -17,6 +17,7 @@ from sentemb.analysis.keywords import extract_keywords
 from sentemb.analysis.pair_effects import match
 from sentemb.errors import SentembError
 from sentemb.gradients.flow import gradient_flow
+from sentemb.models.face import Face
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.system.paths import AnyPath
@@ -264,13 +265,11 @@ def _check_scale(scale: str) -> None:
 
 
 def _run_name(run: Any) -> str:
-    if isinstance(run, SentenceEncoder):
-        return run.encoder.name
-    return run.model.name if isinstance(run, PairScorer) else Path(run).name
+    return run.shape.name if isinstance(run, Face) else Path(run).name
 
 
 def _history(name: str, run: Any) -> History:
-    if not isinstance(run, SentenceEncoder | PairScorer):
+    if not isinstance(run, Face):
         return read_history(run)
     if not run.history:
         raise SentembError(f"{name}: no epoch is recorded; give a trained model")

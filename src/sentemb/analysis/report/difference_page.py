@@ -25,9 +25,9 @@ def difference_page(difference: RankingDifference, names: Sequence[str], limit: 
     Parameters
     ----------
     difference : RankingDifference
-        What to show.
+        The difference to show.
     names : (str, str)
-        What the page calls A and B.
+        The names of A and B on the page.
     limit : int
         The largest number of queries to show.
     """

@@ -34,7 +34,7 @@ def triage_report(model: SentenceEncoder | PairScorer, name: str, triage: Triage
     model : SentenceEncoder or PairScorer
         The model that ranked; of an index its model.
     name : str
-        What the page calls it.
+        Its name on the page.
     triage : Triage
         From `sentemb.analysis.triage.triage`.
 
@@ -57,7 +57,7 @@ def collect(
     model : SentenceEncoder or PairScorer
         The model that the page is about.
     name : str
-        What the page calls the model.
+        The name of the model on the page.
     pairs : list of Pair
         Queries and titles to show in detail.
     queries : list of str

@@ -31,12 +31,12 @@ def write(
 ) -> Exported:
     """Write the columns ``id``, ``title`` and ``vector``, a list of ``dim`` numbers.
 
-    The vector of a title of which the model knows no word is null. Needs the package pyarrow.
+    The vector of a title without a word that the model knows is null. Needs the package pyarrow.
 
     Parameters
     ----------
     source : Index
-        What to export.
+        The index to export.
     out : path
         A file.
     force : bool

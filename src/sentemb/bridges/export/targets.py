@@ -35,7 +35,7 @@ class TargetOption:
     kind : type
         str or int.
     metavar : str
-        What the help shows for its value; "" where the values are listed.
+        The placeholder of its value in the help; "" where the values are listed.
     """
 
     help: str
@@ -77,7 +77,7 @@ class Target:
     module : str
         The module of `sentemb.bridges` whose ``write`` makes it.
     takes : str
-        What it is made of: a model or an index.
+        Its source: a model or an index.
     help : str
         One line for ``--help``.
     options : mapping
@@ -112,7 +112,7 @@ class Exported:
     without_vector : int
         Titles that were written without a vector because it is zero.
     notes : list of str
-        What the user should know.
+        Remarks for the user.
     """
 
     files: list[Path]
@@ -180,7 +180,7 @@ def export(
     Parameters
     ----------
     source : SentenceEncoder, Index or path
-        What to export, or its folder. Of an index, targets that take a model use its model.
+        The model or index, or its folder. Of an index, targets that take a model use its model.
     out : path
         The file or folder to write, all of it or nothing.
     to : str
@@ -190,7 +190,7 @@ def export(
     on_progress : callable, optional
         Called with how many titles are written and how many there are.
     **options
-        What the target allows: ``name``, ``clicked_queries`` and ``part_bytes`` of
+        Options of the target: ``name``, ``clicked_queries`` and ``part_bytes`` of
         ``elasticsearch`` and ``opensearch``, ``dtype`` of ``parquet`` and ``page``, ``heading`` and
         ``min_queries`` of ``page``.
 

@@ -31,7 +31,7 @@ class Portion:
     ----------
     ids, titles : list of str
     vectors : (n, dim) float32
-        Vectors of unit length; zero for a title of which the model knows no word.
+        Vectors of unit length; zero for a title without a word that the model knows.
     known : (n,) bool
         Whether the vector is not zero.
     """
@@ -48,7 +48,7 @@ def portions(index: Index, on_progress: OnProgress, size: int = _PORTION) -> Ite
     Parameters
     ----------
     index : Index
-        What to read.
+        The index to read.
     on_progress : callable, optional
         Called with how many titles are done and how many there are.
     size : int

@@ -95,9 +95,9 @@ def add_index(
     Returns
     -------
     header : dict
-        What engine.js needs to know of the arrays.
+        The description of the arrays for engine.js.
     notes : list of str
-        What the user should know.
+        Remarks for the user.
     """
     towers, catalogue = index.model.towers, index.snapshot.catalogue
     arrays.add_texts("ids", index.ids)
@@ -127,9 +127,18 @@ def add_index(
     if index.confidence is not None:
         fitted = index.confidence
         header["confidence"] = {"intercept": fitted.intercept, "slope": fitted.slope}
+    fields = _add_parts(arrays, index, dtype)
+    if fields:
+        words = _add_words(arrays, fields, index, model_words, public, notes)
+        header["floor"] = _add_floor(arrays, index, words)
+    return header, notes
+
+
+def _add_parts(arrays: Arrays, index: Index, dtype: str) -> dict[str, Lists]:
+    """Append the parts of the score; those of BM25 are returned, for `_add_words`."""
     fields: dict[str, Lists] = {}
     for name in index.recipe.parts:
-        part = catalogue.parts[name]
+        part = index.snapshot.catalogue.parts[name]
         if isinstance(part, Cosine):
             arrays.add_rows("vectors", _vectors(index, dtype))
         elif isinstance(part, Memory):
@@ -138,10 +147,7 @@ def add_index(
             fields[name] = part.lists
         elif isinstance(part, Unclicked):
             arrays.add(name, part.values.astype(np.uint8))
-    if fields:
-        words = _add_words(arrays, fields, index, model_words, public, notes)
-        header["floor"] = _add_floor(arrays, index, words)
-    return header, notes
+    return fields
 
 
 # -- vectors and weights ---------------------------------------------------------------------------

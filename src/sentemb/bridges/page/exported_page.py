@@ -59,7 +59,7 @@ def write(
         How input weights and vectors are stored. int8 takes a quarter; cosines are rounded then, by
         0.02 at most in benchmarks/page_speed.py. The memory of the log is int8 in any case.
     heading : str, optional
-        What the page is called; by default the name of the file without its ending.
+        The name of the page; by default that of the file without its ending.
     min_queries : int
         The page holds no word that fewer different clicked queries of the index have, unless a
         title has it: it may be a name that one person typed. It suggests no query with fewer

@@ -119,7 +119,7 @@ function showRemark(found) {
   remark.replaceChildren();
   if (unknown.length && knowsNone(found)) {
     const rest = found.hits.length ? " What follows was found by its words alone." : "";
-    remark.append(`The model knows no word of this query.${rest} `);
+    remark.append(`The model knows none of the words of this query.${rest} `);
   } else if (unknown.length) {
     remark.append("The model does not know ", ...listed(unknown), ". ");
   }

@@ -49,9 +49,9 @@ def facts_of(index: Index, name: str, evidence: bool = False) -> dict[str, Any]:
     Parameters
     ----------
     index : Index
-        What is searched.
+        The index that is searched.
     name : str
-        What the page calls it.
+        Its name on the page.
     evidence : bool
         Whether explanations have queries of a click log.
     """
@@ -88,7 +88,7 @@ def search_page(
     Parameters
     ----------
     title : str
-        What the page is called.
+        The name of the page.
     engine : str
         JavaScript that sets ``globalThis.engine``; see above.
     data : dict of str, optional
@@ -97,7 +97,7 @@ def search_page(
     connects : bool
         Whether the engine may ask the server that the page came from.
     note : str
-        What the foot of the page says of its contents.
+        A sentence on the contents for the foot of the page.
     has_images : bool
         Whether pictures of products may be loaded from other sites.
     """

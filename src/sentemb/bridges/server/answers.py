@@ -47,7 +47,7 @@ class Answers:
     log : ClickLog, optional
         Evidence for explanations. Its queries are embedded here, once.
     name : str
-        What the page calls the index.
+        The name of the index on the page.
     on_progress : function, optional
         Called with the numbers of queries of the log that are embedded and of all.
     """

@@ -78,9 +78,9 @@ def create_app(
     log : ClickLog, optional
         Evidence for explanations. Its queries are embedded here, once.
     limits : Limits, optional
-        What one request may ask for.
+        The most that one request may ask for.
     name : str
-        What the page calls the index.
+        The name of the index on the page.
     allowed_hosts : iterable of str, optional
         Names that requests may be addressed to; by default any. A server for this machine alone
         needs ``{"localhost", "127.0.0.1", "::1"}``: otherwise a web site that gives its own name
@@ -127,7 +127,7 @@ def replace_index(
     Parameters
     ----------
     app : flask.Flask
-        What `create_app` returned.
+        The result of `create_app`.
     index, log, on_progress
         As for `create_app`.
     """

@@ -24,7 +24,7 @@ class Refusal(Exception):
     status : int
         Of HTTP.
     message : str
-        What is wrong and what to do about it.
+        The fault and its remedy.
     headers : dict of str
         Headers of the answer.
     """

@@ -29,9 +29,9 @@ def imported_text(text: str, what: str, encoding: str = "utf-8") -> str:
     text : str
         Bytes that did not fit the encoding are lone surrogates.
     what : str
-        What the text is, in messages.
+        The name of the text in messages.
     encoding : str
-        What the file was read in.
+        The encoding that the file was read in.
 
     Raises
     ------

@@ -94,7 +94,7 @@ class Imported:
     catalogue : int or None
         Titles in the catalogue, if there is one.
     notes : list of str
-        What the user should know.
+        Remarks for the user.
     """
 
     rows: int = 0
@@ -218,7 +218,7 @@ def _check(
         raise SentembError("--catalogue-id-column needs a catalogue; give --catalogue")
     if columns.keep and (catalogue is None or write_catalogue is None):
         raise SentembError(
-            "--keep takes columns of --catalogue and writes them to --write-catalogue; give both"
+            "--fields takes columns of --catalogue and writes them to --write-catalogue; give both"
         )
     if catalogue is None and columns.id is not None and write_catalogue is None:
         raise SentembError("--id-column needs --catalogue to join titles, or --write-catalogue")

@@ -57,7 +57,7 @@ def import_labelled(
     Returns
     -------
     LabelledPairs
-        What was written.
+        The pairs that were written.
 
     Raises
     ------

@@ -84,7 +84,7 @@ class Family:
     order : bool
         Whether the entity of a need is an ordered pair, so that swapping it is another need.
     concepts, entities, details : tuple of Meaning
-        What a need picks from.
+        The meanings that a need picks from.
     concept_ranks, entity_ranks, detail_ranks : Weighted
         Indices into them by popularity.
     query_templates, title_templates : tuple of Weighted
@@ -92,7 +92,7 @@ class Family:
     drops_preposition : bool
         Whether a concept such as "signs of" loses its preposition where no entity follows.
     field : Meaning
-        What the topic's brands call their line of business.
+        The line of business of the topic's brands.
     """
 
     topic: str

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any
 
 from sentemb.errors import SentembError
 from sentemb.models.pairs.matcher import Matcher
@@ -43,16 +43,3 @@ class SavedModel:
             f"the model {self.model.encoder.name} has two towers and is not a pair model; use "
             "`sentemb plot-gates` or `report`, or SentenceEncoder in Python"
         )
-
-
-class Stored(Protocol):
-    """A class that can be stored in a model folder."""
-
-    def saved(self) -> SavedModel:
-        """The contents of this model's folder."""
-        ...
-
-    @classmethod
-    def of(cls, saved: SavedModel, threads: int | None = None) -> Self:
-        """The model from the contents of a folder."""
-        ...

@@ -68,7 +68,7 @@ def draw_sentences(
     length : int
         Words of each sentence.
     rng : numpy.random.Generator
-        What decides the words.
+        Source of the random numbers.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def likeliest(
     model : Likelihood
         Word vectors, p(w) and alpha.
     sentences : Sentences
-        What the likelihood is of.
+        The sentences whose likelihood is measured.
     norm : float
         Above 0; the paper has 1.
     tolerance : float
@@ -169,7 +169,7 @@ def likeliest(
     most_steps : int
         Evaluations of the gradient after which a start is given up, with a warning.
     seed : int
-        What decides the random start.
+        Decides the random start.
 
     Returns
     -------

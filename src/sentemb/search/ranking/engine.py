@@ -36,7 +36,7 @@ class Ranked(NamedTuple):
     titles, scores : (m, k) int64, (m, k) float64
         -1 and -inf where fewer titles are found.
     values : dict of str to (m, k) float64
-        What each part of the recipe scores; 0 where no title is.
+        The scores of each part of the recipe; 0 where no title is.
     """
 
     titles: NDArray[np.int64]

@@ -107,7 +107,7 @@ def fit_ranker(
     log : path, ClickLog, table or list of pairs
         The click log that the model was trained on, as for `sentemb.train`.
     dev : path, share, JudgedSet or ClickLog
-        What the weights are fitted to: the clicked titles of held-out queries, or the best titles
+        The weights are fitted to these: the clicked titles of held-out queries, or the best titles
         of a judged set, among candidates from the whole catalogue. That is all titles of the log
         and of the clicks, or those of the judged set. Queries of a judged set that are in the log
         are left out of the ranker's clicks while it is fitted.
@@ -214,7 +214,7 @@ def fit_weights_of(
     titles, ids : sequence of str
         The catalogue; without ids, clicks are known by titles.
     clicks, served : ClickedQueries
-        What the ranker reads while it is fitted, without the queries of ``right``, and afterwards.
+        The clicks while the ranker is fitted, without the queries of ``right``, and afterwards.
     seed, threads, on_progress, on_note
         As for `fit_ranker`.
     """

@@ -157,7 +157,7 @@ def fit_floor(
     queries, ranked : sequence of str, Ranked
         Dev queries, and their best titles.
     unanswerable, ranked_for_them : sequence of str, Ranked
-        What `nonsense` returned, and the best titles.
+        The result of `nonsense`, and the best titles.
     statistics, words
         As for `Floor.is_below`.
     """

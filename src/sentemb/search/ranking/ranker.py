@@ -162,7 +162,7 @@ class HybridRanker:
     recipe : Recipe
         The weights of the parts and the parameters of BM25.
     clicks : ClickedQueries or a function that returns one, optional
-        What the memory and BM25 know of the log; by default nothing. A function is called when
+        The clicks that the memory and BM25 read; by default none. A function is called when
         they are first needed.
     fields : Fields or a function that returns one, optional
         The statistics of BM25; by default those of the clicked titles of ``clicks``.

@@ -60,7 +60,7 @@ def fit_weights(
     Parameters
     ----------
     features : (n, n_parts) float64
-        What each part scores for each candidate.
+        The score of each part for each candidate.
     candidates : Candidates
         The pairs.
     start : (n_parts,) float64, optional

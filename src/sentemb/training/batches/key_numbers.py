@@ -22,7 +22,7 @@ class KeyNumbers:
     Parameters
     ----------
     what : str
-        What has the keys, for messages.
+        The name of the things with keys in messages.
     width : int
         Numbers of 64 bits in a key.
     most : int

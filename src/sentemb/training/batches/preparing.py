@@ -67,7 +67,7 @@ class Preparing(NamedTuple):
     Attributes
     ----------
     stage : str
-        What is being done.
+        The work that is being done.
     done : int
         How many lines have been read, or texts have been split.
     unit : str
@@ -258,7 +258,7 @@ class _TextFile:
     append : function of an array
         Gets the end of each.
     what : str
-        What the texts are, for messages.
+        The name of the texts in messages.
     """
 
     def __init__(

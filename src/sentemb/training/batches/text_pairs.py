@@ -80,14 +80,11 @@ class TextPairs:
     ) -> None:
         splits_as = splitting if vocabulary is None else vocabulary.splitting
         lists: Mapping[str, Tokens]
-        if tokens is not None:
+        if tokens is None:
+            lists = _tokenized(queries, titles, splits_as, one_list)
+        else:
             lists = tokens(splits_as)
             lists = {"query": _joined(lists["query"], lists["document"])} if one_list else lists
-        elif one_list:
-            lists = {"query": tokenize([*queries, *titles], SPLITTINGS[splits_as])}
-        else:
-            both = {"query": queries, "document": titles}
-            lists = {side: tokenize(texts, SPLITTINGS[splits_as]) for side, texts in both.items()}
         self.n_cut = 0
         if most_words is not None:
             self.n_cut = sum(
@@ -194,6 +191,16 @@ def _uses(tokens: Iterable[Tokens]) -> Counter[str]:
         counts = np.bincount(of_side.word_index, minlength=len(of_side.words))
         uses.update(dict(zip(of_side.words, counts.tolist(), strict=True)))
     return uses
+
+
+def _tokenized(
+    queries: Sequence[str], titles: Sequence[str], splitting: str, one_list: bool
+) -> dict[str, Tokens]:
+    """The words of queries and titles, of both together with ``one_list``."""
+    texts_of = {"query": queries, "document": titles}
+    if one_list:
+        texts_of = {"query": [*queries, *titles]}
+    return {side: tokenize(texts, SPLITTINGS[splitting]) for side, texts in texts_of.items()}
 
 
 def _joined(queries: Tokens, titles: Tokens) -> Tokens:

@@ -34,7 +34,7 @@ class TextFeatures(Protocol):
     trained : bool
         Whether the embeddings are trained with the classifier.
     weights : dict of arrays
-        What is trained; empty for fixed vectors.
+        Trained arrays; empty for fixed vectors.
     """
 
     dim: int

@@ -103,7 +103,7 @@ class AllTitles:
 
 @dataclass(frozen=True, eq=False)
 class SomeTitles:
-    """Some of many titles, under the numbers that they have among all.
+    """A part of many titles, each with its number in the whole list.
 
     Attributes
     ----------

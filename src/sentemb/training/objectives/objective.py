@@ -24,7 +24,7 @@ class LossAtEmbeddings(NamedTuple):
     Vq, Vd : (n_queries, dim), (n_titles, dim) float
         dL/dY, valid until the workspace is used again.
     choices : (n_pairs, k) int32
-        What the loss picked; it has a kink wherever these numbers change. k is 0 for a loss
+        Choices of the loss, which has a kink wherever these numbers change. k is 0 for a loss
         without kinks.
     """
 

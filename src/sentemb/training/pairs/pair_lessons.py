@@ -203,7 +203,7 @@ class LabelledLessons(_Ordered):
         return digest.hexdigest()
 
     def right_pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Those with label 1."""
+        """The first and the second texts of the pairs with label 1, (k,) int32 each."""
         right = self._pairs.labels == 1
         return self._first[right], self._second[right]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from sentemb.models.words.input_rows import point_of
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
-from sentemb.training.contracts import StoredState
+from sentemb.training.contracts import StoredState, UnpreparedTask
 from sentemb.training.dev import Dev
 from sentemb.training.objectives.pair_losses import PairObjective
 from sentemb.training.optimisers.pair_optimisers import PairAdam, PairSGD
@@ -66,7 +65,7 @@ class _Part(NamedTuple):
     tuned: bool
 
 
-class PairTask:
+class PairTask(UnpreparedTask):
     """A pair model and the examples that it learns from.
 
     A `sentemb.training.contracts.Task`, which describes the methods.
@@ -83,7 +82,7 @@ class PairTask:
     objective : PairObjective
     workers : Workers
     dev : Dev or LabelledPairs, optional
-        What `measure` ranks or classifies.
+        Texts that `measure` ranks or classifies.
     """
 
     def __init__(
@@ -100,9 +99,9 @@ class PairTask:
         self.lessons, self.settings = lessons, settings
         self.pair_model, self.weights = pair_model, weights
         self.steps = lessons.steps
-        self.figure = DEV_FIGURE
+        self.metric = DEV_FIGURE
         if dev is not None:
-            self.figure = ACCURACY if isinstance(dev, LabelledPairs) else dev.figure
+            self.metric = ACCURACY if isinstance(dev, LabelledPairs) else dev.metric
         self._objective, self._workers, self._dev = objective, workers, dev
         self._tuned = tuned and pair_model.trains_words
         self._parts = [self._part(phase) for phase in pair_model.phases()]
@@ -122,21 +121,6 @@ class PairTask:
 
     def pairs_before(self, step: int) -> int:
         return self.lessons.examples_before(step)
-
-    def before_epoch(self, epoch: int, stopped: Callable[[], bool]) -> None:
-        """Nothing to prepare."""
-
-    def preparation(self, epoch: int) -> float:
-        """There is none."""
-        return 0.0
-
-    def lasting(self) -> Arrays:
-        """No arrays: all of them change with every update."""
-        return {}
-
-    def remarks(self, epoch: int) -> dict[str, Any]:
-        """Nothing to remark."""
-        return {}
 
     def plan(self, epoch: int, step: int) -> Planned:
         batch = self.lessons.batch(epoch, step)

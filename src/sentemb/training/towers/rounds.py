@@ -49,7 +49,7 @@ def train_round(
     part, hard_titles, epoch, steps
         As for `features_of_round`.
     features, state
-        What that returned, and `TwoTowers.some_rows` of it.
+        The result of that, and `TwoTowers.some_rows` of it.
     threads : int
         Their number does not change the result.
 

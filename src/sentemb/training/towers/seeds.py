@@ -55,9 +55,9 @@ def train_members(
     train : function of an int and a Run
         Trains the member of a seed; the run says where.
     identity : Identity
-        What decides the average.
+        Everything that decides the average.
     dev : Dev, optional
-        What the average is measured on.
+        The set that the average is measured on.
     n_bytes : int
         The size of a member.
     run : Run

@@ -219,9 +219,7 @@ class Start:
         if encoder.name == self.towers.encoder.name:
             weights = {name: _in_memory(array, dtype, may_give) for name, array in arrays.items()}
             if vocabulary is not None and len(vocabulary) > len(self.towers.vocabulary):
-                table = aligned_zeros((len(vocabulary), weights["table"].shape[1]), dtype)
-                table[vocabulary.rows_of(self.towers.vocabulary)] = weights["table"]
-                weights["table"] = table
+                weights["table"] = self._grown(weights["table"], vocabulary)
             return weights
         rows = arrays["table"]
         dim, width = rows.shape[1], encoder.width
@@ -236,6 +234,12 @@ class Start:
         table = aligned_zeros((len(rows), width), dtype)
         add_matmul_rows(table, np.ascontiguousarray(rows, dtype), Q, 0, len(rows))
         return dense | {"table": table}
+
+    def _grown(self, rows: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
+        """The rows of this model's features among those of ``vocabulary``; new ones are zero."""
+        table = aligned_zeros((len(vocabulary), rows.shape[1]), rows.dtype)
+        table[vocabulary.rows_of(self.towers.vocabulary)] = rows
+        return table
 
 
 def _check_is_trainable(towers: Towers, name: str) -> None:

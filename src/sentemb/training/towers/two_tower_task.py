@@ -46,13 +46,13 @@ class TowersTask(abc.ABC):
     start : Start, optional
         The model to start from; by default all weights start at random.
     dev : Dev, optional
-        What `measure` measures on.
+        The set that `measure` measures on.
     scratch : path, optional
         A folder for hard negatives that take much memory.
 
     Attributes
     ----------
-    figure : str
+    metric : str
         That of the dev set which decides.
     steps : int
     towers : TwoTowers
@@ -70,7 +70,7 @@ class TowersTask(abc.ABC):
         dev: Dev[Embedder] | None = None,
         scratch: AnyPath | None = None,
     ) -> None:
-        self.figure = DEV_FIGURE if dev is None else dev.figure
+        self.metric = DEV_FIGURE if dev is None else dev.metric
         self.corpus = corpus
         self.settings = settings
         self.steps = corpus.n_batches(settings.batch_size * settings.parts)

@@ -182,12 +182,12 @@ class _Change:
     ) -> None:
         queries = None if dev is None else dev.queries
         self._firsts = FirstTitles(corpus, queries, seed, workers)
-        self._figure = task.figure
+        self._metric = task.metric
         self._dev, self._before = task.measure(), self._firsts.of(task.model().towers())
 
     def note(self, trained: SavedModel, note: Callable[[str], None]) -> None:
         """Note the dev figures before and after, and how many first titles are the same."""
-        best = best_epoch(trained.history, self._figure)
+        best = best_epoch(trained.history, self._metric)
         after = trained.training.get(DEV_OF_AVERAGE) if best is None else best["dev"]
         if self._dev is not None and after is not None:
             note(f"dev before: {_in_words(self._dev)}; after: {_in_words(after)}")

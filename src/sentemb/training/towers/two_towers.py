@@ -121,7 +121,7 @@ class TwoTowers:
         n_features : int
             The features of the vocabulary.
         state : dict of arrays
-            What `some_rows` returned; of the weights alone, moments are zero.
+            The result of `some_rows`; of the weights alone, moments are zero.
         """
         rows = {side: TowerRows(seen, n_features) for side, seen in features.items()}
         weights: dict[str, Arrays] = {side: {} for side in features}

@@ -145,7 +145,7 @@ class Graph:
         output : (str, str, list)
             The name of the only output, the value, float32, and its shape.
         metadata : dict of str
-            What the file says about itself.
+            The description of the file in itself.
         producer : (str, str)
             Name and version of the program.
 

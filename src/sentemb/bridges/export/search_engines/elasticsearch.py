@@ -56,13 +56,13 @@ def write(
     """Write a folder to fill a search engine from.
 
     It holds ``mapping.json``, ``bulk-00001.ndjson.gz`` and so on, ``query.json``, a README.md that
-    explains them and a shell script that sends them. A title of which the model knows no word has
-    no vector: both engines refuse zeros.
+    explains them and a shell script that sends them. A title without a word that the model knows
+    has no vector: both engines refuse zeros.
 
     Parameters
     ----------
     source : Index
-        What to export.
+        The index to export.
     out : path
         A folder.
     force : bool
@@ -72,7 +72,7 @@ def write(
     engine : {"elasticsearch", "opensearch"}
         Whose formats are written.
     name : str
-        What the engine calls its index.
+        The name of the engine's index.
     clicked_queries : {"yes", "no"}
         Whether titles get the queries that they were clicked for, if the ranking of the index reads
         their words.

@@ -62,9 +62,9 @@ def readme(
     engine : Engine
         Who reads the files.
     name : str
-        What the engine calls its index.
+        The name of the engine's index.
     scoring : Scoring
-        What query.json adds up.
+        The parts that query.json adds up.
     differences : sequence of str
         How this ranks otherwise than the index.
     titles, without_vector : int
@@ -128,7 +128,7 @@ def request(text: str) -> dict:
     vector = model.encode_query(text, normalize_embeddings=True)
     body = template.replace('"{QUERY_VECTOR}"', json.dumps(vector.tolist()))
     body = json.loads(body.replace('"{QUERY_TEXT}"', json.dumps(text)))
-    if not vector.any():  # the model knows no word of the text
+    if not vector.any():  # the text has no word that the model knows
 {_WITHOUT_VECTOR[engine.title]}
     return body
 ```

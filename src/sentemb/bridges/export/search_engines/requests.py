@@ -72,7 +72,7 @@ def mapping(engine: Engine, dim: int, scoring: Scoring) -> dict[str, Any]:
     Parameters
     ----------
     engine : Engine
-        Who is told.
+        The engine that gets the request.
     dim : int
         Length of a vector.
     scoring : Scoring
@@ -121,9 +121,9 @@ def query(engine: Engine, scoring: Scoring) -> dict[str, Any]:
     Parameters
     ----------
     engine : Engine
-        Who is told.
+        The engine that gets the request.
     scoring : Scoring
-        What is added up.
+        The parts that are added up.
     """
     clauses = [_match(field, boost=factor) for field, factor in scoring.finding.items()]
     again = [(_match(field), factor) for field, factor in scoring.second_pass.items()]
