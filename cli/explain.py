@@ -80,7 +80,7 @@ def command(
         if title is None and catalogue is None:
             id, title = _best_title(index, query, cosine)
         elif title is not None:
-            # Of several products with this title the first one is meant.
+            # The first product that has the title.
             same = (id for id, text in zip(index.ids, index.titles, strict=True) if text == title)
             id = next(same, None)
     elif title is None and log is None and catalogue is None:
