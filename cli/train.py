@@ -312,8 +312,9 @@ def command(
 
     PAIRS is a click log with one line per pair: query, tab, clicked title and, optionally, another
     tab and the number of clicks. It may also be JSON lines with "query", "clicked" and "skipped".
-    Files that end in .gz are unpacked; - is standard input. For two towers PAIRS may be the folder
-    of `sentemb prepare`, for a log that is larger than memory. With --dev the model of the best
+    Files that end in .gz are unpacked, those that end in .parquet are read as Parquet; - is
+    standard input. For two towers PAIRS may be the folder of `sentemb prepare`, for a log that is
+    larger than memory or in several files. With --dev the model of the best
     epoch is kept, otherwise that of the last epoch. --dev 5% holds out 5% of the queries of the
     log, ranks all its titles for them after every epoch, and measures MRR@10; on a judged set
     NDCG@1 is measured.
