@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sentemb.analysis.gates import read_gates
     from sentemb.analysis.nearest_words import neighbours
     from sentemb.analysis.overview import Overview, overview
+    from sentemb.analysis.prepared_overview import PreparedOverview
     from sentemb.analysis.synonyms import synonyms
     from sentemb.analysis.topics import topics
     from sentemb.bridges.export.targets import export
@@ -97,6 +98,7 @@ _SECTIONS = {
         "export": "bridges.export.targets",
         "overview": "analysis.overview",
         "Overview": "analysis.overview",
+        "PreparedOverview": "analysis.prepared_overview",
     },
     "Measuring": {
         "evaluate": "search.measuring",
@@ -189,6 +191,7 @@ __all__ = [
     "Overview",
     "PairScorer",
     "PreparedLog",
+    "PreparedOverview",
     "Progress",
     "RankingDifference",
     "Reading",
