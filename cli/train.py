@@ -265,12 +265,12 @@ def _show_config(ctx: click.Context) -> None:
     default=1,
     show_default=True,
     help="Train this many models of two towers, with --seed and the seeds after it, one after the "
-    "other, and average them as `sentemb average` does: better rankings, for as many times the "
-    "time and memory, in training and in encoding.",
+    "other or by --dask at the same time, and average them as `sentemb average` does: better "
+    "rankings, for as many times the time and memory, in training and in encoding.",
     group=RUN,
 )
 @threads_option(group=RUN)
-@dask_option("trains the --parts of the log", group=RUN)
+@dask_option("trains the --parts of the log, or several --seeds at the same time", group=RUN)
 @option(
     "--no-ranker",
     is_flag=True,
