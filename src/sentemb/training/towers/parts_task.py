@@ -149,7 +149,7 @@ class PartsTask(TowersTask):
 
 
 def _cost(parts: int, updates: int) -> str:
-    """What parts of some updates each cost; docs/results/scale.md has the figures."""
+    """The note on the cost of parts; its figures are those of docs/results/scale.md."""
     few = ""
     if updates < _FEW:
         few = f"; with fewer than {_FEW} updates a part all lost, 0.005 to 0.030: give fewer parts"
