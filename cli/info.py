@@ -32,7 +32,10 @@ def command(folder: str, verify: bool, as_json: bool) -> None:
     sentemb info prepared/ --verify
     """
     from sentemb.analysis.overview import overview
+    from sentemb.analysis.prepared_overview import prepared_overview
     from sentemb.data.lines import write_lines
+    from sentemb.data.prepared_log import is_prepared
 
-    facts = overview(folder, verify)
+    describe = prepared_overview if is_prepared(folder) else overview
+    facts = describe(folder, verify)
     write_lines("-", [json.dumps(facts.as_dict(), indent=1) if as_json else str(facts)])

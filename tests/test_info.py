@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner
 from helpers import made_up_log, made_up_model, made_up_pair_model
 
-from sentemb import ClickLog, prepare_log, train
+from sentemb import ClickLog, SentembError, prepare_log, train
 from sentemb.analysis.overview import overview
+from sentemb.analysis.prepared_overview import prepared_overview
 from sentemb.cli import main
 from sentemb.data.click_log import write_click_log
 from sentemb.models.parameters import stored_parameters, trained_parameters
@@ -88,7 +89,9 @@ def test_a_prepared_log(place):
     (place / "b.tsv").write_text("a b\tTitle\n\nbad line\n")
     (place / "c.tsv").write_text("a b\tTitle\t4\na\tOther\n")
     log = prepare_log([place / "b.tsv", place / "c.tsv"], place / "log", skip_bad_lines=True)
-    found = overview(place / "log")
+    with pytest.raises(SentembError, match=r"is a prepared log; open it with PreparedLog.open"):
+        overview(place / "log")
+    found = prepared_overview(place / "log", verify=False)
     counts = found.lines, found.bad_lines, found.pairs, found.queries, found.titles
     assert counts == (5, 2, 2, 2, 2) and found.sources == ["b.tsv", "c.tsv"]
     assert found.fingerprint == log.identity

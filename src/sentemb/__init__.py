@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sentemb.analysis.gates import read_gates
     from sentemb.analysis.nearest_words import neighbours
     from sentemb.analysis.overview import Overview, overview
-    from sentemb.analysis.prepared_overview import PreparedOverview
     from sentemb.analysis.synonyms import synonyms
     from sentemb.analysis.topics import topics
     from sentemb.bridges.export.targets import export
@@ -98,7 +97,6 @@ _SECTIONS = {
         "export": "bridges.export.targets",
         "overview": "analysis.overview",
         "Overview": "analysis.overview",
-        "PreparedOverview": "analysis.prepared_overview",
     },
     "Measuring": {
         "evaluate": "search.measuring",
@@ -191,7 +189,6 @@ __all__ = [
     "Overview",
     "PairScorer",
     "PreparedLog",
-    "PreparedOverview",
     "Progress",
     "RankingDifference",
     "Reading",

@@ -1,4 +1,4 @@
-"""A model, an index or a prepared log at a glance: its making, its size, its ranking."""
+"""A model or an index at a glance: its making, its size, its ranking, the figures it reached."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sentemb.analysis.next_step import next_step
-from sentemb.analysis.prepared_overview import PreparedOverview, prepared_overview
 from sentemb.data.prepared_log import is_prepared
 from sentemb.errors import SentembError
 from sentemb.models.files.history import best_epoch, shown_figure
@@ -158,28 +157,28 @@ class Overview:
         return ", ".join(parts)
 
 
-def overview(folder: AnyPath, verify: bool = False) -> Overview | PreparedOverview:
-    """Say what the model, the index or the prepared log in a folder is.
+def overview(folder: AnyPath, verify: bool = False) -> Overview:
+    """Say what the model or the index in a folder is.
 
     Parameters
     ----------
     folder : path
-        A folder that `train`, `Index.save`, `prepare_log` or a command wrote.
+        A folder that `train`, `Index.save` or a command wrote.
     verify : bool
-        Read every file and compare the checksums. Without it that is done for a model only, of an
-        index and a prepared log sizes and samples are compared.
+        Read every file of an index and compare the checksums, as is always done for a model;
+        otherwise sizes and samples are compared.
 
     Returns
     -------
-    Overview or PreparedOverview
+    Overview
 
     Raises
     ------
     SentembError
-        If the folder holds none of them, or is damaged.
+        If the folder holds neither, or is damaged.
     """
     if is_prepared(folder):
-        return prepared_overview(folder, verify)
+        raise SentembError(f"{folder}: is a prepared log; open it with PreparedLog.open")
     if is_index(folder):
         if verify:
             Index.verify(folder)

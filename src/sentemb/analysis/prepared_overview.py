@@ -15,7 +15,7 @@ from sentemb.system.tables import aligned
 
 @dataclass(frozen=True)
 class PreparedOverview:
-    """Facts about a prepared log, from `overview`.
+    """Facts about a prepared log, from `prepared_overview`.
 
     Attributes
     ----------

@@ -563,9 +563,12 @@ def log_files(paths: Sequence[AnyPath]) -> list[AnyPath]:
             continue
         if meant := _meant(path, otherwise=""):
             raise SentembError(f"{path}: is a folder{meant}")
-        names = sorted(name for name in names_in(path) if name.endswith(_ENDINGS))
         # A dot and an underline are how other programs hide files.
-        names = [name for name in names if not name.startswith((".", "_"))]
+        names = [
+            name
+            for name in names_in(path)
+            if name.endswith(_ENDINGS) and not name.startswith((".", "_"))
+        ]
         if not names:
             raise SentembError(
                 f"{path}: has no logs; let their names end in {', '.join(_ENDINGS)}, or name files"
