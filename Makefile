@@ -208,6 +208,10 @@ engines: venv ## Compare the ranking of an export to a search engine with that o
 scale: venv ## Prepare, train on, look up and index logs of 0.1 to 10 million pairs and write docs/results/scale.md (half an hour, 8 GB of disk)
 	$(BIN)/python benchmarks/scale.py
 
+.PHONY: bench-dask
+bench-dask: venv ## Train in parts, in one process and on two local workers, and write the tables of docs/results/scale.md (an hour)
+	$(BIN)/python benchmarks/parts.py --threads 2
+
 .PHONY: evidence
 evidence: ## Measure again what is stale, or PAGES="ranking languages", and record it in docs/results/evidence.csv (hours)
 	$(MAKE) venv EXTRAS=dev,bench

@@ -315,12 +315,12 @@ def _effective(ctx: click.Context) -> dict[str, Any]:
     default=1,
     show_default=True,
     help="Train this many models of two towers, with --seed and the seeds after it, one after the "
-    "other, and average them as `sentemb average` does: better rankings, for as many times the "
-    "time and memory, in training and in encoding.",
+    "other or by --dask at the same time, and average them as `sentemb average` does: better "
+    "rankings, for as many times the time and memory, in training and in encoding.",
     group=RUN,
 )
 @threads_option(group=RUN)
-@dask_option("trains the --parts of the log", group=RUN)
+@dask_option("trains the --parts of the log, or several --seeds at the same time", group=RUN)
 @option(
     "--no-ranker",
     is_flag=True,
@@ -361,8 +361,9 @@ def command(
 
     PAIRS is a click log with one line per pair: query, tab, clicked title and, optionally, another
     tab and the number of clicks. It may also be JSON lines with "query", "clicked" and "skipped".
-    Files that end in .gz are unpacked; - is standard input. For two towers PAIRS may be the folder
-    of `sentemb prepare`, for a log that is larger than memory. With --dev the model of the best
+    Files that end in .gz are unpacked, those that end in .parquet are read as Parquet; - is
+    standard input. For two towers PAIRS may be the folder of `sentemb prepare`, for a log that is
+    larger than memory or in several files. With --dev the model of the best
     epoch is kept, otherwise that of the last epoch. --dev 5% holds out 5% of the queries of the
     log, ranks all its titles for them after every epoch, and measures MRR@10; on a judged set
     NDCG@1 is measured.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from sentemb.analysis.next_step import next_step
+from sentemb.data.prepared_log import is_prepared
 from sentemb.errors import SentembError
 from sentemb.models.face import Face
 from sentemb.models.files.history import best_epoch, shown_figure
@@ -22,12 +21,14 @@ from sentemb.search.ranking.opening import load_ranker
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.ranker_files import has_ranker
 from sentemb.search.ranking.recipe import MEANINGS, PARTS
+from sentemb.system.files import path_of, size_and_time
 from sentemb.system.paths import AnyPath
 from sentemb.system.tables import aligned
 
 _TOWERS, _PAIR, _INDEX = "model with two towers", "pair model", "index"
 # Settings that say how a model was trained in few words.
 _SHOWN = ("objective", "optimiser", "learning_rate", "epochs", "batch_size", "seed")
+_OF_PARTS = ("parts", "meetings")
 
 
 @dataclass(frozen=True)
@@ -150,18 +151,22 @@ class Overview:
         if not self.training:
             return "no"
         parts = [f"on {self.training['pairs']:,} pairs"] if "pairs" in self.training else []
-        shown = {name: self.training.get(name) for name in _SHOWN}
+        names = (*_SHOWN, *_OF_PARTS) if self.training.get("parts", 1) > 1 else _SHOWN
+        shown = {name: self.training.get(name) for name in names}
         parts += [_spelt(name, value) for name, value in shown.items() if value is not None]
         return ", ".join(parts)
 
 
-def overview(folder: AnyPath) -> Overview:
+def overview(folder: AnyPath, verify: bool = False) -> Overview:
     """Say what the model or the index in a folder is.
 
     Parameters
     ----------
     folder : path
         A folder that `train`, `Index.save` or a command wrote.
+    verify : bool
+        Read every file of an index and compare the checksums, as is always done for a model;
+        otherwise sizes and samples are compared.
 
     Returns
     -------
@@ -172,7 +177,11 @@ def overview(folder: AnyPath) -> Overview:
     SentembError
         If the folder holds neither, or is damaged.
     """
+    if is_prepared(folder):
+        raise SentembError(f"{folder}: is a prepared log; open it with PreparedLog.open")
     if is_index(folder):
+        if verify:
+            Index.verify(folder)
         index = Index.open(folder)
         parts = index.snapshot.catalogue.parts.values()
         return _overview(
@@ -189,8 +198,8 @@ def overview(folder: AnyPath) -> Overview:
         )
     if not is_model(folder):
         raise SentembError(
-            f"{folder}: this folder holds neither a model nor an index; make one with "
-            "`sentemb train` or `sentemb index`"
+            f"{folder}: this folder holds no model, index or prepared log; make one with "
+            "`sentemb train`, `sentemb index` or `sentemb prepare`"
         )
     model = load(folder)
     if isinstance(model, PairScorer):
@@ -222,13 +231,12 @@ def _overview(
         }
         if recipe.needs_clicks and clicks.queries:
             facts["clicks"] = {"queries": len(clicks.queries), "titles": len(clicks.titles)}
-    path = Path(folder)
-    when = datetime.fromtimestamp((path / description).stat().st_mtime)
+    disk_bytes, written = size_and_time(path_of(folder), description)
     return Overview(
         folder=str(folder),
         model=model.shape.name,
         settings=model.shape.settings(),
-        written=f"{when:%Y-%m-%d %H:%M}",
+        written=written,
         training=dict(model.training),
         dev=dict(best["dev"]) if best is not None else {},
         trained_parameters=trained_parameters(model),
@@ -236,7 +244,7 @@ def _overview(
         trigrams=len(vocabulary.trigrams),
         words=len(vocabulary.words),
         vectors=0 if vocabulary.vectors is None else len(vocabulary.vectors),
-        disk_bytes=sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+        disk_bytes=disk_bytes,
         memory_bytes=memory_bytes + titles_bytes,
         **facts,
     )

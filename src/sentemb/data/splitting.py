@@ -211,7 +211,7 @@ def split_log(
             "makes one of a table"
         )
     else:
-        bad_lines = add_lines(collected, log, skip_bad_lines=skip_bad_lines)
+        bad_lines = add_lines(collected, [log], skip_bad_lines=skip_bad_lines)
     collected.finish()
     _check_sides(split, counts, "the log" if isinstance(log, ClickLog) else place_name(log))
     bad = (bad_lines, 0, 0)
@@ -362,7 +362,7 @@ def split_file(
             paths = [unsorted, *(new / name for name in names)]
             outputs = [files.enter_context(writing(path)) for path in paths]
             streaming = _Streaming(split, outputs, distinct)
-            bad_lines = add_lines(streaming, log, skip_bad_lines=skip_bad_lines)
+            bad_lines = add_lines(streaming, [log], skip_bad_lines=skip_bad_lines)
         lines = streaming.lines
         if by == TIME:
             lines = _cut_by_time(split, unsorted, new, distinct[1:])

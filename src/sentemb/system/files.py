@@ -11,6 +11,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from io import BufferedIOBase
 from pathlib import Path
 from typing import TextIO, cast
@@ -92,6 +93,13 @@ def names_in(folder: AnyPath) -> list[str]:
         return []
     except OSError as error:
         raise unreadable(folder, error) from error
+
+
+def size_and_time(folder: Path, name: str) -> tuple[int, str]:
+    """The bytes of all files in a folder, and when the file ``name`` in it was written."""
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    written = datetime.fromtimestamp((folder / name).stat().st_mtime)
+    return size, f"{written:%Y-%m-%d %H:%M}"
 
 
 def place_name(path: AnyPath, stream: str = "input") -> str:

@@ -142,8 +142,9 @@ def train(
     threads : int, optional
         By default one per processor. The result is the same for any number.
     dask : str or client of Dask, optional
-        A cluster whose workers train the ``parts`` of the log: "local", "local:N" or
-        "tcp://HOST:PORT". The result is the same without it.
+        A cluster whose workers train the ``parts`` of the log or, with one part, several ``seeds``
+        at the same time: "local", "local:N" or "tcp://HOST:PORT". The result is the same without
+        it.
     checkpoint_seconds : float
         Seconds between checkpoints, and at least 20 times as many as the last one took; 0 writes
         one after every mini-batch.
