@@ -8,7 +8,7 @@ import click
 from sentemb.cli.program import AS_JSON
 from sentemb.models.family import Family
 from sentemb.models.vectors.vector_options import P_HELP, P_SOURCES
-from sentemb.system.bounds import MAX_THREADS, whole
+from sentemb.system.bounds import MAX_THREADS
 from sentemb.system.hyperparameters import GROUPS, RUN, WORDS, Hyperparameter
 from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.parallel import limited_threads
@@ -436,14 +436,14 @@ def p_option() -> Decorator:
 
 def _limit_threads(ctx: click.Context, parameter: click.Parameter, value: int | None) -> None:
     if value is not None:
-        ctx.with_resource(limited_threads(whole("threads", value, 1, MAX_THREADS)))
+        ctx.with_resource(limited_threads(value))
 
 
 def threads_option(group: str | None = None) -> Decorator:
     """``--threads``, obeyed by all that the command calls."""
     return option(
         "--threads",
-        type=int,
+        type=click.IntRange(1, MAX_THREADS),
         expose_value=False,
         callback=_limit_threads,
         group=group,

@@ -122,4 +122,4 @@ def test_threads_are_the_default_of_all_that_a_command_calls():
     assert seen == [(5, 5, 3), (before, before, 3)]
     assert available_threads() == before
     wrong = CliRunner().invoke(counted, ["--threads", "0"])
-    assert "give an integer from 1 to 1,024" in str(wrong.exception)
+    assert "0 is not in the range 1<=x<=1024" in wrong.output

@@ -175,7 +175,6 @@ NUMBERS = {
         "--top-k": ((), ("2147483647",)),
         "--min-score": (("nan",), ("-1e300", "inf", "-inf")),
         "--min-confidence": (("nan", "-1", "2", "inf", "0.5"), ()),
-        "--threads": (("0", "-1", HUGE), ()),
     },
     "search sums": {
         "--min-confidence": (("nan", "-1", "2", "inf"), ("0", "1")),
@@ -203,7 +202,6 @@ NUMBERS = {
     "serve": {
         "--rate": (("0", "-1", "nan", "inf", "1e300"), ()),
         "--queue": (("0", "-1", HUGE), ()),
-        "--threads": (("0", "-1", HUGE), ()),
     },
 }
 
