@@ -4,6 +4,7 @@ import re
 import shlex
 
 import numpy as np
+import paper_models
 import pytest
 from claims import (
     FAILS,
@@ -19,12 +20,15 @@ from claims import (
 from pages import sections_of
 from paper import PAGE, anchor_of, filled, results_of
 from paper_claims import PARTS, claims
-from paper_models import reverse
+from paper_models import Laboratory, reverse
 from paper_parts import BATH_TITLE, PICTURES, RESULTS, TITLE, _judged_counts, _judged_keywords
 from paper_printed import COUNTS, NDCG
 
+from sentemb import train
+from sentemb.analysis.histories import read_history
 from sentemb.analysis.keywords import NOT_COMPARED, Keywords
 from sentemb.cli import main
+from sentemb.training.stopping import Interrupted
 
 ROMAN = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X"]
 
@@ -103,6 +107,28 @@ def test_verdicts_on_counts_follow_from_the_stored_counts(results, part):
 
 def test_texts_are_reversed_word_by_word():
     assert reverse(["hotels in  shanghai", "tub"]) == ["shanghai in hotels", "tub"]
+
+
+def test_a_stopped_training_continues(tmp_path, monkeypatch):
+    monkeypatch.setattr(paper_models, "PAIRS", 100)
+    monkeypatch.setitem(paper_models.SETTINGS, "lstm-3", {"cells": 3, "epochs": 4})
+
+    def stopped(*args, **settings):
+        def stop(progress):
+            if progress.epoch == 3:
+                raise KeyboardInterrupt
+
+        return train(*args, checkpoint_seconds=0, on_progress=stop, **settings)
+
+    whole = Laboratory(tmp_path / "whole", 1)._trained("lstm-3", 0.02, 0)
+    lab = Laboratory(tmp_path / "stopped", 1)
+    with monkeypatch.context() as patched, pytest.raises((KeyboardInterrupt, Interrupted)):
+        patched.setattr(paper_models, "train", stopped)
+        lab._trained("lstm-3", 0.02, 0)
+    again = lab._trained("lstm-3", 0.02, 0)
+    file = "model.safetensors"
+    assert (again / file).read_bytes() == (whole / file).read_bytes()
+    assert read_history(again).losses == read_history(whole).losses
 
 
 def test_links_lead_to_files_and_headings():
