@@ -121,8 +121,12 @@ analysis: venv ## Measure keywords, attenuation and topics and write docs/analys
 
 .PHONY: paper
 paper: venv ## Measure every figure and table of the paper and write docs/paper.md (40 minutes)
+	@# A run that was stopped continues; one that ended starts from nothing.
+	test -f build/paper-is-unfinished || rm -rf build/paper docs/results/paper
+	mkdir -p build && touch build/paper-is-unfinished
 	@# gensim starts the inference of Doc2Vec from Python's own hash of the text.
 	PYTHONHASHSEED=0 $(BIN)/python benchmarks/paper.py
+	rm build/paper-is-unfinished
 
 # Word vectors to measure with; without them those of GloVe are fetched.
 VECTORS ?=
@@ -142,11 +146,19 @@ else
 	$(BIN)/python benchmarks/sif.py --vectors $(VECTORS)
 endif
 
-# A folder with the paraphrase corpus's published files, for Table 3.
+# A folder with the paraphrase corpus's published files, for Table 3 alone.
 MSRP ?=
 .PHONY: arc
-arc: venv ## Train what docs/results/arc does not have yet and write docs/arc.md (hours)
-	$(BIN)/python benchmarks/arc.py $(if $(MSRP),--msrp $(MSRP))
+arc: venv ## Train every pair model and write docs/arc.md (hours), or add the corpus in MSRP
+ifeq ($(MSRP),)
+	@# A run that was stopped continues; one that ended starts from nothing.
+	test -f build/arc-is-unfinished || rm -rf build/arc docs/results/arc
+	mkdir -p build && touch build/arc-is-unfinished
+	$(BIN)/python benchmarks/arc.py
+	rm build/arc-is-unfinished
+else
+	$(BIN)/python benchmarks/arc.py labelled --msrp $(MSRP)
+endif
 
 .PHONY: notebooks
 notebooks: ## Run all notebooks again
