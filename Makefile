@@ -238,7 +238,7 @@ charts: venv ## Draw the charts of docs/benchmarks.md from the CSV in docs/resul
 	$(BIN)/python benchmarks/charts.py
 
 .PHONY: readme
-readme: ## Write the console output and the figures of README.md from the demo
+readme: ## Write the console output of README.md and docs/ and the figures of README.md from the demo
 	$(MAKE) demo DEMO=demo
 	$(BIN)/python docs/make_readme.py
 

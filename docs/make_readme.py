@@ -1,4 +1,4 @@
-"""Fill README.md from the demo: outputs of its console blocks, and its figures.
+"""Fill console blocks of README.md and docs/ from the demo, and draw the figures of README.md.
 
 docs/figures/words.png is drawn, docs/gates.png is the demo's, and docs/figures/search.png is taken
 of the demo's search page in Chromium.
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 DEMO = ROOT / "demo"
 FIGURES = ROOT / "docs" / "figures"
 QUERY = "cheap hotel in paris"
@@ -46,7 +46,7 @@ def _output(command, folder):
         stdout=subprocess.PIPE,
         text=True,
     )
-    return run.stdout.rstrip() + "\n"
+    return run.stdout.rstrip() + "\n" if run.stdout else ""
 
 
 def draw_words(model, path):
@@ -108,7 +108,9 @@ def picture_search(page, path):
 def main():
     from sentemb import SentenceEncoder
 
-    README.write_text(filled(README.read_text(encoding="utf-8"), ROOT), encoding="utf-8")
+    for page in PAGES:
+        if "```console" in (text := page.read_text(encoding="utf-8")):
+            page.write_text(filled(text, ROOT), encoding="utf-8")
     draw_words(SentenceEncoder.from_pretrained(DEMO / "model"), FIGURES / "words.png")
     shutil.copy(DEMO / "gates.png", ROOT / "docs" / "gates.png")
     picture_search(DEMO / "page.html", FIGURES / "search.png")

@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from unittest import mock
 
 import numpy as np
+import pytest
 
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.data.judged_set import JudgedSet
@@ -180,6 +182,18 @@ def write_onet(folder, titles, alternates, reported, related, end="\n"):
     folder.mkdir()
     for name, lines in tables.items():
         (folder / name).write_bytes("".join(f"{line}{end}" for line in lines).encode())
+
+
+_NUMBER = re.compile(r"(?<![\w.])[+-]?(?:\d*\.\d+(?:e[+-]?\d+)?|\d+e[+-]?\d+)(?![\w.])")
+
+
+def assert_same_output(shown, printed):
+    """A text is another one, up to the last digits of fractions: processors differ in them."""
+    assert len(shown.splitlines()) == len(printed.splitlines())
+    for line, result in zip(shown.splitlines(), printed.splitlines(), strict=True):
+        assert _NUMBER.sub("", line) == _NUMBER.sub("", result)
+        numbers, results = (list(map(float, _NUMBER.findall(text))) for text in (line, result))
+        assert numbers == pytest.approx(results, 3e-3, 3e-3)
 
 
 def failing_calls(monkeypatch, names, count, error):

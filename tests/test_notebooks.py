@@ -1,4 +1,4 @@
-"""The notebooks are whole and small; the slow test runs them."""
+"""The notebooks are whole and small; the slow test runs them and compares what they print."""
 
 import importlib.util
 import json
@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from helpers import assert_same_output
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -26,11 +27,18 @@ def sources(path, kind):
     return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == kind)
 
 
+def texts_of(cells):
+    """What each code cell prints and returns, as text."""
+    return [
+        "".join("".join(output.get("text", output.get("data", {}).get("text/plain", "")))
+                for output in cell["outputs"])
+        for cell in cells if cell["cell_type"] == "code"
+    ]  # fmt: skip
+
+
 def printed(path):
-    """What the cells of a notebook print, one text."""
-    cells = json.loads(path.read_text("utf-8"))["cells"]
-    outputs = [output for cell in cells for output in cell.get("outputs", ())]
-    return "".join("".join(output.get("text", ())) for output in outputs)
+    """What the cells of a notebook print and return, one text."""
+    return "\n".join(texts_of(json.loads(path.read_text("utf-8"))["cells"]))
 
 
 # Notebook 2 draws the paper's figures, each of which has a module of its own.
@@ -101,12 +109,14 @@ def test_notebook_5_shows_the_identity_the_gates_and_what_word_order_is_worth():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_runs(path):
+def test_it_prints_what_it_shows(path):
     pytest.importorskip("nbclient", reason="needs the extra `notebooks`")
     spec = importlib.util.spec_from_file_location("run", FOLDER / "run.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.executed(path)
+    shown = json.loads(path.read_text("utf-8"))["cells"]
+    for before, after in zip(texts_of(shown), texts_of(module.executed(path).cells), strict=True):
+        assert_same_output(before, after)
 
 
 def test_there_are_five():

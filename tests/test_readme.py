@@ -1,4 +1,4 @@
-"""README.md does what it says: its Python runs, its commands parse, its table is current."""
+"""README.md and docs/ do what they say: consoles, Python and commands run, tables are current."""
 
 import importlib.util
 import re
@@ -9,15 +9,23 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from helpers import assert_same_output
 
 from sentemb.cli import main
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in [*ROOT.glob("*.md"), *sorted(ROOT.glob("docs/**/*.md"))]
+}
+
+EXTENDING = "docs/extending.md"
 
 
-def _blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.M | re.S)
+def _blocks(page, *languages):
+    blocks = re.findall(r"^```(\S*)\n(.*?)^```", PAGES[page], re.M | re.S)
+    return [text for language, text in blocks if language in languages]
 
 
 @pytest.fixture(scope="module")
@@ -29,24 +37,20 @@ def demo(tmp_path_factory):
     return folder
 
 
-def test_consoles_show_what_the_commands_print(demo):
-    shown = README.splitlines()
-    printed = _module("docs/make_readme.py").filled(README, demo).splitlines()
-    assert len(shown) == len(printed)
-    for line, result in zip(shown, printed, strict=True):
-        assert _number.sub("", line) == _number.sub("", result)
-        # The last digits may differ on another processor.
-        numbers, results = map(_number.findall, (line, result))
-        assert [float(x) for x in numbers] == pytest.approx([float(x) for x in results], 3e-3, 3e-3)
+@pytest.mark.parametrize("page", [page for page in PAGES if "```console" in PAGES[page]])
+def test_consoles_show_what_the_commands_print(demo, page):
+    assert_same_output(PAGES[page], _module("docs/make_readme.py").filled(PAGES[page], demo))
 
 
-_number = re.compile(r"(?<![\w.])[+-]?\d*\.\d+(?![\w.])")
+def test_output_is_shown_in_consoles_alone():
+    for page in PAGES:
+        assert not re.findall(r"^\$ .*", "".join(_blocks(page, "", "sh")), re.M), page
 
 
 def test_python_runs(demo, monkeypatch):
     monkeypatch.chdir(demo)
     names = {}
-    blocks = _blocks("python")
+    blocks = _blocks("README.md", "python")
     assert blocks
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
@@ -55,21 +59,20 @@ def test_python_runs(demo, monkeypatch):
     assert names["model"].trace("hotels in shanghai").i.shape == (3, 96)
 
 
-def _commands():
-    lines = "".join(_blocks("sh") + _blocks("console")).splitlines()
-    for line in lines:
-        words = shlex.split(line.removeprefix("$ "), comments=True)
-        while "sentemb" in words:
-            words = words[words.index("sentemb") + 1 :]
-            end = words.index("|") if "|" in words else len(words)
-            yield words[:end]
+def _commands(page):
+    """The words of every command ``sentemb ...`` in the blocks of a page."""
+    text = "".join(_blocks(page, "", "sh", "console"))
+    for line in text.replace("\\\n", " ").splitlines():
+        for part in re.findall(r"(?:^(?:\$ )?|[|;&] )sentemb (.*?)(?= [|;&]|$)", line):
+            yield shlex.split(part, comments=True)
 
 
-@pytest.mark.parametrize("words", list(_commands()), ids=" ".join)
-def test_command_parses(words):
-    name, *arguments = words
-    context = click.Context(main, **main.context_settings)
-    main.get_command(context, name).make_context(name, arguments, context)
+# docs/extending.md adds the models of its commands, and has a test of its own.
+@pytest.mark.parametrize("page", sorted({p for p in PAGES if any(_commands(p))} - {EXTENDING}))
+def test_commands_parse(page):
+    for name, *arguments in _commands(page):
+        context = click.Context(main, **main.context_settings)
+        main.get_command(context, name).make_context(name, arguments, context)
 
 
 def _module(path):
