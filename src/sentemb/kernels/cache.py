@@ -15,6 +15,8 @@ from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from sentemb.kernels.ahead import kernel_is_missing
+
 # Settings of Numba that change the machine code.
 _SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK")
 # Neither follow a symlink nor wait for the other end of a FIFO. Windows knows neither flag.
@@ -111,6 +113,7 @@ class KernelCache(NullCache):
                 getattr(result.library, "_reload_init", set()).update(result.reload_init)
                 return result
             except FileNotFoundError:
+                kernel_is_missing()
                 return None
             except Exception:
                 _remove(path)
