@@ -372,14 +372,14 @@ def command(
 
 
 def _rehearse(options: dict[str, Any], ranker: RankerOfTraining) -> None:
-    """What the training of two towers does after its first updates, on a few texts."""
+    """Do what a training of two towers does after its first updates, on a few texts."""
     from sentemb.search.ranking.fitting import fit_ranker
     from sentemb.training.towers.rehearsal import CLICKS, JUDGED, LOG, rehearse
 
     settings = {p.name: options.get(p.name) for p in Settings.parameters}
     dev = None if options["dev"] is None else JUDGED if is_folder(options["dev"]) else CLICKS
     model = rehearse(Settings.of(options.get("preset"), **given(settings)), dev)
-    if ranker.is_wanted:
+    if dev is not None and ranker.is_wanted:
         fit_ranker(model, LOG, dev, threads=1)
 
 

@@ -7,21 +7,103 @@ fork that begins where the first kernel is missing: with a warm cache there is n
 import _thread
 import contextlib
 import gc
+import mmap
 import os
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 
 from sentemb.system.parallel import available_threads
 
-# What the body of `compiling_ahead` has not started yet, and the process that it has started.
-_work: Callable[[], object] | None = None
-_child: int | None = None
+NOTE = "compiling kernels, once; this takes some seconds"
+
+_MOST_BYTES = 1 << 18  # of names of kernels
+_SECONDS_UNTIL_AGAIN = 0.005
+
+
+class _Ahead:
+    """The second process of a body.
+
+    Parameters
+    ----------
+    work, note
+        As for `compiling_ahead`.
+    """
+
+    def __init__(self, work: Callable[[], object], note: Callable[[str], None] | None) -> None:
+        self._work: Callable[[], object] | None = work
+        self._note = note
+        self._child: int | None = None
+        # Lines that the child writes: + and a kernel that it compiles, - and one that it has saved.
+        self._names = mmap.mmap(-1, _MOST_BYTES)
+
+    def missing(self, name: str) -> None:
+        """Start the process if a kernel is missing for the first time; wait for what it compiles.
+
+        Parameters
+        ----------
+        name : str
+            The file of the kernel in the cache.
+        """
+        if self._child == 0:
+            self._names.write(f"+{name}\n".encode())
+            return
+        work, self._work = self._work, None
+        if work is not None:
+            if self._note is not None:
+                self._note(NOTE)
+            if _may_fork():
+                self._fork(work)
+        if self._names.find(f"+{name}\n".encode()) >= 0:
+            while self._names.find(f"-{name}\n".encode()) < 0 and self._runs():
+                time.sleep(_SECONDS_UNTIL_AGAIN)
+
+    def saved(self, name: str) -> None:
+        """Let the other process load the kernel ``name``."""
+        if self._child == 0:
+            self._names.write(f"-{name}\n".encode())
+
+    def _fork(self, work: Callable[[], object]) -> None:
+        with warnings.catch_warnings(), contextlib.suppress(OSError):  # no more processes
+            # Python 3.12 and later warn of threads that are not Python's: those of the BLAS, which
+            # prepares for a fork.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._child = os.fork()
+        if self._child == 0:
+            try:
+                _detach()
+                work()
+            finally:
+                os._exit(0)  # what the caller would do is for its own process alone
+
+    def _runs(self) -> bool:
+        """Whether the process has not ended."""
+        if self._child is not None:
+            with contextlib.suppress(OSError):
+                if os.waitpid(self._child, os.WNOHANG) == (0, 0):
+                    return True
+            self._child = None
+        return False
+
+    def end(self) -> None:
+        """End the process."""
+        self._work = None
+        if self._child is not None:
+            with contextlib.suppress(OSError):
+                os.kill(self._child, signal.SIGKILL)
+                os.waitpid(self._child, 0)
+            self._child = None
+
+
+_ahead: _Ahead | None = None
 
 
 @contextlib.contextmanager
-def compiling_ahead(work: Callable[[], object]) -> Iterator[None]:
+def compiling_ahead(
+    work: Callable[[], object], note: Callable[[str], None] | None = None
+) -> Iterator[None]:
     """If a kernel is missing in the body, call ``work`` in a process of its own, which forks there.
 
     Parameters
@@ -29,58 +111,46 @@ def compiling_ahead(work: Callable[[], object]) -> Iterator[None]:
     work : function
         It calls kernels that the body needs later, on data of any size. Whether it fails does not
         matter, nor what it prints. It ends with the body.
+    note : function of a str, optional
+        Called if a kernel is missing.
     """
-    global _work
-    _work = work
+    global _ahead
+    _ahead = _Ahead(work, note)
     try:
         yield
     finally:
-        _work = None
-        _end_child()
+        _ahead.end()
+        _ahead = None
 
 
-def kernel_is_missing() -> None:
-    """Start the work that waits, if this process may fork."""
-    global _work, _child
-    work, _work = _work, None
-    # Elsewhere the libraries of the system may not survive a fork. A thread that holds a lock does
-    # not run in the child, and would never release it.
-    if (
-        work is None
-        or sys.platform != "linux"
-        or _thread._count()
-        or available_threads() == 1
-        or _child is not None
-    ):
-        return
-    with warnings.catch_warnings(), contextlib.suppress(OSError):  # no more processes
-        # Python 3.12 and later warn of threads that are not theirs: those of the BLAS, which
-        # prepares for a fork.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        _child = os.fork()
-    if _child == 0:
-        _work_and_exit(work)
+def kernel_is_missing(name: str) -> bool:
+    """Whether to look for the kernel ``name`` again: another process may have saved it now."""
+    if _ahead is None:
+        return False
+    _ahead.missing(name)
+    return True
 
 
-def _work_and_exit(work: Callable[[], object]) -> None:
-    """Never return: what the caller would do is for its own process alone."""
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
-        gc.disable()  # objects of the caller may have to be tidied up, once
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for stream in range(3):
-            os.dup2(nowhere, stream)
-        work()
-    finally:
-        os._exit(0)
+def kernel_is_saved(name: str) -> None:
+    """The kernel ``name`` is in the cache."""
+    if _ahead is not None:
+        _ahead.saved(name)
 
 
-def _end_child() -> None:
-    global _child
-    child, _child = _child, None
-    if child is not None:
-        with contextlib.suppress(OSError):
-            os.kill(child, signal.SIGKILL)
-        with contextlib.suppress(OSError):
-            os.waitpid(child, 0)
+def _may_fork() -> bool:
+    """Whether a second process may run and would have a processor of its own.
+
+    Elsewhere than on Linux, libraries of the system may not survive a fork. A thread does not run
+    in the child: a lock that it held would never be released.
+    """
+    return sys.platform == "linux" and not _thread._count() and available_threads() > 1
+
+
+def _detach() -> None:
+    """Leave the terminal, the streams and the clean-up to the process that has forked."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    gc.disable()
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nowhere, stream)
