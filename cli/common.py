@@ -212,3 +212,23 @@ def note_queries(path: str, queries: int, titles: int = 0) -> None:
         f"{path}: holds {queries:,} clicked queries{clicked} of the log as plain text; "
         "train --no-ranker and index --cosine leave them out"
     )
+
+
+def encoding_ahead(
+    model: "SentenceEncoder | PairScorer",
+) -> contextlib.AbstractContextManager[None]:
+    """Where kernels are missing, have those that embed compiled while the body reads words."""
+    import numpy as np
+
+    from sentemb.kernels.ahead import compiling_ahead
+    from sentemb.models.sentence_encoder import SentenceEncoder
+    from sentemb.models.towers.towers import SIDES
+    from sentemb.system.parallel import Workers
+
+    def embed_a_word() -> None:
+        if isinstance(model, SentenceEncoder):
+            P = np.zeros((1, model.encoder.width), model.dtype)
+            embed = model.encoder.embedder(model.weights[SIDES[0]])
+            embed(P, np.zeros(1, np.int32), np.array([0, 1]), Workers(1))
+
+    return compiling_ahead(embed_a_word, note)

@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sentemb.cli.common import note_unknown_words, read_ids, read_texts, warnings_to_stderr
+from sentemb.cli.common import (
+    encoding_ahead,
+    note_unknown_words,
+    read_ids,
+    read_texts,
+    warnings_to_stderr,
+)
 from sentemb.cli.options import Text, cosine_option, option, text_output_option, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
@@ -143,7 +149,7 @@ def command(
         note_unknown_words(opened.model, texts)
         limits |= {**of_query, "only": id_list, "everything": everything}
         rankings = _rankings(opened, ids, texts, top_k, limits)
-    with working("searching", prints=output == "-"):
+    with encoding_ahead(opened.model), working("searching", prints=output == "-"):
         if form is not None:
             write_rankings(output, form, rankings)
         else:

@@ -28,6 +28,7 @@ from sentemb.cli.program import say, summarise
 from sentemb.cli.ranker import RankerOfTraining, log_and_share
 from sentemb.models.towers.registry import ENCODERS, SHARED_TOWERS
 from sentemb.models.vectors.vector_options import VECTOR_DIM, VECTOR_WORDS
+from sentemb.system.files import is_folder
 from sentemb.system.hyperparameters import FEATURES, MODEL, NEGATIVES, RUN, Hyperparameter
 from sentemb.system.terminal import ProgressLine
 from sentemb.training.families import FAMILIES, SPECIAL, TrainedFamily, family_of, model_names
@@ -385,6 +386,7 @@ def command(
     sentemb train pairs.tsv --model arc2 --start-from bag/ --teacher model/ -o reranker/
     """
     from sentemb.analysis.next_step import next_step
+    from sentemb.kernels.ahead import compiling_ahead
     from sentemb.training.stopping import Interrupted
     from sentemb.training.trainer import train
 
@@ -394,25 +396,38 @@ def command(
         options["replay"] = log_and_share(options["replay"])
     ranker = RankerOfTraining.of(pairs, output, options, no_ranker)
     options |= {name: value for name, value in ranker.sources.items() if name != "pairs"}
-    try:
-        model = train(
-            ranker.sources["pairs"],
-            output=output,
-            on_progress=lambda progress: _show(progress, line),
-            on_note=line.note,
-            **given(options),
-        )
-    except Interrupted as interrupted:
-        line.note(str(interrupted))
-        sys.exit(128 + interrupted.signal)
-    finally:
-        line.close()
-    facts = _summary(model, output, time.monotonic() - began)
-    fitted = ranker.fit(model)
+    with compiling_ahead(lambda: _rehearse(options, ranker)):
+        try:
+            model = train(
+                ranker.sources["pairs"],
+                output=output,
+                on_progress=lambda progress: _show(progress, line),
+                on_note=line.note,
+                **given(options),
+            )
+        except Interrupted as interrupted:
+            line.note(str(interrupted))
+            sys.exit(128 + interrupted.signal)
+        finally:
+            line.close()
+        facts = _summary(model, output, time.monotonic() - began)
+        fitted = ranker.fit(model)
     if fitted is not None:
         facts["ranker"] = {"recipe": fitted.recipe.as_dict(), "dev": fitted.dev}
     step = next_step(output, options.get("dev"), options.get("catalogue"))
     summarise(output, facts, f"next: {step}")
+
+
+def _rehearse(options: dict[str, Any], ranker: RankerOfTraining) -> None:
+    """Do what a training of two towers does after its first updates, on a few texts."""
+    from sentemb.search.ranking.fitting import fit_ranker
+    from sentemb.training.towers.rehearsal import CLICKS, JUDGED, LOG, rehearse
+
+    settings = {p.name: options.get(p.name) for p in Settings.parameters}
+    dev = None if options["dev"] is None else JUDGED if is_folder(options["dev"]) else CLICKS
+    model = rehearse(Settings.of(options.get("preset"), **given(settings)), dev)
+    if dev is not None and ranker.is_wanted:
+        fit_ranker(model, LOG, dev, threads=1)
 
 
 def _summary(model: Any, output: str, seconds: float) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from sentemb.data.click_log import ClickLog, Clicks, read_click_log
 from sentemb.data.frames import columns_of, is_frame
 from sentemb.data.prepared_log import PreparedLog, is_prepared
 from sentemb.errors import SentembError
+from sentemb.kernels.ahead import NOTE
 from sentemb.kernels.jit import CACHE_FOLDER
 from sentemb.models.files.model_files import load_model
 from sentemb.models.files.saved_model import SavedModel
@@ -93,7 +94,7 @@ class Run:
                     return load_model(folder)
             loop.prepare(self.resume)
             if not _are_kernels_cached():
-                self.note("compiling kernels, once; this takes some seconds")
+                self.note(NOTE)
             with stop_signals() as stop:
                 saved: SavedModel = loop.run(self.on_progress, stop)
         return saved
