@@ -96,7 +96,7 @@ def command(
     as_trec: bool,
     output: str,
 ) -> None:
-    """Find the titles of an index, or of several, that are nearest to a query.
+    """Find the titles of an index that are nearest to a query.
 
     Each line shows rank, score, id and title. The score is that of the ranker of the model: a sum
     of cosine, memory of the log and BM25, or the cosine alone; equal scores are in the order of the

@@ -23,6 +23,10 @@ from sentemb.system.parallel import Workers
 # share of all: with more, exact search is hardly slower.
 RECALL_AT, LEAST_RECALL = 10, 0.95
 _MOST_PROBED = 8
+# Clusters, in roots of the number of titles. A query that meets a sixteenth of 100,000 titles of a
+# simulated shop has the recall@10 0.80 with 1, 0.90 with 2 and 0.93 with 4, which takes longest to
+# make.
+_FINENESS = 4
 # Titles whose clusters are looked up at a time.
 _PORTION = 8192
 
@@ -60,7 +64,7 @@ class ClusterLists:
         workers: Workers,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Self:
-        """Divide titles into clusters, as many as the root of their number.
+        """Divide titles into clusters, four times as many as the root of their number.
 
         Parameters
         ----------
@@ -83,10 +87,11 @@ class ClusterLists:
         there = np.flatnonzero(~is_empty)
         if not there.size or not len(queries):
             raise SentembError("no title has a word that the model knows; leave clusters out")
+        count = min(there.size, _FINENESS * n_clusters(there.size))
         # In the order of the file, which may be mapped, and then in that of the sample.
-        drawn, position = np.unique(there[drawn_sample(there.size)], return_inverse=True)
+        drawn, position = np.unique(there[drawn_sample(there.size, count)], return_inverse=True)
         sample = _vectors(rows, drawn)[position]
-        centres = centres_of(sample, n_clusters(there.size), workers)
+        centres = centres_of(sample, count, workers)
         lists = cls(centres, np.zeros(len(centres) + 1, np.int64), np.empty(0, np.int32), 1, 0.0)
         lists = lists.joined(rows, 0, workers, on_progress)
         return lists._measured(rows, ~is_empty, queries, workers)

@@ -21,10 +21,10 @@ def n_clusters(n: int) -> int:
     return max(1, round(n**0.5))
 
 
-def drawn_sample(n: int) -> NDArray[np.int64]:
-    """The rows of ``n`` that the centres are computed from, the first of them the first centres."""
+def drawn_sample(n: int, count: int) -> NDArray[np.int64]:
+    """The rows of ``n`` that ``count`` centres are computed from, first those where they start."""
     # The sample must be the same whenever the vectors are.
-    return np.random.default_rng(0).permutation(n)[: SAMPLE * n_clusters(n)]
+    return np.random.default_rng(0).permutation(n)[: SAMPLE * count]
 
 
 def centres_of(sample: np.ndarray, count: int, workers: Workers) -> np.ndarray:

@@ -399,7 +399,7 @@ class Index(Searcher):
 
     @property
     def clusters(self) -> ClusterLists | None:
-        """What nearest titles are looked up in; None where a query is compared with all."""
+        """The clusters that nearest titles are looked up in; None without any."""
         return self._snapshot.clusters
 
     @property

@@ -80,7 +80,7 @@ class Snapshot:
 
     @property
     def clusters(self) -> ClusterLists | None:
-        """What the nearest titles are looked up in, if not among all."""
+        """The clusters that nearest titles are looked up in; None without any."""
         return self._cosine.clusters
 
     @property

@@ -64,7 +64,8 @@ class TitleClusters:
             Threads to compute with; the clusters do not depend on their number.
         """
         # The seed of a training has no say in the sample, as in the rest of the look-up.
-        centres = centres_of(Ud[drawn_sample(len(Ud))], n_clusters(len(Ud)), workers)
+        count = n_clusters(len(Ud))
+        centres = centres_of(Ud[drawn_sample(len(Ud), count)], count, workers)
         cluster_of = nearest_centres(Ud, centres, 1, workers)[:, 0]
         titles = np.argsort(cluster_of, kind="stable").astype(np.int32)
         sizes = np.bincount(cluster_of, minlength=len(centres))
