@@ -28,8 +28,8 @@ from sentemb.evaluation.significance import compare_all
 from sentemb.retrieval.bm25 import TitleWords
 from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.confidence import Confidence
-from sentemb.search.index import BELOW_FLOOR, NOTHING_KNOWN
 from sentemb.search.index_tuning import first_titles
+from sentemb.search.searcher import BELOW_FLOOR, NOTHING_KNOWN
 
 TITLES = "bm25, titles alone"
 DROPPED = 0.2

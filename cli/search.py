@@ -19,15 +19,14 @@ from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
 from sentemb.system.terminal import working
 
 if TYPE_CHECKING:
-    from sentemb.search.index import Hit, Index
+    from sentemb.search.searcher import Hit, Searcher
 
 # Queries that are searched at a time, so that the hits of many do not fill the memory.
 _PORTION = 1024
 
 
 @new_command("search")
-@click.argument("index", type=click.Path())
-@click.argument("query", type=Text(), required=False)
+@click.argument("arguments", type=click.Path(), nargs=-1, metavar="INDEX... [QUERY]")
 @option(
     "--queries",
     metavar="FILE",
@@ -86,8 +85,7 @@ _PORTION = 1024
 @text_output_option("what is found")
 @threads_option()
 def command(
-    index: str,
-    query: str | None,
+    arguments: tuple[str, ...],
     queries: str | None,
     top_k: int,
     only: str | None,
@@ -111,6 +109,9 @@ def command(
     index. With --queries the text of each query is above its titles. A title whose id is the query
     comes first.
 
+    Several indexes are searched as if they were one. They must have the same model, ranker and
+    fields, and no id in common. Without --queries and --like the last argument is the QUERY.
+
     A CONDITION compares fields with numbers and 'texts': = <> < <= > >=, and, or, not, in, between,
     like, is null, + - * / %, lower(), upper(), length(), round(), abs(), coalesce().
 
@@ -120,17 +121,20 @@ def command(
     sentemb search index/ "hotels in shanghai" --only open.txt --json
     sentemb search index/ "desk lamp" --where "stock > 0 and price < 50" --facets brand
     sentemb search index/ --like P10734
+    sentemb search spring/ autumn/ "hotels in shanghai"
     """
     from sentemb.data.lines import write_lines
     from sentemb.search.index import Index
+    from sentemb.search.sharded_index import ShardedIndex
 
     form = form_of(json=as_json, tsv=as_tsv, trec=as_trec)
-    if [query, queries, similar].count(None) != 2:
-        raise click.UsageError("give INDEX QUERY, INDEX --queries FILE or INDEX --like ID")
+    if queries is not None and similar is not None:
+        raise click.UsageError("give --queries or --like, not both")
+    folders, query = _given(arguments, has_query=queries is None and similar is None)
     if (queries, only).count("-") > 1:
         raise click.UsageError("standard input can be only one of the files")
     with warnings_to_stderr():
-        opened = Index.open(index)
+        opened = Index.open(folders[0]) if len(folders) == 1 else ShardedIndex.open(folders)
     limits: dict[str, Any] = {
         "where": where,
         "sort": sort,
@@ -156,9 +160,27 @@ def command(
             write_lines(output, _listed(rankings, several=queries is not None))
 
 
+def _given(arguments: tuple[str, ...], has_query: bool) -> tuple[tuple[str, ...], str | None]:
+    """The folders and, if there is one, the query."""
+    from sentemb.search.index_files import is_index
+
+    query = None
+    if has_query and arguments:
+        *folders, last = arguments
+        query = Text().convert(last, None, click.get_current_context())
+        arguments = tuple(folders)
+    if not arguments:
+        raise click.UsageError("give INDEX QUERY, INDEX --queries FILE or INDEX --like ID")
+    wrong = next((folder for folder in arguments[1:] if not is_index(folder)), None)
+    if wrong is not None:
+        remedy = "put a query of several words in quotes" if has_query else "give no QUERY"
+        raise click.UsageError(f"{wrong} is not an index; {remedy}")
+    return arguments, query
+
+
 def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:
     """Lines to read: rank, score, id and title; the query above if there are several."""
-    from sentemb.search.index import BELOW_FLOOR
+    from sentemb.search.searcher import BELOW_FLOOR
     from sentemb.system.tables import visible
 
     for ranking in rankings:
@@ -184,13 +206,13 @@ def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:
             yield ""
 
 
-def _similar(index: "Index", id: str, top_k: int, limits: dict[str, Any]) -> Iterator[Ranking]:
+def _similar(index: "Searcher", id: str, top_k: int, limits: dict[str, Any]) -> Iterator[Ranking]:
     """The titles that are similar to another."""
     yield _ranking(id, id, index.similar(id, top_k, **limits))
 
 
 def _rankings(
-    index: "Index", ids: list[str], texts: list[str], top_k: int, limits: dict[str, Any]
+    index: "Searcher", ids: list[str], texts: list[str], top_k: int, limits: dict[str, Any]
 ) -> Iterator[Ranking]:
     """The titles of each query."""
     for first in range(0, len(texts), _PORTION):
@@ -211,10 +233,10 @@ def _fields(hit: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} {value}"
 
 
-def _known_ids(index: "Index", path: str) -> list[str]:
+def _known_ids(index: "Searcher", path: str) -> list[str]:
     """The ids of a file; a note says how many are not in the index."""
     ids = read_ids(path)
-    unknown = int((index.row_of().of(ids) < 0).sum())
+    unknown = int((index.rows_of(ids) < 0).sum())
     if unknown:
         note(f"{path} has {unknown:,} ids that are not in the index: they are ignored")
     return ids

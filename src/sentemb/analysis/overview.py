@@ -70,6 +70,8 @@ class Overview:
     dtype : str or None
     calibrated : bool or None
         Whether an index knows how sure it is of its first title.
+    clusters : str or None
+        How many clusters an index has and a query meets, and the recall; None without any.
     next : str
         The command that is useful next.
     """
@@ -96,6 +98,7 @@ class Overview:
     titles: int | None = None
     dtype: str | None = None
     calibrated: bool | None = None
+    clusters: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON-serialisable dict."""
@@ -127,6 +130,8 @@ class Overview:
             yield "titles", f"{self.titles:,}, vectors in {self.dtype}"
             calibrated = "calibrated" if self.calibrated else "not calibrated: sentemb calibrate"
             yield "confidence", calibrated
+        if self.clusters is not None:
+            yield "clusters", self.clusters
         shape = ", ".join(_spelt(name, value) for name, value in self.settings.items())
         yield "model", f"{self.model}: {shape}" if shape else self.model
         yield "trained", self._training()
@@ -194,6 +199,7 @@ def overview(folder: AnyPath, verify: bool = False) -> Overview:
             titles=len(index),
             dtype=index.dtype,
             calibrated=index.confidence is not None,
+            clusters=None if index.clusters is None else str(index.clusters),
             next=next_step(str(folder)),
         )
     if not is_model(folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,10 +12,13 @@ from sentemb.data.text_array import Texts
 from sentemb.errors import SentembError
 from sentemb.models.cluster_encoding import encoded, portions_of
 from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.cluster_lists import ClusterLists
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.search.id_rows import IdRows
 from sentemb.search.index_files import DTYPES
-from sentemb.search.ranking.parts import stored_rows
+from sentemb.search.ranking.parts import Cosine, Part, stored_rows
+from sentemb.search.ranking.ranker import Catalogue
+from sentemb.search.ranking.recipe import COSINE
 from sentemb.search.snapshot import Vectors
 from sentemb.system.bounds import brief, plain
 from sentemb.system.cluster import Cluster
@@ -23,6 +27,8 @@ from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.text.arguments import as_texts
 
+# Titles that are embedded as queries to measure recall.
+_QUERIES = 256
 # Ids and vectors that are checked or copied at a time.
 _PORTION = 8192
 
@@ -107,6 +113,41 @@ def embedded(
             on_progress(end, n)
     vectors = codes.array(DTYPES[dtype], n, dim)
     return Int8Rows(vectors, scales.array(np.float32)) if dtype == "int8" else vectors
+
+
+def clustered(
+    catalogue: Catalogue,
+    encoder: SentenceEncoder,
+    workers: Workers,
+    on_progress: Callable[[int, int], None] | None,
+) -> Catalogue:
+    """A catalogue whose nearest titles are looked up in clusters.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+        The titles.
+    encoder : SentenceEncoder
+        Embeds a sample of the titles as queries, which recall is measured with.
+    workers : Workers
+        The threads.
+    on_progress : function, optional
+        Called with the numbers of titles that are done and of all.
+
+    Raises
+    ------
+    SentembError
+        If the model knows no word of any title.
+    """
+    cosine = catalogue.parts[COSINE]
+    assert isinstance(cosine, Cosine)
+    there = np.flatnonzero(~catalogue.is_empty)
+    drawn = np.random.default_rng(0).permutation(there)[:_QUERIES]
+    queries = encoder.unit_vectors([catalogue.titles[row] for row in drawn.tolist()], "query")
+    known = queries[queries.any(axis=1)]
+    lists = ClusterLists.of(cosine.rows, catalogue.is_empty, known, workers, on_progress)
+    parts: dict[str, Part] = {**catalogue.parts, COSINE: replace(cosine, clusters=lists)}
+    return replace(catalogue, parts=parts)
 
 
 def _room(n: int, dim: int, dtype: str) -> Vectors:

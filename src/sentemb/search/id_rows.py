@@ -59,6 +59,16 @@ class IdRows(Mapping[str, int]):
                     return before, row
         return None
 
+    def shared(self, following: IdRows) -> str | None:
+        """An id that ``following`` has as well, if there is one."""
+        for hash in np.intersect1d(self._hashes, following._hashes).tolist():
+            first, end = (np.searchsorted(self._hashes, hash, side) for side in ("left", "right"))
+            ids: list[str] = [self._ids[row] for row in self._order[first:end].tolist()]
+            same = next((id for id in ids if id in following), None)
+            if same is not None:
+                return same
+        return None
+
 
 def _hashes(ids: Sequence[str]) -> NDArray[np.int64]:
     """The hash of each id; it differs from process to process."""

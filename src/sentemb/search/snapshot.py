@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.text_array import Texts
+from sentemb.retrieval.cluster_lists import ClusterLists
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.search.confidence import Confidence
 from sentemb.search.frequent_queries import FrequentQueries
@@ -67,11 +68,20 @@ class Snapshot:
         return titles
 
     @property
-    def vectors(self) -> Vectors:
-        """Unit vectors of the titles, (n, dim)."""
+    def _cosine(self) -> Cosine:
         cosine = self.catalogue.parts[COSINE]
         assert isinstance(cosine, Cosine)
-        return cosine.rows
+        return cosine
+
+    @property
+    def vectors(self) -> Vectors:
+        """Unit vectors of the titles, (n, dim)."""
+        return self._cosine.rows
+
+    @property
+    def clusters(self) -> ClusterLists | None:
+        """The clusters that nearest titles are looked up in; None without any."""
+        return self._cosine.clusters
 
     @property
     def dtype(self) -> str:

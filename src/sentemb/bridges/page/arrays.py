@@ -23,11 +23,11 @@ from sentemb.retrieval.bm25 import Lists, Statistics
 from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
 from sentemb.retrieval.memory import MemoryRows
 from sentemb.retrieval.words_and_stems import words_of
-from sentemb.search.index import BELOW_FLOOR, NOTHING_KNOWN
 from sentemb.search.product_fields import ProductFields
 from sentemb.search.ranking.floor import Letters
 from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked
 from sentemb.search.ranking.recipe import BM25, MEMORY
+from sentemb.search.searcher import BELOW_FLOOR, NOTHING_KNOWN
 from sentemb.text.words import SIGNS, searched_words
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from sentemb.bridges.page.arrays import Arrays, add_index
 from sentemb.bridges.page.public_words import MIN_QUERIES, PublicWords
 from sentemb.bridges.page.search_page import IMAGE, facts_of, search_page
 from sentemb.errors import SentembError
-from sentemb.search.index import LEAST_SHARE, MOST_MATCHES, MOST_SUGGESTIONS
 from sentemb.search.product_fields import MOST_VALUES
+from sentemb.search.searcher import LEAST_SHARE, MOST_MATCHES, MOST_SUGGESTIONS
 from sentemb.system.html_pages import json_data, resource
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ from sentemb.models.files.model_files import fingerprint
 from sentemb.models.sentence_encoder import GateTrace
 from sentemb.models.towers.recurrent import RecurrentEncoder
 from sentemb.search.filters import known_column, sort_order
-from sentemb.search.index import Hit, Index
+from sentemb.search.index import Index
 from sentemb.search.ranking.recipe import MODEL_ALONE, Recipe
+from sentemb.search.searcher import Hit
 from sentemb.system.bounds import valid_unicode
 from sentemb.version import __version__
 

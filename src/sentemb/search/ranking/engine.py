@@ -1,9 +1,10 @@
-"""The best titles of a catalogue for many queries, exactly.
+"""The best titles of a catalogue for many queries, with exact scores.
 
 All titles are scored in float32, part by part, with a proven bound on the error. Titles that can be
 among the best are scored again as pairs, in float64 in a fixed order. Only these scores are
 compared and returned: they have the same bits for one query, for many, and for a pair alone,
-whatever the number of threads.
+whatever the number of threads. Only where the cosine is the whole score, and its part has clusters,
+some titles are never looked at; the scores of those that are found are the same.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from sentemb.system.parallel import Workers
 # float32 scores in memory at a time: 32 MB of them.
 _CELLS = 8_000_000
 _QUERIES = 128
+# The most titles that are looked up in clusters: their recall is that of the first 10.
+MOST_OF_CLUSTERS = 100
 # Places for candidates in addition to twice the titles that are asked for.
 _ROOM = 64
 
@@ -131,10 +134,14 @@ def _nearest(
 ) -> None:
     """The model alone."""
     assert isinstance(part, Cosine)
-    allowed = mask
-    if is_empty.any():
-        allowed = ~is_empty if mask is None else mask & ~is_empty
-    titles, cosines = nearest(asked.rows.exact, part.rows, k, allowed, workers)
+    queries, allowed = asked.rows.exact, mask
+    leaves_most = mask is None or 2 * np.count_nonzero(mask) >= mask.size
+    if part.clusters is not None and k <= MOST_OF_CLUSTERS and leaves_most:
+        titles, cosines = part.clusters.nearest(queries, part.rows, k, mask, workers)
+    else:
+        if is_empty.any():
+            allowed = ~is_empty if mask is None else mask & ~is_empty
+        titles, cosines = nearest(queries, part.rows, k, allowed, workers)
     titles[~asked.rows.exact.any(axis=1)] = -1
     is_there = titles >= 0
     ranked.titles[:] = titles

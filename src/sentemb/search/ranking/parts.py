@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from sentemb.kernels.dense import add_products
 from sentemb.retrieval.bm25 import AskedWords, CountedFields, Counts, Lists, Statistics, count_words
 from sentemb.retrieval.clicked_queries import ClicksOfTitles
+from sentemb.retrieval.cluster_lists import ClusterLists
 from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
 from sentemb.retrieval.memory import MemoryRows
 from sentemb.retrieval.read_queries import Embed, ReadQueries
@@ -31,6 +32,7 @@ from sentemb.retrieval.row_products import LONGEST, QueryRows, exact_products, p
 from sentemb.retrieval.words_and_stems import tokens_of, words_of
 from sentemb.search.ranking.recipe import BM25, CLICKED_BM25, COSINE, MEMORY, UNCLICKED, Recipe
 from sentemb.system.contracts import Arrays, Runner
+from sentemb.system.parallel import Workers
 from sentemb.text.batch import Tokens
 
 # Titles that are multiplied at a time.
@@ -252,9 +254,12 @@ class Cosine:
     Attributes
     ----------
     rows : (n_titles, dim) float32 or float16, or Int8Rows
+    clusters : ClusterLists or None
+        What the nearest titles are looked up in; None to compare a query with all.
     """
 
     rows: np.ndarray | Int8Rows
+    clusters: ClusterLists | None = None
     name: ClassVar[str] = COSINE
     is_evidence: ClassVar[bool] = True
     needs_clicks: ClassVar[bool] = False
@@ -296,13 +301,17 @@ class Cosine:
     def without(self, is_kept: NDArray[np.bool_]) -> Self:
         stays = np.flatnonzero(is_kept)
         rows = self.rows.rows(stays) if isinstance(self.rows, Int8Rows) else self.rows[stays]
-        return type(self)(rows)
+        return type(self)(rows, self.clusters and self.clusters.without(is_kept))
 
     def joined(self, behind: Cosine) -> Self:
+        clusters = self.clusters
+        if clusters is not None:
+            with Workers() as workers:
+                clusters = clusters.joined(behind.rows, len(self.rows), workers)
         if isinstance(self.rows, Int8Rows) and isinstance(behind.rows, Int8Rows):
-            return type(self)(self.rows.joined(behind.rows))
+            return type(self)(self.rows.joined(behind.rows), clusters)
         assert not isinstance(self.rows, Int8Rows) and not isinstance(behind.rows, Int8Rows)
-        return type(self)(np.concatenate([self.rows, behind.rows]))
+        return type(self)(np.concatenate([self.rows, behind.rows]), clusters)
 
     def arrays(self) -> Arrays:
         rows = self.rows

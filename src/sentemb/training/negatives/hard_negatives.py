@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sentemb.kernels.cosine_softmax import normalise_rows
 from sentemb.kernels.hard_negatives import highest_titles
 from sentemb.models.towers.encoder import Encoder
+from sentemb.retrieval.clusters import n_clusters
 from sentemb.system.growing import scratch_array
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
@@ -29,7 +30,6 @@ from sentemb.training.negative_options import HARD_AMONG
 from sentemb.training.negatives.title_clusters import (
     PROBED,
     TitleClusters,
-    n_clusters,
     n_comparisons,
 )
 
