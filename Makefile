@@ -139,7 +139,7 @@ ifeq ($(VECTORS),)
 	test -f build/sif-is-unfinished || rm -f docs/results/sif/*.csv
 	touch build/sif-is-unfinished
 	test -f docs/results/sif/theory-maximum.csv || $(BIN)/python benchmarks/sif_theory.py build/glove/100d
-	$(BIN)/python benchmarks/sif_supervised.py build/glove/150d
+	$(BIN)/python benchmarks/sif_supervised.py build/glove/150d --minutes inf
 	$(BIN)/python benchmarks/sif.py
 	rm build/sif-is-unfinished
 else
