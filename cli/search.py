@@ -121,6 +121,8 @@ def command(
     form = form_of(json=as_json, tsv=as_tsv, trec=as_trec)
     if [query, queries, similar].count(None) != 2:
         raise click.UsageError("give INDEX QUERY, INDEX --queries FILE or INDEX --like ID")
+    if as_trec and sort is not None:
+        raise click.UsageError("a TREC run is in the order of the scores; leave --sort out")
     if (queries, only).count("-") > 1:
         raise click.UsageError("standard input can be only one of the files")
     with warnings_to_stderr():
@@ -140,7 +142,8 @@ def command(
     else:
         ids, texts = (["query"], [query]) if query is not None else read_texts(queries or "-")
         id_list = None if only is None else _known_ids(opened, only)
-        note_unknown_words(opened.model, texts)
+        named = opened.snapshot.row_named
+        note_unknown_words(opened.model, [text for text in texts if named(text) is None])
         limits |= {**of_query, "only": id_list, "everything": everything}
         rankings = _rankings(opened, ids, texts, top_k, limits)
     with working("searching", prints=output == "-"):

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from sentemb import Index, SentembError
+from sentemb.bridges.server.answers import Answers
 from sentemb.cli import main
 from sentemb.search.field_columns import FieldColumn, fields_of
 from sentemb.search.filters import checked_condition, sort_order
@@ -244,6 +245,48 @@ def test_an_exact_id_comes_first_and_similar_leaves_the_title_out(index):
     assert similar == [hit.id for hit in index.search(TITLES[0], everything=True) if hit.id != "a"]
     with pytest.raises(SentembError, match="not in the index"):
         index.similar("z")
+
+
+def test_an_id_is_found_in_capitals_and_in_small_letters(model, tmp_path):
+    index = Index.build(model, TITLES, ["P-1", "p-2", "P-3", "p-3"])
+    for typed, id in (("p-1", "P-1"), (" P-2", "p-2"), ("p-3", "p-3"), ("P-3", "P-3")):
+        assert index.search(typed)[0].id == id
+    index.save(tmp_path / "i")
+    assert "knows nothing of" not in run("search", tmp_path / "i", "p-1").output
+    assert "knows nothing of" in run("search", tmp_path / "i", "p-4").output
+    assert Answers(index).search(["p-1"], 1)[0]["unknown"] == []
+
+
+def test_a_condition_that_no_product_meets_is_named(index):
+    for hits in (
+        index.search("hotels", where="stock > 100"),
+        index.similar("a", where="stock > 100"),
+    ):
+        assert (list(hits), hits.reason) == ([], "no product meets the condition")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"where": 5}, "where is 5; give a text"),
+        ({"where": ["stock > 0"]}, "where is \\['stock > 0'\\]; give a text"),
+        ({"sort": 5}, "sort is 5; give a text"),
+        ({"facets": 5}, "facets: give a list of texts, not int"),
+        ({"facets": "brand"}, "facets: give a list of texts, not str"),
+        ({"facets": [5]}, "facets: text 0, counted from 0, is int"),
+        ({"facets": None}, "facets: give a list of texts"),
+    ],
+)
+def test_arguments_of_another_type_are_refused(index, given, said):
+    for search in (index.search, index.similar):
+        with pytest.raises(SentembError, match=said):
+            search("a", **given)
+
+
+def test_a_run_has_no_other_order_than_that_of_the_scores(index, tmp_path):
+    index.save(tmp_path / "i")
+    done = run("search", tmp_path / "i", "a", "--trec", "--sort", "price")
+    assert "leave --sort out" in done.output and done.exit_code == 2
 
 
 def test_changes_of_an_index_keep_fields_with_their_titles(index, tmp_path):

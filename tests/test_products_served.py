@@ -76,6 +76,12 @@ def test_similar_to_an_unknown_id_is_not_found(client):
     assert "not in the index" in asked(client, 404, like="nothing")["error"]
 
 
+@pytest.mark.parametrize("other", [{"q": "lamp"}, {"all": "true"}, {"all": "false"}])
+def test_similar_titles_have_no_query_and_no_floor(client, other):
+    said = f"{next(iter(other))} does not go with like"
+    assert said in asked(client, 400, like="t3", **other)["error"]
+
+
 def test_facts_name_fields_and_facets(client):
     facts = client.get("/health").get_json()
     assert facts["fields"] == {"price": "REAL", "brand": "TEXT", "link": "TEXT", "image": "TEXT"}

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.lines import is_id
 from sentemb.data.text_array import Texts
-from sentemb.errors import SentembError
+from sentemb.errors import SentembError, naming
 from sentemb.models.files.model_files import fingerprint
 from sentemb.models.files.saved_model import Stored
 from sentemb.models.loading import face_of
@@ -60,6 +59,7 @@ from sentemb.text.arguments import as_text, as_texts
 NOTHING_KNOWN = "the model and the titles know none of its words"
 BELOW_FLOOR = "it does not look like a query that these titles answer"
 NO_TITLES = "no titles to choose from"
+NO_PRODUCT = "no product meets the condition"
 # Sorting and facets are over the titles with the highest scores: at most this many, with at least
 # this share of the highest.
 MOST_MATCHES, LEAST_SHARE = 1000, 0.5
@@ -728,9 +728,9 @@ class Index:
             Best first, equal scores in the order of the titles. Empty where there is no good match;
             the attribute ``reason`` then says why: neither the model nor BM25 knows a word of the
             query, it is below the floor, or another limit leaves every title out. A title whose id
-            is the query comes first. For a query without a good match, or with a word that no title
-            has, the attribute ``did_you_mean`` is the nearest frequent query of the log that finds
-            something, or None.
+            is the query, or the query in capitals or small letters, comes first. For a query
+            without a good match, or with a word that no title has, the attribute ``did_you_mean``
+            is the nearest frequent query of the log that finds something, or None.
 
         Raises
         ------
@@ -743,8 +743,17 @@ class Index:
             number("min_score", min_score, -np.inf)
         texts = [as_text(queries)] if isinstance(queries, str) else as_texts(queries)
         snapshot = self._snapshot
+        where = _text("where", where)
         mask = snapshot.mask(None if only is None else _as_ids(only), where)
-        limits = _Limits(sort, tuple(facets), min_score, min_confidence, cosine, everything)
+        limits = _Limits(
+            _text("sort", sort),
+            _names(facets),
+            min_score,
+            min_confidence,
+            cosine,
+            everything,
+            where,
+        )
         hits = self._search(snapshot, texts, k, mask, limits)
         return hits[0] if isinstance(queries, str) else hits
 
@@ -775,10 +784,13 @@ class Index:
         snapshot = self._snapshot
         (row,) = _rows_of(snapshot, [as_text(id)]).tolist()
         mask = np.ones(len(snapshot.ids), np.bool_)
+        where = _text("where", where)
         if where is not None:
             mask &= snapshot.fields.mask(where)
         mask[row] = False
-        limits = _Limits(sort, tuple(facets), cosine=cosine, everything=True)
+        limits = _Limits(
+            _text("sort", sort), _names(facets), cosine=cosine, everything=True, where=where
+        )
         return self._search(snapshot, [snapshot.titles[row]], k, mask, limits)[0]
 
     def _search(
@@ -807,7 +819,7 @@ class Index:
         for q, (text, of_first) in enumerate(zip(texts, confidences, strict=True)):
             matches = _matches(ranked, q)
             first = matches[0].row if matches else None
-            reason: str | None = NOTHING_KNOWN if n_titles and k else NO_TITLES
+            reason: str | None = NOTHING_KNOWN if n_titles and k else limits.none_left
             if matches:
                 reason = limits.reason(is_below[q], of_first)
             matches = [] if reason else limits.of(matches)
@@ -880,9 +892,7 @@ class Index:
         self, snapshot: Snapshot, text: str, mask: NDArray[np.bool_] | None, cosine: bool
     ) -> _Match | None:
         """The title whose id is the query."""
-        if not is_id(text.strip()):
-            return None
-        row = snapshot.row_of.get(text.strip())
+        row = snapshot.row_named(text)
         if row is None or not (mask is None or mask[row]):
             return None
         scores, values = engine.of_pairs(
@@ -1014,6 +1024,7 @@ class _Limits:
     min_confidence: float | None = None
     cosine: bool = False
     everything: bool = False
+    where: str | None = None
 
     def confidence(self, snapshot: Snapshot) -> Confidence | None:
         """The calibration of the scores; an error if one is needed and there is none."""
@@ -1027,6 +1038,11 @@ class _Limits:
                     "DEV`"
                 )
         return confidence
+
+    @property
+    def none_left(self) -> str:
+        """Why there are no titles to choose from."""
+        return NO_TITLES if self.where is None else NO_PRODUCT
 
     def reason(self, is_below: bool, confidence: float | None) -> str | None:
         """Why no title is shown although there are matches."""
@@ -1052,6 +1068,19 @@ class _Limits:
             return matches
         matches = _best(matches)
         return [matches[k] for k in fields.ordered(self.sort, [match.row for match in matches])]
+
+
+def _text(name: str, text: str | None) -> str | None:
+    """``text`` if it is a str or None."""
+    if not (text is None or isinstance(text, str)):
+        raise SentembError(f"{name} is {brief(text)}; give a text")
+    return text
+
+
+def _names(facets: Iterable[str]) -> tuple[str, ...]:
+    """The names of fields in ``facets``."""
+    with naming("facets"):
+        return tuple(_as_ids(facets))
 
 
 def _best(matches: list[_Match]) -> list[_Match]:

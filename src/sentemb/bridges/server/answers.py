@@ -139,9 +139,11 @@ class Answers:
 
     def _result(self, query: str, hits: list[Hit], cosine: bool) -> dict[str, Any]:
         recipe = MODEL_ALONE if cosine else self.index.recipe
+        is_named = self.index.snapshot.row_named(query) is not None
         result: dict[str, Any] = {
             "query": query,
-            "unknown": unknown_words(self.index.model, query),
+            # An id that was found is no word that the model should know.
+            "unknown": [] if is_named else unknown_words(self.index.model, query),
             "hits": [_hit(hit, recipe) for hit in hits],
         }
         if facets := getattr(hits, "facets", {}):
