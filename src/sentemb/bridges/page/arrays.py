@@ -23,7 +23,7 @@ from sentemb.retrieval.bm25 import Lists, Statistics
 from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
 from sentemb.retrieval.memory import MemoryRows
 from sentemb.retrieval.words_and_stems import words_of
-from sentemb.search.index import BELOW_FLOOR, NOTHING_KNOWN
+from sentemb.search.index import BELOW_FLOOR, NO_PRODUCT, NOTHING_KNOWN
 from sentemb.search.product_fields import ProductFields
 from sentemb.search.ranking.floor import Letters
 from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked
@@ -121,7 +121,7 @@ def add_index(
         "vectors": 0 if known is None else known.dim,
         "confidence": None,
         "floor": None,
-        "no_match": {"nothing": NOTHING_KNOWN, "below": BELOW_FLOOR},
+        "no_match": {"nothing": NOTHING_KNOWN, "below": BELOW_FLOOR, "product": NO_PRODUCT},
     }
     notes: list[str] = []
     if index.confidence is not None:

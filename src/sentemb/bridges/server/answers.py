@@ -182,8 +182,7 @@ class Answers:
         """
         title = self.title_of(id)
         assert title is not None  # the caller has looked
-        # The effects of words are those on the cosine, as on the page without a server.
-        explanation = self._explainer.explain(query, title, id=id, cosine=True).as_dict()
+        explanation = self._explainer.explain(query, title, id=id, cosine=cosine).as_dict()
         del explanation["parts"]
         (shares,) = self.index.explain(query, [id], cosine)
         score = sum(share.added for share in shares)
