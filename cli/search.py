@@ -9,8 +9,14 @@ from sentemb.cli.common import note_unknown_words, read_ids, read_texts, warning
 from sentemb.cli.options import Text, cosine_option, option, text_output_option, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
-from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
-from sentemb.system.terminal import working
+from sentemb.cli.rankings import (
+    Ranking,
+    form_of,
+    form_options,
+    line_of,
+    write_rankings,
+)
+from sentemb.system.terminal import columns_of, working
 
 if TYPE_CHECKING:
     from sentemb.search.index import Hit, Index
@@ -150,10 +156,10 @@ def command(
         if form is not None:
             write_rankings(output, form, rankings)
         else:
-            write_lines(output, _listed(rankings, several=queries is not None))
+            write_lines(output, _listed(rankings, queries is not None, columns_of(output)))
 
 
-def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:
+def _listed(rankings: Iterable[Ranking], several: bool, columns: int | None) -> Iterator[str]:
     """Lines to read: rank, score, id and title; the query above if there are several."""
     from sentemb.search.index import BELOW_FLOOR
     from sentemb.system.tables import visible
@@ -164,10 +170,8 @@ def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:
         width = max((len(hit["id"]) for hit in ranking.hits), default=0)
         for rank, hit in enumerate(ranking.hits, 1):
             fields = "".join(f"  {visible(text)}" for text in _fields(hit))
-            yield (
-                f"{rank:5}  {hit['score']:6.3f}  {visible(hit['id']):{width}}  "
-                f"{visible(hit['title'])}{fields}"
-            )
+            left = f"{rank:5}  {hit['score']:6.3f}  {visible(hit['id']):{width}}  "
+            yield line_of(left, hit["title"], fields, columns)
         if not ranking.hits:
             remedy = "; --all shows the nearest titles" if ranking.reason == BELOW_FLOOR else ""
             yield f"       no good match: {ranking.reason}{remedy}"

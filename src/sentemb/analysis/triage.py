@@ -9,9 +9,9 @@ The *best title* of a query is the one with its highest grade; of several, the o
 highest. Queries without a title of grade 1 or higher have no figure and are left out. The worst
 queries come first: of a judged set those with the lowest figure, of held-out clicks those that lose
 most clicks: clicks times 1 minus the figure. A single click on a title below rank `DEPTH` may have
-been a slip, and nobody can mend it: such queries come after all others that lose something. Of
-equally bad queries, those whose first title has the highest score come first. There the model is
-surest of a wrong title, while a query with low scores often says little.
+been a slip, about which nothing can be done: such queries come after all others that lose
+something. Of equally bad queries, those whose first title has the highest score come first. There
+the model is surest of a wrong title, while a query with low scores often says little.
 """
 
 from collections import defaultdict

@@ -142,7 +142,7 @@ class Answers:
         is_named = self.index.snapshot.row_named(query) is not None
         result: dict[str, Any] = {
             "query": query,
-            # An id that was found is no word that the model should know.
+            # The model need not know an id that was found.
             "unknown": [] if is_named else unknown_words(self.index.model, query),
             "hits": [_hit(hit, recipe) for hit in hits],
         }

@@ -211,9 +211,9 @@ class _App:
             return self._search_many()
         given = self._parameters("q", "k", "cosine", "all", "like", "draft", *_FIELDS)
         answers, similar = self._answers, "like" in given
-        other = next((name for name in ("q", "all") if similar and name in given), None)
-        if other is not None:
-            raise Refusal(400, f"{other} does not go with like; leave one of them out")
+        refused = next((name for name in ("q", "all") if similar and name in given), None)
+        if refused is not None:
+            raise Refusal(400, f"{refused} does not go with like; leave one of them out")
         text = asked.needed(given, "like" if similar else "q")
         query = asked.text("q", text, self._limits.characters)
         k = asked.count_in_address("k", given.get("k", str(_DEFAULT_K)), self._limits.k)
