@@ -15,8 +15,14 @@ from sentemb.cli.common import (
 from sentemb.cli.options import Text, cosine_option, option, text_output_option, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
-from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
-from sentemb.system.terminal import working
+from sentemb.cli.rankings import (
+    Ranking,
+    form_of,
+    form_options,
+    line_of,
+    write_rankings,
+)
+from sentemb.system.terminal import columns_of, working
 
 if TYPE_CHECKING:
     from sentemb.search.searcher import Hit, Searcher
@@ -131,6 +137,8 @@ def command(
     if queries is not None and similar is not None:
         raise click.UsageError("give --queries or --like, not both")
     folders, query = _given(arguments, has_query=queries is None and similar is None)
+    if as_trec and sort is not None:
+        raise click.UsageError("a TREC run is in the order of the scores; leave --sort out")
     if (queries, only).count("-") > 1:
         raise click.UsageError("standard input can be only one of the files")
     with warnings_to_stderr():
@@ -150,14 +158,14 @@ def command(
     else:
         ids, texts = (["query"], [query]) if query is not None else read_texts(queries or "-")
         id_list = None if only is None else _known_ids(opened, only)
-        note_unknown_words(opened.model, texts)
+        note_unknown_words(opened.model, [text for text in texts if not opened.has_id(text)])
         limits |= {**of_query, "only": id_list, "everything": everything}
         rankings = _rankings(opened, ids, texts, top_k, limits)
     with encoding_ahead(opened.model), working("searching", prints=output == "-"):
         if form is not None:
             write_rankings(output, form, rankings)
         else:
-            write_lines(output, _listed(rankings, several=queries is not None))
+            write_lines(output, _listed(rankings, queries is not None, columns_of(output)))
 
 
 def _given(arguments: tuple[str, ...], has_query: bool) -> tuple[tuple[str, ...], str | None]:
@@ -178,7 +186,7 @@ def _given(arguments: tuple[str, ...], has_query: bool) -> tuple[tuple[str, ...]
     return arguments, query
 
 
-def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:
+def _listed(rankings: Iterable[Ranking], several: bool, columns: int | None) -> Iterator[str]:
     """Lines to read: rank, score, id and title; the query above if there are several."""
     from sentemb.search.searcher import BELOW_FLOOR
     from sentemb.system.tables import visible
@@ -189,10 +197,8 @@ def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:
         width = max((len(hit["id"]) for hit in ranking.hits), default=0)
         for rank, hit in enumerate(ranking.hits, 1):
             fields = "".join(f"  {visible(text)}" for text in _fields(hit))
-            yield (
-                f"{rank:5}  {hit['score']:6.3f}  {visible(hit['id']):{width}}  "
-                f"{visible(hit['title'])}{fields}"
-            )
+            left = f"{rank:5}  {hit['score']:6.3f}  {visible(hit['id']):{width}}  "
+            yield line_of(left, hit["title"], fields, columns)
         if not ranking.hits:
             remedy = "; --all shows the nearest titles" if ranking.reason == BELOW_FLOOR else ""
             yield f"       no good match: {ranking.reason}{remedy}"

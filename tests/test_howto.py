@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from sentemb import Index, SentenceEncoder
 from sentemb.cli import main
 from sentemb.data.click_log import read_click_log
+from sentemb.data.seen_queries import in_log
 from sentemb.data.simulation.simulator import simulate
 from sentemb.evaluation.held_out import evaluate_clicks
 from sentemb.retrieval.nearest import TitleVectors
@@ -276,6 +277,8 @@ def check(folder, printed, engine):
     assert "  price " in filtered
     assert "  stock 0" not in filtered
     assert any("brand: " in text for command, text in of.items() if "--facets" in command)
+    trained, held_out = read_click_log("new-log/pairs.tsv"), read_click_log("log/dev.tsv")
+    assert not in_log(held_out.queries, trained.queries).any()
     as_json = json.loads(of['sentemb search index "cheap hotel in paris" -k 3 --json'])
     assert len(as_json["titles"]) == 3 and 0 <= as_json["titles"][0]["confidence"] <= 1
     index = Index.open(folder / "index")

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -31,6 +32,7 @@ from sentemb.data.search_record import (
     record_rows,
 )
 
+DOCS = Path(__file__).parents[1] / "docs"
 TITLES = made_up_texts(np.random.default_rng(1), [3] * 50)
 
 
@@ -204,6 +206,12 @@ def test_a_record_is_imported_as_a_click_log(path, tmp_path):
     run("import", path, "-o", tmp_path / "l.tsv", "--id-column", "id", "--write-catalogue",
         catalogue)  # fmt: skip
     assert sorted(catalogue.read_text().splitlines()) == [f"{id}\ttitle {id}" for id in "abc"]
+    catalogue.write_text("id\ttitle\na\ttitle a\nb\tnew name of b\nc\ttitle c\n")
+    for file in ("serve.md", "howto/fresh.md"):
+        (line,) = re.findall(r"^sentemb (import .*)", (DOCS / file).read_text("utf-8"), re.M)
+        names = {"searches.sqlite": path, "titles.tsv": catalogue, "new.tsv": log}
+        run(*(names.get(word, word) for word in line.split()), "--force")
+        assert "desk\tnew name of b\n" in log.read_text()
     assert "no column" in run(
         "import", path, "-o", tmp_path / "x", "--title-column", "name", code=1
     )

@@ -86,6 +86,20 @@ def test_the_example_becomes_an_index_and_a_page(tmp_path, monkeypatch):
     assert "is not empty" in start("--example", "-o", shop, code=1)
 
 
+def test_the_example_replaces_no_table_of_a_shop(tmp_path, monkeypatch):
+    monkeypatch.setattr(example_shop, "_PAIRS", 700)
+    example_shop.write_example_shop(tmp_path)
+    (tmp_path / "clicks.csv").unlink()
+    (tmp_path / "products.csv").write_text("sku,name\n1,mine\n")
+    assert "products.csv: is not of the example" in start(
+        "--example", "-o", tmp_path, "--force", code=1
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["products.csv"]
+    (tmp_path / "products.csv").unlink()
+    clicks, _ = example_shop.write_example_shop(tmp_path)
+    assert example_shop.write_example_shop(tmp_path)[0] == clicks
+
+
 @pytest.mark.slow
 def test_a_log_with_titles_needs_no_table_of_products(tmp_path, monkeypatch):
     monkeypatch.setattr(example_shop, "_PAIRS", 700)

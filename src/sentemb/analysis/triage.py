@@ -7,9 +7,11 @@ measured by NDCG@10 too; titles that are not judged count as grade 0 and keep th
 
 The *best title* of a query is the one with its highest grade; of several, the one that is ranked
 highest. Queries without a title of grade 1 or higher have no figure and are left out. The worst
-queries come first: those with the lowest figure; of these, those whose first title has the
-highest score. There the model is surest of a wrong title, while a query with low scores often
-says little.
+queries come first: of a judged set those with the lowest figure, of held-out clicks those that lose
+most clicks: clicks times 1 minus the figure. A single click on a title below rank `DEPTH` may have
+been a slip, about which nothing can be done: such queries come after all others that lose
+something. Of equally bad queries, those whose first title has the highest score come first. There
+the model is surest of a wrong title, while a query with low scores often says little.
 """
 
 from collections import defaultdict
@@ -267,7 +269,14 @@ def triage(
     ]
     first_scores = np.array([-np.inf if title is None else title.score for title in first])
     evaluated = np.flatnonzero(~np.isnan(values))
-    order = evaluated[np.lexsort((-first_scores[evaluated], values[evaluated].round(9)))]
+    clicks = None
+    lost = 1 - values
+    if isinstance(held_out, ClickLog):
+        clicks = np.bincount(held_out.query_index, held_out.clicks, len(queries)).astype(np.int64)
+        is_found = np.array([title is not None and title.rank is not None for title in best])
+        lost *= np.where(is_found | (clicks > 1), clicks, 0)
+    keys = (-first_scores, values.round(9), -lost.round(9))
+    order = evaluated[np.lexsort([key[evaluated] for key in keys])]
     n_words, n_unknown, n_rare = count_words(face.vocabulary, queries)
     seen = None
     if log is not None:
@@ -279,9 +288,6 @@ def triage(
     if isinstance(face, SentenceEncoder) and not is_cosine:
         detailed = [_with_cosines(face, queries, triaged) for triaged in detailed]
     named = {title.title for triaged in detailed for title in (*triaged.titles[:1], triaged.best)}
-    clicks = None
-    if isinstance(held_out, ClickLog):
-        clicks = np.bincount(held_out.query_index, held_out.clicks, len(queries)).astype(np.int64)
     kinds = {
         "Words in the query": by_length(n_words),
         "Words that the model knows nothing of": by_share(n_unknown, n_words),

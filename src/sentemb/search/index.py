@@ -484,7 +484,8 @@ class Index(Searcher):
         Raises
         ------
         SentembError
-            Nothing is added then: an id that is there already, or what `build` refuses.
+            Nothing is added then: an id that is there already, a text in a column of numbers, or
+            what `build` refuses.
         """
         new = ids if isinstance(ids, Texts) else as_texts(ids)
         with self._turn.lock:
@@ -498,7 +499,7 @@ class Index(Searcher):
                         "first, or leave it out"
                     )
             texts, new = checked(titles, new, self._scratch)
-            joined = old.fields.joined(ProductFields.given(fields, len(texts)))
+            joined = old.fields.joined(ProductFields.given(fields, len(texts)), new)
             self._snapshot = self._with(old, joined, None, texts, new, on_progress)
 
     def remove(self, ids: Iterable[str]) -> None:
@@ -552,12 +553,14 @@ class Index(Searcher):
         Raises
         ------
         SentembError
-            Nothing is changed then: what `build` refuses.
+            Nothing is changed then: a text in a column that has been of numbers, or what `build`
+            refuses.
         """
         texts, id_texts = checked(titles, ids, self._scratch)
         given = ProductFields.given(fields, len(texts))
         with self._turn.lock:
             old = self._snapshot
+            given = old.fields.replaced_by(given, id_texts)
             new_row_of = IdRows(id_texts)
             new_rows = np.full(len(old.ids), -1)
             stays = np.zeros(len(old.ids), np.bool_)

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.lines import is_id
-from sentemb.errors import SentembError
+from sentemb.errors import SentembError, naming
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.search.confidence import Confidence
 from sentemb.search.frequent_queries import FrequentQueries
@@ -21,7 +20,7 @@ from sentemb.search.ranking.engine import Ranked
 from sentemb.search.ranking.ranker import Share
 from sentemb.search.ranking.recipe import PARTS
 from sentemb.search.shards import Shards
-from sentemb.system.bounds import number, share, whole
+from sentemb.system.bounds import brief, number, share, whole
 from sentemb.system.html_tables import Rows
 from sentemb.system.parallel import Workers
 from sentemb.text.arguments import as_text, as_texts
@@ -30,6 +29,7 @@ from sentemb.text.arguments import as_text, as_texts
 NOTHING_KNOWN = "the model and the titles know none of its words"
 BELOW_FLOOR = "it does not look like a query that these titles answer"
 NO_TITLES = "no titles to choose from"
+NO_PRODUCT = "no product meets the condition"
 # Sorting and facets are over the titles with the highest scores: at most this many, with at least
 # this share of the highest.
 MOST_MATCHES, LEAST_SHARE = 1000, 0.5
@@ -173,9 +173,9 @@ class Searcher:
             Best first, equal scores in the order of the titles. Empty where there is no good match;
             the attribute ``reason`` then says why: neither the model nor BM25 knows a word of the
             query, it is below the floor, or another limit leaves every title out. A title whose id
-            is the query comes first. For a query without a good match, or with a word that no title
-            has, the attribute ``did_you_mean`` is the nearest frequent query of the log that finds
-            something, or None.
+            is the query, or the query in capitals or small letters, comes first. For a query
+            without a good match, or with a word that no title has, the attribute ``did_you_mean``
+            is the nearest frequent query of the log that finds something, or None.
 
         Raises
         ------
@@ -188,8 +188,17 @@ class Searcher:
             number("min_score", min_score, -np.inf)
         texts = [as_text(queries)] if isinstance(queries, str) else as_texts(queries)
         shards = self._shards()
+        where = _text("where", where)
         mask = shards.mask(None if only is None else as_ids(only), where)
-        limits = _Limits(sort, tuple(facets), min_score, min_confidence, cosine, everything)
+        limits = _Limits(
+            _text("sort", sort),
+            _names(facets),
+            min_score,
+            min_confidence,
+            cosine,
+            everything,
+            where,
+        )
         hits = self._search(shards, texts, k, mask, limits)
         return hits[0] if isinstance(queries, str) else hits
 
@@ -220,11 +229,14 @@ class Searcher:
         shards = self._shards()
         (row,) = shards.known_rows([as_text(id)]).tolist()
         mask = np.ones(len(shards), np.bool_)
+        where = _text("where", where)
         meets = shards.mask(None, where)
         if meets is not None:
             mask &= meets
         mask[row] = False
-        limits = _Limits(sort, tuple(facets), cosine=cosine, everything=True)
+        limits = _Limits(
+            _text("sort", sort), _names(facets), cosine=cosine, everything=True, where=where
+        )
         return self._search(shards, [shards.title(row)], k, mask, limits)[0]
 
     def _search(
@@ -253,7 +265,7 @@ class Searcher:
         for q, (text, of_first) in enumerate(zip(texts, confidences, strict=True)):
             matches = _matches(ranked, q)
             first = matches[0].row if matches else None
-            reason: str | None = NOTHING_KNOWN if n_titles and k else NO_TITLES
+            reason: str | None = NOTHING_KNOWN if n_titles and k else limits.none_left
             if matches:
                 reason = limits.reason(is_below[q], of_first)
             matches = [] if reason else limits.of(matches)
@@ -326,10 +338,8 @@ class Searcher:
         self, shards: Shards, text: str, mask: NDArray[np.bool_] | None, cosine: bool
     ) -> _Match | None:
         """The title whose id is the query."""
-        if not is_id(text.strip()):
-            return None
-        (row,) = shards.rows_of([text.strip()]).tolist()
-        if row < 0 or not (mask is None or mask[row]):
+        row = shards.row_named(text)
+        if row is None or not (mask is None or mask[row]):
             return None
         score, values = shards.of_pair(text, row, cosine, self._workers)
         return _Match(row, score, {name: values[name] for name in PARTS if name in values})
@@ -412,6 +422,10 @@ class Searcher:
         assert mask is not None
         return mask
 
+    def has_id(self, text: str) -> bool:
+        """Whether a query is the id of a title, in any case."""
+        return self._shards().row_named(text) is not None
+
     def rows_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The places of the titles with these ids, (k,); -1 for an id that is unknown."""
         return self._shards().rows_of(ids)
@@ -435,6 +449,12 @@ class _Limits:
     min_confidence: float | None = None
     cosine: bool = False
     everything: bool = False
+    where: str | None = None
+
+    @property
+    def none_left(self) -> str:
+        """Why there are no titles to choose from."""
+        return NO_TITLES if self.where is None else NO_PRODUCT
 
     def confidence(self, shards: Shards) -> Confidence | None:
         """The calibration of the scores; an error if one is needed and there is none."""
@@ -508,6 +528,19 @@ def _hits(shards: Shards, matches: list[_Match], confidence: float | None) -> li
         )
         for number, (row, score, parts) in enumerate(matches)
     ]
+
+
+def _text(name: str, text: str | None) -> str | None:
+    """``text`` if it is a str or None."""
+    if not (text is None or isinstance(text, str)):
+        raise SentembError(f"{name} is {brief(text)}; give a text")
+    return text
+
+
+def _names(facets: Iterable[str]) -> tuple[str, ...]:
+    """The names of fields in ``facets``."""
+    with naming("facets"):
+        return tuple(as_ids(facets))
 
 
 def as_ids(ids: Iterable[str]) -> list[str]:

@@ -12,8 +12,9 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.models.files.model_files import fingerprint
 from sentemb.retrieval.bm25 import Statistics
+from sentemb.search.filters import TEXT
 from sentemb.search.index import Index
-from sentemb.search.product_fields import TEXT, ProductFields
+from sentemb.search.product_fields import ProductFields
 from sentemb.search.ranking.floor import Floor
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.searcher import Searcher

@@ -101,6 +101,14 @@ class Shards:
             rows = np.where(of_shard >= 0, of_shard + start, rows)
         return rows
 
+    def row_named(self, text: str) -> int | None:
+        """The row of the title whose id is ``text``; see `Snapshot.row_named`."""
+        for start, snapshot in zip(self.starts.tolist(), self.snapshots, strict=False):
+            row = snapshot.row_named(text)
+            if row is not None:
+                return int(start) + row
+        return None
+
     def known_rows(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The rows of ids; a `SentembError` for one that no title has."""
         rows = self.rows_of(ids)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.data.lines import is_id
 from sentemb.data.text_array import Texts
 from sentemb.retrieval.cluster_lists import ClusterLists
 from sentemb.retrieval.int8_rows import Int8Rows
@@ -117,6 +118,12 @@ class Snapshot:
         rows, mask = self.row_of.of(ids), np.zeros(len(self.ids), np.bool_)
         mask[rows[rows >= 0]] = True
         return mask
+
+    def row_named(self, text: str) -> int | None:
+        """The title whose id is ``text``; if there is none, in capitals or small letters."""
+        name = text.strip()
+        ids = dict.fromkeys([name, name.upper(), name.lower()]) if is_id(name) else ()
+        return next((row for id in ids if (row := self.row_of.get(id)) is not None), None)
 
     def mask(self, only: list[str] | None, where: str | None) -> NDArray[np.bool_] | None:
         """Which titles have one of the ids ``only`` and meet the condition ``where``, if given."""

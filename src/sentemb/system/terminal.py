@@ -48,6 +48,13 @@ def note(message: str) -> None:
     draw(f"{printable(message)}\n")
 
 
+def columns_of(output: object) -> int | None:
+    """The width of the terminal that ``output``, a path or -, is shown on; None if it is not."""
+    if str(output) != "-" or not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
 def draw(text: str) -> None:
     """Print ``text`` on standard error as it is, control characters included."""
     if not _silenced:

@@ -27,7 +27,7 @@ from sentemb.search.product_fields import ProductFields
 from sentemb.search.ranking.floor import Letters
 from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked
 from sentemb.search.ranking.recipe import BM25, MEMORY
-from sentemb.search.searcher import BELOW_FLOOR, NOTHING_KNOWN
+from sentemb.search.searcher import BELOW_FLOOR, NO_PRODUCT, NOTHING_KNOWN
 from sentemb.text.words import SIGNS, searched_words
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def add_index(
         "vectors": 0 if known is None else known.dim,
         "confidence": None,
         "floor": None,
-        "no_match": {"nothing": NOTHING_KNOWN, "below": BELOW_FLOOR},
+        "no_match": {"nothing": NOTHING_KNOWN, "below": BELOW_FLOOR, "product": NO_PRODUCT},
     }
     notes: list[str] = []
     if index.confidence is not None:

@@ -260,8 +260,8 @@ function recall() {
   state.count = COUNTS.find((count) => String(count) === parts.get("k")) || COUNTS[0];
   state.open = parts.get("open");
   state.sort = parts.get("sort") || "";
-  const chosen = engine.facts.facets.map((name) => [name, parts.get(`is-${name}`)]);
-  state.filters = Object.fromEntries(chosen.filter(([, value]) => value));
+  const chosen = filterNames().map((name) => [name, parts.get(`is-${name}`)]);
+  state.filters = Object.fromEntries(chosen.filter(([name, value]) => isFilter(name, value)));
   $("query").value = state.query;
   $("count").value = String(state.count);
   settled = true;

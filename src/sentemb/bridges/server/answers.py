@@ -140,9 +140,11 @@ class Answers:
 
     def _result(self, query: str, hits: list[Hit], cosine: bool) -> dict[str, Any]:
         recipe = MODEL_ALONE if cosine else self.index.recipe
+        is_named = self.index.has_id(query)
         result: dict[str, Any] = {
             "query": query,
-            "unknown": unknown_words(self.index.model, query),
+            # The model need not know an id that was found.
+            "unknown": [] if is_named else unknown_words(self.index.model, query),
             "hits": [_hit(hit, recipe) for hit in hits],
         }
         if facets := getattr(hits, "facets", {}):
@@ -181,8 +183,7 @@ class Answers:
         """
         title = self.title_of(id)
         assert title is not None  # the caller has looked
-        # The effects of words are those on the cosine, as on the page without a server.
-        explanation = self._explainer.explain(query, title, id=id, cosine=True).as_dict()
+        explanation = self._explainer.explain(query, title, id=id, cosine=cosine).as_dict()
         del explanation["parts"]
         (shares,) = self.index.explain(query, [id], cosine)
         score = sum(share.added for share in shares)

@@ -210,7 +210,10 @@ class _App:
         if self._flask.request.method == "POST":
             return self._search_many()
         given = self._parameters("q", "k", "cosine", "all", "like", "draft", *_FIELDS)
-        answers, similar = self._answers, "like" in given and "q" not in given
+        answers, similar = self._answers, "like" in given
+        refused = next((name for name in ("q", "all") if similar and name in given), None)
+        if refused is not None:
+            raise Refusal(400, f"{refused} does not go with like; leave one of them out")
         text = asked.needed(given, "like" if similar else "q")
         query = asked.text("q", text, self._limits.characters)
         k = asked.count_in_address("k", given.get("k", str(_DEFAULT_K)), self._limits.k)
