@@ -297,7 +297,7 @@ def test_what_cannot_be_found_is_said(page):
     page.locator("#status", has_text="Nothing found.").wait_for()
     assert not page.locator("#remark").is_visible()
     page.fill("#query", "qua (qux)")
-    page.locator("#remark", has_text="no word of this query").wait_for()
+    page.locator("#remark", has_text="none of the words of this query").wait_for()
     page.fill("#query", "   ")
     page.locator("#status", has_text="Type to search").wait_for()
     assert page.locator(".hit").count() == 0

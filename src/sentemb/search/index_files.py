@@ -229,7 +229,6 @@ def read_description(folder: AnyPath) -> Description:
             "`sentemb index MODEL TITLES -o INDEX`"
         )
     values = descriptions.read_description(path, FORMAT, damaged)
-    values.setdefault("clusters", None)  # earlier versions had none
     for name, is_right in _IS_RIGHT.items():
         if name not in values or not is_right(values[name]):
             raise damaged(path, f'"{name}" is missing or wrong')
