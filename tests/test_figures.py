@@ -445,11 +445,12 @@ class TestCommand:
 
 def test_a_drawing_is_shown_at_120_dots_per_inch_and_saved(model, tmp_path):
     drawing = sentemb.plot_gates(model, QUERY, TITLE, gates=["i"], scale="own")
-    assert drawing._repr_png_() == figure_png(
-        gates_figure([read_gates(model, QUERY, TITLE)], "own", ["i"])
-    )
-    width, _ = matplotlib.image.imread(io.BytesIO(drawing._repr_png_())).shape[1::-1]
+    picture, described = drawing._repr_png_()
+    assert picture == figure_png(gates_figure([read_gates(model, QUERY, TITLE)], "own", ["i"]))
+    width, _ = matplotlib.image.imread(io.BytesIO(picture)).shape[1::-1]
     assert width == int(drawing.figure.get_figwidth() * 120)
+    assert "cosine" in described["alt"] and "query: input gate i cell" in described["alt"]
+    assert repr(drawing).startswith(f"Drawing({described['alt']}; ")
     # A notebook keeps every form of a result, so a figure has one: SVG of many cells is large.
     assert not hasattr(drawing, "_repr_svg_")
     drawing.save(tmp_path / "gates.svg")
@@ -499,9 +500,10 @@ def test_the_loss_of_a_model_is_that_of_its_folder(tmp_path, model):
 
 def test_pair_models_and_gradients_have_figures(make_model):
     scorer = made_up_pair_model([QUERY, TITLE])
-    assert sentemb.plot_match(scorer, QUERY, TITLE)._repr_png_().startswith(STARTS["png"])
+    picture, described = sentemb.plot_match(scorer, QUERY, TITLE)._repr_png_()
+    assert picture.startswith(STARTS["png"]) and "share of the score" in described["alt"]
     flow = sentemb.plot_gradient_flow({"one": make_model("lstm")}, QUERY, TITLE)
-    assert len(flow.figure.axes) == 2 and "inches" in repr(flow)
+    assert len(flow.figure.axes) == 2 and "curves one" in repr(flow)
     alone = sentemb.plot_gradient_flow(make_model("rnn"), QUERY, TITLE)
     assert "rnn" in [text.get_text() for text in alone.figure.findobj(Text)]
 

@@ -372,6 +372,7 @@ def test_fields_are_read_in_threads_and_after_a_fork(index, tmp_path, in_memory)
     index.save(tmp_path / "i")
     opened = Index.open(tmp_path / "i", in_memory=in_memory)
     assert opened.fields.mask("stock > 0").sum() == 3
+    assert opened.fields._reader() is opened.fields._reader()
     sums = []
     threads = [
         threading.Thread(target=lambda k=k: sums.append(opened.fields.mask(f"stock > {k}").sum()))

@@ -271,6 +271,24 @@ def test_a_search_is_answered_where_it_cannot_be_recorded(index, path, capsys):
     assert capsys.readouterr().err.count("not recorded: ") == 2
 
 
+def test_the_rare_query_asked_longest_ago_is_forgotten(path, monkeypatch):
+    monkeypatch.setattr("sentemb.data.search_record._COUNTED", 2)
+    record = SearchRecord(path, anonymous=True)
+    for query in ["a"] * (COMMON - 1) + ["b", "c", "a"]:
+        record.add_searches([searched(query)])
+    assert not list(record_rows(path, all_shown=True))
+    record.add_searches([searched("a")] * (COMMON - 1))
+    assert {row[0] for row in record_rows(path, all_shown=True)} == {"a"}
+
+
+def test_a_record_that_somebody_made_runs_no_functions(path):
+    record = SearchRecord(path)
+    assert record._opened().execute("PRAGMA trusted_schema").fetchone() == (0,)
+    for top_k in (0, 2**31):
+        with pytest.raises(SentembError, match="top_k"):
+            insights(path, top_k)
+
+
 def test_anonymous_needs_a_record(tmp_path):
     assert "--record" in run("serve", tmp_path, "--anonymous", code=2)
 

@@ -82,6 +82,8 @@ def test_the_example_becomes_an_index_and_a_page(tmp_path, monkeypatch):
     assert "\\n" not in said
     index = Index.open(shop / "index")
     clicked, *_ = (shop / "log/test.tsv").read_text().splitlines()
+    clicks = [int(line.rsplit(",", 1)[1]) for line in (shop / "clicks.csv").open().readlines()[1:]]
+    assert 0.03 < np.mean(np.array(clicks) >= 5) < 0.3  # queries to suggest
     assert index.search(clicked.split("\t")[0], everything=True, where="price > 0")
     assert "is not empty" in start("--example", "-o", shop, code=1)
 

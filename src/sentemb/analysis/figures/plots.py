@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from sentemb.analysis.figures.cell_figure import cells_figure
-from sentemb.analysis.figures.drawing import figure_png, save_figure
+from sentemb.analysis.figures.drawing import description, figure_png, save_figure
 from sentemb.analysis.figures.flow_figure import flow_figure
 from sentemb.analysis.figures.gate_figure import gates_figure
 from sentemb.analysis.figures.keyword_figure import keywords_figure
@@ -42,10 +42,12 @@ class Drawing:
 
     def __repr__(self) -> str:
         width, height = self.figure.get_size_inches()
-        return f"Drawing({width:.1f} x {height:.1f} inches; save(path) writes it)"
+        shown = description(self.figure)
+        return f"Drawing({shown}; {width:.1f} x {height:.1f} inches; save(path) writes it)"
 
-    def _repr_png_(self) -> bytes:
-        return figure_png(self.figure)
+    def _repr_png_(self) -> tuple[bytes, dict[str, str]]:
+        # A notebook keeps what follows the picture; JupyterLab reads it to a reader who is blind.
+        return figure_png(self.figure), {"alt": description(self.figure)}
 
     def save(self, path: AnyPath) -> None:
         """Write the figure as .png, .svg or .pdf, replacing an earlier one.

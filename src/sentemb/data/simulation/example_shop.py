@@ -14,6 +14,7 @@ from sentemb.errors import SentembError
 from sentemb.system.paths import AnyPath
 
 _PAIRS = 12_000
+_EXPONENT, _MOST_REPEATS = 2.2, 200
 _BRANDS = ("Alder", "Birch", "Cedar", "Dogwood", "Elm", "Fir")
 
 
@@ -56,11 +57,14 @@ def _written(folder: Path, seed: int) -> tuple[Path, Path]:
     ids = {title: f"P{number:05}" for number, title in enumerate(log.titles, 1)}
     clicks, products = folder / "clicks.csv", folder / "products.csv"
     generator = np.random.default_rng(seed)
+    # Some queries are asked much more often than others, so that there are some to suggest.
+    repeats = generator.zipf(_EXPONENT, len(log.queries)).clip(max=_MOST_REPEATS)
     with open(clicks, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("search_term", "sku", "clicks"))
         for query, title, count in zip(log.query_index, log.title_index, log.clicks, strict=True):
-            writer.writerow((log.queries[query], ids[log.titles[title]], count))
+            clicks_of_pair = int(count * repeats[query])
+            writer.writerow((log.queries[query], ids[log.titles[title]], clicks_of_pair))
     with open(products, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("sku", "name", "price", "stock", "brand"))
