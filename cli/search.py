@@ -181,7 +181,9 @@ def _given(arguments: tuple[str, ...], has_query: bool) -> tuple[tuple[str, ...]
         raise click.UsageError("give INDEX QUERY, INDEX --queries FILE or INDEX --like ID")
     wrong = next((folder for folder in arguments[1:] if not is_index(folder)), None)
     if wrong is not None:
-        remedy = "put a query of several words in quotes" if has_query else "give no QUERY"
+        remedy = "give no QUERY with --queries or --like"
+        if has_query:
+            remedy = "put a query of several words in quotes"
         raise click.UsageError(f"{wrong} is not an index; {remedy}")
     return arguments, query
 

@@ -511,7 +511,7 @@ def test_from_an_export_of_a_shop_to_a_filtered_search(model_dir, tmp_path):
         (["x", "--sort", "size"], "there are price, brand, image"),
         (["--like", "9"], "the id 9 is not in the index"),
         (["--like", "1", "--min-score", "2"], "does not go with --like"),
-        (["x", "--like", "1"], "x is not an index; give no QUERY"),
+        (["x", "--like", "1"], "x is not an index; give no QUERY with"),
     ):
         done = run("search", tmp_path / "index", *wrong)
         assert done.exit_code

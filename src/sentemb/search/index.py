@@ -601,12 +601,12 @@ class Index(Searcher):
         all_ids, all_titles, catalogue = old.ids, old.titles, old.catalogue
         if stays is not None:
             all_ids, all_titles = all_ids.take(stays, scratch), all_titles.take(stays, scratch)
-            catalogue = catalogue.without(stays, all_titles)
+            catalogue = catalogue.without(stays, all_titles, scratch)
         if titles is not None and ids is not None:
             vectors = embedded(self.model, titles, old.dtype, on_progress, self._workers, scratch)
             following = old.ranker.catalogue(titles, ids, vectors)
             all_ids, all_titles = all_ids.joined(ids, scratch), all_titles.joined(titles, scratch)
-            catalogue = catalogue.joined(following, all_titles)
+            catalogue = catalogue.joined(following, all_titles, scratch)
         return old.changed(ids=all_ids, catalogue=catalogue, fields=fields)
 
 

@@ -7,6 +7,7 @@ import io
 import math
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,6 +19,8 @@ from sentemb.system.paths import AnyPath
 
 # Bytes of an array that stay in memory.
 _LIMIT = 1 << 24
+# Rows that are copied at a time.
+_PORTION = 8192
 
 
 class Growing:
@@ -87,6 +90,35 @@ class Growing:
             except OSError as error:
                 raise unwritable(self._folder or "-", error) from error
         return values.reshape(shape) if shape else values
+
+
+def joined_rows(
+    arrays: Sequence[NDArray[Any]],
+    folder: AnyPath | None,
+    mask: NDArray[np.bool_] | None = None,
+) -> NDArray[Any]:
+    """The rows of some arrays, one after the other, with one portion of them in memory at a time.
+
+    Parameters
+    ----------
+    arrays : sequence of arrays
+        At least one; all of one dtype and of one shape but for the first axis.
+    folder : path or None
+        See `Growing`.
+    mask : (n,) bool, optional
+        Of the rows of all arrays, those that are taken.
+    """
+    rows, count, start = Growing(folder), 0, 0
+    for array in arrays:
+        for first in range(0, len(array), _PORTION):
+            portion = array[first : first + _PORTION]
+            if mask is not None:
+                portion = portion[mask[start + first : start + first + len(portion)]]
+            if portion.size:
+                rows.append(portion)
+            count += len(portion)
+        start += len(array)
+    return rows.array(arrays[0].dtype, count, *arrays[0].shape[1:])
 
 
 def scratch_array(shape: tuple[int, ...], dtype: DTypeLike, folder: AnyPath | None) -> np.ndarray:

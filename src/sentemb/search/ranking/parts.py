@@ -32,7 +32,9 @@ from sentemb.retrieval.row_products import LONGEST, QueryRows, exact_products, p
 from sentemb.retrieval.words_and_stems import tokens_of, words_of
 from sentemb.search.ranking.recipe import BM25, CLICKED_BM25, COSINE, MEMORY, UNCLICKED, Recipe
 from sentemb.system.contracts import Arrays, Runner
+from sentemb.system.growing import joined_rows
 from sentemb.system.parallel import Workers
+from sentemb.system.paths import AnyPath
 from sentemb.text.batch import Tokens
 
 # Titles that are multiplied at a time.
@@ -223,12 +225,18 @@ class Part(Protocol):
         """The scores of pairs, (k,) float64, with the same bits whatever else is scored."""
         ...
 
-    def without(self, is_kept: NDArray[np.bool_]) -> Self:
-        """The part over the titles where ``is_kept``, (n_titles,), is true."""
+    def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
+        """The part over the titles where ``is_kept``, (n_titles,), is true.
+
+        Vectors are copied to the folder ``scratch``; see `sentemb.system.growing.joined_rows`.
+        """
         ...
 
-    def joined(self, behind: Any) -> Self:
-        """The part over its own titles, then those of ``behind``, of the same class."""
+    def joined(self, behind: Any, scratch: AnyPath | None = None) -> Self:
+        """The part over its own titles, then those of ``behind``, of the same class.
+
+        Vectors are copied as by `without`.
+        """
         ...
 
     def arrays(self) -> Arrays:
@@ -298,20 +306,23 @@ class Cosine:
     ) -> NDArray[np.float64]:
         return exact_products(asked.rows, self.rows, query_index, title_index, workers)
 
-    def without(self, is_kept: NDArray[np.bool_]) -> Self:
-        stays = np.flatnonzero(is_kept)
-        rows = self.rows.rows(stays) if isinstance(self.rows, Int8Rows) else self.rows[stays]
+    def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
+        rows: np.ndarray | Int8Rows
+        if isinstance(self.rows, Int8Rows):
+            rows = self.rows.take(is_kept, scratch)
+        else:
+            rows = joined_rows([self.rows], scratch, is_kept)
         return type(self)(rows, self.clusters and self.clusters.without(is_kept))
 
-    def joined(self, behind: Cosine) -> Self:
+    def joined(self, behind: Cosine, scratch: AnyPath | None = None) -> Self:
         clusters = self.clusters
         if clusters is not None:
             with Workers() as workers:
                 clusters = clusters.joined(behind.rows, len(self.rows), workers)
         if isinstance(self.rows, Int8Rows) and isinstance(behind.rows, Int8Rows):
-            return type(self)(self.rows.joined(behind.rows), clusters)
+            return type(self)(self.rows.joined(behind.rows, scratch), clusters)
         assert not isinstance(self.rows, Int8Rows) and not isinstance(behind.rows, Int8Rows)
-        return type(self)(np.concatenate([self.rows, behind.rows]), clusters)
+        return type(self)(joined_rows([self.rows, behind.rows], scratch), clusters)
 
     def arrays(self) -> Arrays:
         rows = self.rows
@@ -366,11 +377,11 @@ class Memory:
     ) -> NDArray[np.float64]:
         return self.memory.best(asked.rows, query_index, title_index, workers)[0]
 
-    def without(self, is_kept: NDArray[np.bool_]) -> Self:
-        return type(self)(self.memory.without(is_kept))
+    def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
+        return type(self)(self.memory.without(is_kept, scratch))
 
-    def joined(self, behind: Memory) -> Self:
-        return type(self)(self.memory.joined(behind.memory))
+    def joined(self, behind: Memory, scratch: AnyPath | None = None) -> Self:
+        return type(self)(self.memory.joined(behind.memory, scratch))
 
     def arrays(self) -> Arrays:
         memory = self.memory
@@ -434,10 +445,10 @@ class Bm25:
     ) -> NDArray[np.float64]:
         return self.lists.scores(asked.words_in(self.lists), query_index, title_index, workers)
 
-    def without(self, is_kept: NDArray[np.bool_]) -> Self:
+    def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
         return type(self)(self.lists.without(is_kept))
 
-    def joined(self, behind: Bm25) -> Self:
+    def joined(self, behind: Bm25, scratch: AnyPath | None = None) -> Self:
         return type(self)(self.lists.joined(behind.lists))
 
     def arrays(self) -> Arrays:
@@ -515,10 +526,10 @@ class Unclicked:
     ) -> NDArray[np.float64]:
         return self.values[title_index].astype(np.float64)
 
-    def without(self, is_kept: NDArray[np.bool_]) -> Self:
+    def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
         return type(self)(self.values[is_kept])
 
-    def joined(self, behind: Unclicked) -> Self:
+    def joined(self, behind: Unclicked, scratch: AnyPath | None = None) -> Self:
         return type(self)(np.concatenate([self.values, behind.values]))
 
     def arrays(self) -> Arrays:

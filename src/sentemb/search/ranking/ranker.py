@@ -136,14 +136,20 @@ class Catalogue:
         )
         return has_words and all(name in self.parts for name in recipe.parts)
 
-    def without(self, is_kept: NDArray[np.bool_], titles: Sequence[str]) -> Catalogue:
-        """The titles where ``is_kept`` is true; ``titles`` are their texts."""
-        parts = {name: part.without(is_kept) for name, part in self.parts.items()}
+    def without(
+        self, is_kept: NDArray[np.bool_], titles: Sequence[str], scratch: AnyPath | None = None
+    ) -> Catalogue:
+        """The titles where ``is_kept`` is true; ``titles`` are their texts; see `Part.without`."""
+        parts = {name: part.without(is_kept, scratch) for name, part in self.parts.items()}
         return Catalogue(titles, parts, self.is_empty[is_kept])
 
-    def joined(self, behind: Catalogue, titles: Sequence[str]) -> Catalogue:
-        """These titles, then ``behind``; ``titles`` are the texts of all."""
-        parts = {name: part.joined(behind.parts[name]) for name, part in self.parts.items()}
+    def joined(
+        self, behind: Catalogue, titles: Sequence[str], scratch: AnyPath | None = None
+    ) -> Catalogue:
+        """These titles, then ``behind``; ``titles`` are the texts of all; see `Part.joined`."""
+        parts = {
+            name: part.joined(behind.parts[name], scratch) for name, part in self.parts.items()
+        }
         return Catalogue(titles, parts, np.concatenate([self.is_empty, behind.is_empty]))
 
 
