@@ -1,6 +1,7 @@
 """A second process that compiles kernels on the first start: it may fail, and leaves nothing."""
 
 import contextlib
+import time
 
 import pytest
 from click.testing import CliRunner
@@ -98,6 +99,31 @@ with limited_threads(2), ahead.compiling_ahead(work):
 print(*found(), processes_are_gone())
 """
     assert use(code, tmp_path) == "0 1 True\n"
+
+
+@linux
+def test_the_other_process_ends_with_one_that_is_killed(tmp_path):
+    """It shares the locks on files, and would keep the next training away."""
+    import fcntl
+
+    code = """
+import fcntl
+file = open(sys.argv[1], "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+with limited_threads(2), ahead.compiling_ahead(lambda: time.sleep(1000)):
+    begin()
+    time.sleep(.1)
+    os.kill(os.getpid(), 9)
+"""
+    done = run_python(BEGIN + code, tmp_path / "lock", NUMBA_CACHE_DIR=str(tmp_path))
+    assert done.returncode == -9
+    with open(tmp_path / "lock") as file:
+        for _ in range(600):
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(0.1)
+    raise AssertionError("the lock is still held")
 
 
 @linux

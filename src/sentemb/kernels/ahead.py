@@ -6,6 +6,7 @@ fork that begins where the first kernel is missing: with a warm cache there is n
 
 import _thread
 import contextlib
+import ctypes
 import gc
 import mmap
 import os
@@ -19,6 +20,8 @@ from sentemb.system.parallel import available_threads
 
 NOTE = "compiling kernels, once; this takes some seconds"
 
+# Of Linux: the signal that a process receives when the one that has forked it ends.
+_PR_SET_PDEATHSIG = 1
 _MOST_BYTES = 1 << 18  # of names of kernels
 _SECONDS_UNTIL_AGAIN = 0.005
 
@@ -150,6 +153,8 @@ def _detach() -> None:
     """Leave the terminal, the streams and the clean-up to the process that has forked."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
+    # Locks on files are shared: they must not outlive a killed process.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     gc.disable()
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):

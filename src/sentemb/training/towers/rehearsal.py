@@ -15,16 +15,18 @@ from sentemb.training.negative_options import HARD_FROM_EPOCH
 from sentemb.training.towers.settings import Settings
 from sentemb.training.towers.two_tower_task import TwoTowerTask
 
-LOG = ClickLog.from_pairs([("a b", "c d"), ("c e", "a b e"), ("b e", "c d f")])
-CLICKS = ClickLog.from_pairs([("a e", "c d"), ("a c", "a b e"), ("b f", "c d f")])
+# With fewer queries, products are computed by other kernels.
+_QUERIES = 5
+LOG = ClickLog.from_pairs([(f"a b{k}", f"b{k} c") for k in range(_QUERIES)])
+CLICKS = ClickLog.from_pairs([(f"b{k} d", f"b{k} c") for k in range(_QUERIES)])
 JUDGED = JudgedSet(
-    ["q1", "q2"],
-    CLICKS.queries[:2],
-    ["d1", "d2", "d3"],
-    LOG.titles,
-    np.array([0, 3, 6]),
-    np.array([0, 1, 2, 0, 1, 2], np.int32),
-    np.array([2, 0, 1, 0, 2, 1], np.int32),
+    [f"q{k}" for k in range(_QUERIES)],
+    CLICKS.queries,
+    [f"d{k}" for k in range(_QUERIES)],
+    CLICKS.titles,
+    np.arange(0, _QUERIES**2 + 1, _QUERIES),
+    np.tile(np.arange(_QUERIES, dtype=np.int32), _QUERIES),
+    np.eye(_QUERIES, dtype=np.int32).ravel(),
 )
 
 
