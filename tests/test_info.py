@@ -93,7 +93,7 @@ def test_a_prepared_log(place):
         overview(place / "log")
     found = prepared_overview(place / "log", verify=False)
     counts = found.lines, found.bad_lines, found.pairs, found.queries, found.titles
-    assert counts == (5, 2, 2, 2, 2) and found.sources == ["b.tsv", "c.tsv"]
+    assert counts == (5, 2, 2, 2, 2) and list(found.sources.values()) == [2, "b.tsv", "c.tsv"]
     assert found.fingerprint == log.identity
     told = info(place / "log").stdout
     assert "2 files, b.tsv to c.tsv" in told and "5, 2 of them bad and left out" in told

@@ -26,7 +26,7 @@ from sentemb.data import prepared_log
 from sentemb.data.click_log import read_click_log, write_click_log
 from sentemb.data.prepared_log import DESCRIPTION, FILES
 from sentemb.kernels.numbering import fill_slots, number_keys
-from sentemb.system.checked_files import checksum
+from sentemb.system.checked_files import described
 from sentemb.text.batch import tokenize
 from sentemb.text.words import SPLITTINGS
 from sentemb.training.batches import key_numbers, preparing
@@ -270,9 +270,22 @@ def test_files_and_folders_are_one_log(tmp_path):
     several = prepare_log([tmp_path / "z.tsv", logs], tmp_path / "several")
     assert files_of(tmp_path / "several") == files_of(tmp_path / "one")
     assert several.identity == one.identity and several.lines == one.lines == 40
-    assert several.sources == ("z.tsv", "a.parquet", "b.jsonl.gz", "c.tsv", "d.tsv")
+    assert several.sources == (5, "z.tsv", "d.tsv")
     done = run("prepare", tmp_path / "z.tsv", logs, "-o", tmp_path / "several", "--force")
     assert not done.exit_code and files_of(tmp_path / "several") == files_of(tmp_path / "one")
+
+
+def test_the_description_does_not_grow_with_the_number_of_files(tmp_path):
+    (tmp_path / "logs").mkdir()
+    for number in range(300):
+        (tmp_path / f"logs/{number:0200}.tsv").write_text(f"query\ttitle {number}\t1\n")
+    prepare_log(tmp_path / "logs", tmp_path / "out")
+    (tmp_path / "one").mkdir()
+    shutil.copy(tmp_path / f"logs/{0:0200}.tsv", tmp_path / "one")
+    (tmp_path / "one/other.tsv").write_text("another\ttitle\n")
+    prepare_log(tmp_path / "one", tmp_path / "few")
+    size, few = ((tmp_path / name / DESCRIPTION).stat().st_size for name in ("out", "few"))
+    assert size < few + 1000
 
 
 def test_parquet_is_a_log_wherever_a_log_is_read(tmp_path):
@@ -700,6 +713,7 @@ def rewritten(out, change):
             "format 2, and this version of sentemb reads format 1",
         ),
         (lambda told: told.update(format="1"), "has format '1'"),
+        (lambda told: told["sources"].update(n_files="2"), '"sources" is missing or wrong'),
         (lambda told: told.update(pairs=-1), '"pairs" is missing or wrong'),
         (lambda told: told.update(pairs=2), "query-index.npy|clicks.npy"),
         (lambda told: told.update(queries=3), "queries"),
@@ -738,7 +752,7 @@ def test_numbers_that_no_kernel_may_see_are_refused(prepared, tmp_path, name, pl
     array = np.load(out / name)
     array[place] = value
     np.save(out / name, array)
-    rewritten(out, lambda told: told["files"].update({name: checksum(out / name)}))
+    rewritten(out, lambda told: told["files"].update({name: described(out / name)}))
     with pytest.raises(SentembError, match=f"{name}: the prepared log is damaged"):
         PreparedLog.open(out)
 

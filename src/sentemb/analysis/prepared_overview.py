@@ -27,8 +27,8 @@ class PreparedOverview:
         When the folder was written, in the time zone of this machine.
     lines, bad_lines : int
         Lines of the log, and how many of them were left out.
-    sources : list of str
-        The names of the files that it was made from.
+    sources : dict
+        ``n_files`` that it was made from, and the names of the ``first`` and the ``last``.
     pairs, queries, titles : int
         Distinct ones.
     splitting : str
@@ -46,7 +46,7 @@ class PreparedOverview:
     written: str
     lines: int
     bad_lines: int
-    sources: list[str]
+    sources: dict[str, Any]
     pairs: int
     queries: int
     titles: int
@@ -65,8 +65,7 @@ class PreparedOverview:
         return "\n".join([head, "", *facts, "", f"next: {self.next}"])
 
     def _facts(self) -> Iterator[tuple[str, str]]:
-        first, *_, last = [*self.sources, self.sources[-1]]
-        n_files = len(self.sources)
+        n_files, first, last = self.sources.values()
         yield "made from", first if n_files == 1 else f"{n_files:,} files, {first} to {last}"
         bad = f", {self.bad_lines:,} of them bad and left out" if self.bad_lines else ""
         yield "lines", f"{self.lines:,}{bad}"
@@ -89,7 +88,7 @@ def prepared_overview(folder: AnyPath, verify: bool) -> PreparedOverview:
         written=written,
         lines=log.lines,
         bad_lines=log.bad_lines,
-        sources=list(log.sources),
+        sources=log.sources._asdict(),
         pairs=len(log.clicks),
         queries=len(log.queries),
         titles=len(log.titles),

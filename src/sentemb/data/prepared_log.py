@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from sentemb.data.click_log import PREPARED, counts_of, html_of
 from sentemb.data.text_array import Texts, mapped_texts
 from sentemb.errors import SentembError
 from sentemb.system.bounds import is_integer
-from sentemb.system.checked_files import CheckedFiles, are_listed, checksum, sample
+from sentemb.system.checked_files import CheckedFiles, are_listed, described
 from sentemb.system.descriptions import read_description
 from sentemb.system.files import is_file, is_folder, names_in, path_of, status, write_text
 from sentemb.system.locks import is_temporary
@@ -86,6 +86,21 @@ class SideFiles:
 FILES = (*_OF_PAIRS, *SideFiles.of(QUERIES).names(), *SideFiles.of(TITLES).names())
 
 
+class Sources(NamedTuple):
+    """The files that a prepared log was made from; there may be more than a description can hold.
+
+    Attributes
+    ----------
+    n_files : int
+    first, last : str
+        Their names, without folders.
+    """
+
+    n_files: int
+    first: str
+    last: str
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class PreparedLog:
     """A click log whose texts and arrays are mapped from a folder of ``sentemb prepare``.
@@ -103,8 +118,8 @@ class PreparedLog:
     skipped_offsets, skipped_index : (n_pairs + 1,) int64, (n,) int32
     lines, bad_lines : int
         Lines of the log, and how many of them were left out.
-    sources : tuple of str
-        The names of the files that it was made from.
+    sources : Sources
+        The files that it was made from.
     splitting : str
         How its texts are split into words, see `sentemb.text.words.SPLITTINGS`.
     identity : str
@@ -121,7 +136,7 @@ class PreparedLog:
     skipped_index: NDArray[np.int32]
     lines: int
     bad_lines: int
-    sources: tuple[str, ...]
+    sources: Sources
     splitting: str
     identity: str
     _clicked: tuple[NDArray[np.int64], NDArray[np.int32]]
@@ -193,7 +208,7 @@ class PreparedLog:
             skipped_index=index(SKIPPED_INDEX, n_skipped, n_titles),
             lines=description["lines"],
             bad_lines=description["bad_lines"],
-            sources=tuple(description["sources"]),
+            sources=Sources(**description["sources"]),
             splitting=description["splitting"],
             identity=_checksum_of(description["files"]),
             _clicked=(
@@ -276,14 +291,12 @@ def write_description(
         Has all `FILES`.
     log : mapping
         The numbers of ``pairs``, ``queries``, ``titles``, ``skipped`` titles, ``lines`` and
-        ``bad_lines``, the ``splitting``, and the names of the files that were read, ``sources``.
+        ``bad_lines``, the ``splitting``, and the `Sources`.
     sizes : mapping
         ``tokens`` and ``words``: how many, by the names of their files.
     """
     description: dict[str, Any] = {"format": FORMAT, "version": __version__, **log, **sizes}
-    description["files"] = {
-        name: {**checksum(folder / name), "sample": sample(folder / name)} for name in FILES
-    }
+    description["files"] = {name: described(folder / name) for name in FILES}
     description["sha256"] = _checksum_of(description)
     write_text(folder / DESCRIPTION, json.dumps(description, indent=1) + "\n")
 
@@ -331,7 +344,9 @@ _IS_RIGHT: dict[str, Any] = {
     "lines": lambda value: is_integer(value) and value >= 0,
     "bad_lines": lambda value: is_integer(value) and value >= 0,
     "sources": lambda value: (
-        isinstance(value, list) and bool(value) and all(isinstance(name, str) for name in value)
+        isinstance(value, dict)
+        and {name: type(fact) for name, fact in value.items()}
+        == {"n_files": int, "first": str, "last": str}
     ),
     "splitting": lambda value: isinstance(value, str) and value in SPLITTINGS,
     "tokens": _are_counts((_SIDES[0].tokens, _SIDES[1].tokens), 2**63 - 1),

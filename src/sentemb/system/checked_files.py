@@ -116,6 +116,11 @@ def checksum(path: Path) -> dict[str, Any]:
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
+def described(path: Path) -> dict[str, Any]:
+    """A file as `CheckedFiles.listed` has it, with the sample that `check_samples` compares."""
+    return {**checksum(path), "sample": sample(path)}
+
+
 def sample(path: Path) -> str:
     """The SHA-256 of pieces of a file, from the first to the last; of all of a small file."""
     digest = hashlib.sha256()

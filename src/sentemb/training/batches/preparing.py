@@ -37,6 +37,7 @@ from sentemb.data.prepared_log import (
     TITLES,
     PreparedLog,
     SideFiles,
+    Sources,
     check_replaceable,
     write_description,
 )
@@ -172,8 +173,10 @@ def _write(
     for names in (SideFiles.of(QUERIES), SideFiles.of(TITLES)):
         n_tokens, n_words = _write_tokens(folder, names, splitting, split)
         sizes["tokens"][names.tokens], sizes["words"][names.words] = n_tokens, n_words
-    sources = [os.path.basename(place_name(path)) for path in files]
-    write_description(folder, {**counts, "splitting": splitting, "sources": sources}, sizes)
+    ends = (os.path.basename(place_name(path)) for path in (files[0], files[-1]))
+    sources = Sources(len(files), *ends)
+    facts = {**counts, "splitting": splitting, "sources": sources._asdict()}
+    write_description(folder, facts, sizes)
     return counts["bad_lines"]
 
 
