@@ -158,9 +158,13 @@ class TimeLeft:
 
     def __init__(self, what: str) -> None:
         self._what, self._line, self._began = what, ProgressLine(), time.monotonic()
+        self._done = 0
 
     def show(self, done: int, total: int) -> None:
-        """Draw the line if it is due."""
+        """Draw the line if it is due. Fewer that are done than before are another piece of work."""
+        if done < self._done:
+            self._began = time.monotonic()
+        self._done = done
         if self._line.is_due:
             left = duration((time.monotonic() - self._began) * (total - done) / done)
             self._line.draw(f"{done:,} of {total:,} {self._what}, {left} left")

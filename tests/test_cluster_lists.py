@@ -75,8 +75,11 @@ def test_titles_are_in_the_list_of_their_nearest_centre(dtype):
         assert lists.recall == pytest.approx(np.mean(shares))
         most = len(lists.centres) // 8
         assert lists.recall >= 0.95 or lists.probed == most
+    steps = []
     with Workers(3) as workers:
-        again = ClusterLists.of(rows, is_empty, queries, workers)
+        again = ClusterLists.of(rows, is_empty, queries, workers, lambda *step: steps.append(step))
+    assert steps == sorted(steps) and len({total for _, total in steps}) == 1
+    assert steps[-1][0] == steps[-1][1]
     assert stored(again) == stored(lists)
     assert (again.probed, again.recall) == (lists.probed, lists.recall)
 

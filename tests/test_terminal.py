@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from sentemb.cli import common
 from sentemb.system import terminal
 from sentemb.system.tables import cut
 from sentemb.system.terminal import escaped, note, working
@@ -129,3 +130,19 @@ def test_commands_that_may_take_long_show_their_time(command):
 
     module = importlib.import_module(f"sentemb.cli.{command}")
     assert module.working is working
+
+
+def test_the_time_of_a_second_piece_of_work_begins_with_it(monkeypatch):
+    lines, clock = [], iter([0, 10, 100, 102])
+
+    class Line:
+        is_due = True
+        draw = staticmethod(lines.append)
+
+    monkeypatch.setattr(common, "ProgressLine", Line)
+    monkeypatch.setattr(common.time, "monotonic", lambda: next(clock))
+    line = common.TimeLeft("titles")
+    line.show(5, 10)
+    monkeypatch.setattr(common, "duration", lambda seconds: f"{seconds:g} s")
+    line.show(1, 4)
+    assert lines[1] == "1 of 4 titles, 6 s left"

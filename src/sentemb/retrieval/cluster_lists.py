@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
-from sentemb.retrieval.clusters import centres_of, drawn_sample, n_clusters, nearest_centres
+from sentemb.retrieval.clusters import MOVES, centres_of, drawn_sample, n_clusters, nearest_centres
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.nearest import nearest
 from sentemb.system.parallel import Workers
@@ -77,7 +77,7 @@ class ClusterLists:
         workers : Workers
             Threads to compute with; the lists do not depend on their number.
         on_progress : function, optional
-            Called with the numbers of titles that are done and of all.
+            Called with the share of the work that is done, as a number of titles, and their number.
 
         Raises
         ------
@@ -91,9 +91,16 @@ class ClusterLists:
         # In the order of the file, which may be mapped, and then in that of the sample.
         drawn, position = np.unique(there[drawn_sample(there.size, count)], return_inverse=True)
         sample = _vectors(rows, drawn)[position]
-        centres = centres_of(sample, count, workers)
+        # The sample is looked up at each move, then all titles are.
+        total = MOVES * len(sample) + len(rows)
+
+        def show(done: int) -> None:
+            if on_progress is not None:
+                on_progress(max(1, done * len(rows) // total), len(rows))
+
+        centres = centres_of(sample, count, workers, lambda move: show(move * len(sample)))
         lists = cls(centres, np.zeros(len(centres) + 1, np.int64), np.empty(0, np.int32), 1, 0.0)
-        lists = lists.joined(rows, 0, workers, on_progress)
+        lists = lists.joined(rows, 0, workers, lambda done, _: show(MOVES * len(sample) + done))
         return lists._measured(rows, ~is_empty, queries, workers)
 
     def __str__(self) -> str:
@@ -138,8 +145,10 @@ class ClusterLists:
             The new titles; those with zeros are left out.
         first : int
             The number of the first of them.
-        workers, on_progress
+        workers : Workers
             As for `of`.
+        on_progress : function, optional
+            Called with the numbers of titles that are done and of all.
         """
         clusters = np.empty(len(rows), np.int32)
         for low in range(0, len(rows), _PORTION):

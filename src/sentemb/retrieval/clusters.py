@@ -5,6 +5,8 @@ clustering", Machine Learning 42 (2001), on a sample of the vectors. A query mee
 the nearest few clusters.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,7 +29,12 @@ def drawn_sample(n: int, count: int) -> NDArray[np.int64]:
     return np.random.default_rng(0).permutation(n)[: SAMPLE * count]
 
 
-def centres_of(sample: np.ndarray, count: int, workers: Workers) -> np.ndarray:
+def centres_of(
+    sample: np.ndarray,
+    count: int,
+    workers: Workers,
+    on_move: Callable[[int], None] | None = None,
+) -> np.ndarray:
     """Unit vectors in the middle of clusters, (count, dim), whatever the number of threads.
 
     Parameters
@@ -38,15 +45,19 @@ def centres_of(sample: np.ndarray, count: int, workers: Workers) -> np.ndarray:
         The number of clusters.
     workers : Workers
         Threads to compute with.
+    on_move : function, optional
+        Called with the number of times, of `MOVES`, that the centres have moved.
     """
     centres = sample[:count].copy()
-    for _ in range(MOVES):
+    for move in range(MOVES):
         nearest_centre = nearest_centres(sample, centres, 1, workers)[:, 0]
         by_centre = np.argsort(nearest_centre, kind="stable")
         # A centre to which no vector is nearest keeps its place.
         held, starts = np.unique(nearest_centre[by_centre], return_index=True)
         centres[held] = np.add.reduceat(sample[by_centre], starts, axis=0)
         normalise_rows(centres, np.empty(len(centres), centres.dtype), centres)
+        if on_move is not None:
+            on_move(move + 1)
     return centres
 
 

@@ -132,7 +132,7 @@ def clustered(
     workers : Workers
         The threads.
     on_progress : function, optional
-        Called with the numbers of titles that are done and of all.
+        See `ClusterLists.of`.
 
     Raises
     ------

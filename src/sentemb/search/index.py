@@ -168,7 +168,8 @@ class Index(Searcher):
         threads : int, optional
             For searching; by default all processors.
         on_progress : function, optional
-            Called with the numbers of titles that are done and of all.
+            Called with the numbers of titles that are done and of all; for clusters again from the
+            start.
         scratch : path, optional
             A folder on the disk that vectors are kept on until `save`, in files without names; by
             default they are in memory. With what `sentemb.search.title_files.read_titles` read as
