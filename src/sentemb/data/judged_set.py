@@ -199,13 +199,9 @@ def product_lines(
 ) -> Iterator[tuple[int, str, str, list[str]]]:
     """As `text_lines`, with the fields of each line.
 
-    Parameters
-    ----------
-    path : path
-        Lines ``id<TAB>text``. A first line ``id<TAB>title<TAB>price<TAB>...`` names fields; each
-        line then has as many, which may be empty.
-    on_columns : function of a list of str
-        Called with the names of the fields before the first line, if there are fields.
+    Lines are ``id<TAB>text``. A first line ``id<TAB>title<TAB>price<TAB>...`` names fields; each
+    line then has as many, which may be empty. ``on_columns`` is called with the names of the fields
+    before the first line, if there are fields.
     """
     name = place_name(path)
     n_fields = 0

@@ -17,17 +17,8 @@ _BRANDS = ("Alder", "Birch", "Cedar", "Dogwood", "Elm", "Fir")
 def write_example_shop(folder: AnyPath, seed: int = 0) -> tuple[Path, Path]:
     """Write ``clicks.csv`` and ``products.csv``, whose clicks and texts are simulated.
 
-    Parameters
-    ----------
-    folder : str or path-like
-        A folder that exists.
-    seed : int
-        The same seed gives the same files.
-
-    Returns
-    -------
-    tuple of Path
-        The clicks, and the products with made-up prices, stocks and brands.
+    ``folder`` exists; the same seed gives the same files. Returns the paths of the clicks, and of
+    the products with made-up prices, stocks and brands.
     """
     with TemporaryDirectory() as name:
         made = Path(name) / "log"
