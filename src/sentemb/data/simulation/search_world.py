@@ -352,13 +352,13 @@ class World:
     def candidates(
         self, query: Text, exact: int, near: int, fair: int, lexical: int, strange: int
     ) -> list[tuple[int, int]]:
-        """Titles for a query with their true grades: indices into `titles` and grades, the best
-        first.
+        """Titles for a query with their true grades.
 
         ``exact``, ``near`` and ``fair`` are the maximum number of Excellent, Good and Fair titles.
-        For a word-order query, the Fair ones include a reversed twin of each Excellent one. The
-        number of Bad titles is ``lexical``, up to which they share a keyword with the query, plus
-        ``strange``: the others are arbitrary. Indices do not repeat.
+        For a word-order query, the Fair ones include a reversed twin of each Excellent one.
+        ``lexical`` and ``strange`` add up to the number of Bad titles: up to ``lexical`` of them
+        share a keyword with the query; the others are arbitrary. Returns indices into `titles` and
+        grades, without repeats, best grade first.
         """
         need, random = query.need, self.random
         chosen = dict.fromkeys(self.titles_of(need, exact))

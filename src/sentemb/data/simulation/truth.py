@@ -19,8 +19,7 @@ _EXAMPLE = '{"text": "…", "side": "query", "topic": "…", "keywords": ["…"]
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Topic and keywords of a text: the words that carry the meaning, as `split_words` gives them.
-    """
+    """Topic of a text, and its keywords: the words with the meaning, as `split_words` gives them."""
 
     topic: str
     keywords: frozenset[str]
@@ -31,14 +30,14 @@ class Truth:
 
 
 def read_truth(path: AnyPath) -> dict[str, dict[str, Truth]]:
-    """Read the simulator's knowledge of its texts: ``truth["query"][text]``,
-    ``truth["title"][text]``.
+    """Read the simulator's knowledge of its texts.
 
     The file has JSON lines with ``text``, ``side`` ("query" or "title"), ``topic`` and
     ``keywords``; other keys are ignored. It is compressed if the name ends in ``.gz``, ``-`` for
-    standard input. Raises `SentembError`, with file, line and remedy, for JSON that does not parse,
-    a key that is missing or has another type, another side, a keyword that is not a word of the
-    text, a text given twice for a side, NUL characters, invalid UTF-8, an empty file.
+    standard input. Returns ``truth["query"][text]`` and ``truth["title"][text]``. Raises
+    `SentembError`, with file, line and remedy, for JSON that does not parse, a key that is missing
+    or has another type, another side, a keyword that is not a word of the text, a text given twice
+    for a side, NUL characters, invalid UTF-8, an empty file.
     """
     name = place_name(path)
     truth: dict[str, dict[str, Truth]] = {side: {} for side in _TEXTS}

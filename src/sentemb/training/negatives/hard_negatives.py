@@ -235,12 +235,12 @@ def lists_of_all(
     portion: int | None = None,
     scratch: AnyPath | None = None,
 ) -> NDArray[np.int32]:
-    """A list of titles for every query, portion by portion: (n_queries, HARD_AMONG), filled with
-    -1.
+    """A list of titles for every query, portion by portion.
 
     ``fill`` writes the lists of the queries from the first to the second number. ``stopped`` is
     asked before every portion; after a yes the other queries have no titles. ``portion`` is in
-    queries; ``scratch`` is as in `look_up`.
+    queries; ``scratch`` is as in `look_up`. Returns (n_queries, HARD_AMONG), -1 where a query has
+    fewer titles.
     """
     lists = no_lists(n_queries, scratch)
     size = portion or _PORTION

@@ -293,7 +293,9 @@ def _start(
 
 
 def _completed(settings: dict[str, Any], start: PairStart) -> dict[str, Any]:
-    """``settings`` with those that follow from the start; a `SentembError` if one contradicts it.
+    """``settings`` with those that follow from the start.
+
+    Raises `SentembError` if a setting contradicts it.
     """
     name = PAIR_MODELS.model.checked(settings.get("model", PAIR_MODELS.model.default))
     if start.weights is None and EMBEDDING not in PAIR_MODELS.entry(name).parameters:
