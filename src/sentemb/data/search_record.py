@@ -119,9 +119,9 @@ class SearchRecord:
     def add_click(self, search: str, id: str) -> bool:
         """Add a click; a second one on the same title of the same search changes nothing.
 
-        ``search`` is a name from `add_searches`, and ``id`` that of a title. Returns False if there
-        is no such search, or it did not show the title. Raises `SentembError` if the file cannot be
-        written.
+        ``search`` is a name from `add_searches`, and ``id`` that of a title. Returns False if the
+        search does not exist, or did not show the title. Raises `SentembError` if the file cannot
+        be written.
         """
         with self._writing() as connection:
             changed = connection.execute(
