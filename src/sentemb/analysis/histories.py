@@ -33,8 +33,9 @@ class History:
 
     @classmethod
     def of(cls, lines: Iterable[Mapping[str, Any]], training: Mapping[str, Any]) -> Self:
-        """The history of a model in memory, from its ``history``, one line per epoch, and
-        ``training``.
+        """The history of a model in memory, from its attributes ``history`` and ``training``.
+
+        ``lines`` has one line per epoch.
         """
         lines = list(lines)
         return cls(

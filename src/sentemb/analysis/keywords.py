@@ -40,11 +40,11 @@ NOT_COMPARED = -1
 class StepChanges:
     """How the outputs of a tower change while it reads a text of T words.
 
-    final : (directions, n), the outputs after the last word that each direction reads, as the
+    final : (directions, n) float, the outputs after the last word that each direction reads, as the
         embedding holds them
-    changes : (directions, T, n), ``|y(t) - y(t-1)|`` at each word, with t in reading order and y(0)
-        = 0
-    compared : (directions, T), False at the first word that each direction reads
+    changes : (directions, T, n) float, ``|y(t) - y(t-1)|`` at each word, with t in reading order
+        and y(0) = 0
+    compared : (directions, T) bool, False at the first word that each direction reads
     """
 
     words: list[str]
@@ -67,11 +67,11 @@ class Keywords:
 
     Notebooks show it as a table.
 
-    counts : (directions, T), how many of the most active cells declare each word: left to right,
-        then, in a bidirectional model, right to left. `NOT_COMPARED` at the first word of each
-        direction.
+    counts : (directions, T) int, how many of the most active cells declare each word: left to
+        right, then, in a bidirectional model, right to left. `NOT_COMPARED` at the first word of
+        each direction.
     cells : how many cells are counted: 10, or all cells of a smaller model
-    thresholds : (directions,)
+    thresholds : (directions,) float
     """
 
     words: list[str]

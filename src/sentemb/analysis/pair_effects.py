@@ -33,7 +33,8 @@ class WordShares:
     """The shares of a score that the words of one text add.
 
     words : the words that the model reads, at most its ``max_words``
-    shares : (T,), gradient times input: dL/dx . x, where x is the word's vector and L the score
+    shares : (T,) float, gradient times input: dL/dx . x, where x is the word's vector and L the
+        score
     n_cut : how many further words the text has
     """
 
@@ -49,8 +50,8 @@ class PooledPlane:
 
     layer : 2, 4, ... as the paper counts
     stride : a cell is that many windows further on than the one before it
-    values : (rows, columns), the mean over all maps; a row per cell along the query, a column per
-        cell along the title
+    values : (rows, columns) float, the mean over all maps; a row per cell along the query, a column
+        per cell along the title
     """
 
     layer: int
@@ -63,8 +64,8 @@ class Cells:
     """The planes of ARC-II on one pair.
 
     window : words of a window
-    shares : (rows, columns), the part of the score that flows through each cell of layer 1, which
-        reads window i of the query and window j of the title; summed over all maps. With the
+    shares : (rows, columns) float, the part of the score that flows through each cell of layer 1,
+        which reads window i of the query and window j of the title; summed over all maps. With the
         printed gate a last row and a last column hold the cells whose window begins after the text,
         if there are any.
     n_windows : windows of the query and of the title that begin at a word

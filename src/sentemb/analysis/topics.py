@@ -121,7 +121,7 @@ def cells_by_topics(
     """How many words each cell extracted from queries of each topic.
 
     ``topics`` has the topic of each query, and ``dim`` is the number of cells. Returns the topics
-    in alphabetical order and the counts (dim, n_topics).
+    in alphabetical order and the counts (dim, n_topics) int.
     """
     names = sorted(set(topics))
     column_of = {name: column for column, name in enumerate(names)}

@@ -39,14 +39,14 @@ def read_pairs(
     limit: int,
     ranker: Ranker | None = None,
 ) -> tuple[list[Pair], list[str]]:
-    """Read the pairs to show, ``limit`` at most, and all distinct queries, in the order of the
-    file.
+    """Read the pairs to show, and all queries, from a file or a judged set.
 
     A folder is a judged set: for each query, in the order of the file, the title that is ranked
     first, by default by the model, then the best of the titles with a higher grade, if any. A file
     has lines ``query`` or ``query<TAB>title``; further columns, such as the clicks of a click log,
-    are ignored. The model splits the texts into words. Raises `SentembError` for an empty file, a
-    line without a query, or a text to show with more than `MAX_WORDS` words.
+    are ignored. The model splits the texts into words. Returns at most ``limit`` pairs, and the
+    distinct queries in the order of the file. Raises `SentembError` for an empty file, a line
+    without a query, or a text to show with more than `MAX_WORDS` words.
     """
     if is_folder(path):
         pairs, queries = _of_judged_set(ranker or model, path, limit)

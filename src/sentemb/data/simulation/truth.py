@@ -19,7 +19,7 @@ _EXAMPLE = '{"text": "…", "side": "query", "topic": "…", "keywords": ["…"]
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Topic of a text, and its keywords: the words with the meaning, as `split_words` gives them."""
+    """Topic of a text, and its keywords: words that carry the meaning, as of `split_words`."""
 
     topic: str
     keywords: frozenset[str]

@@ -53,8 +53,8 @@ class Fields(NamedTuple):
 class Material:
     """The titles and clicks that parts are built from.
 
-    rows : (n_titles, dim), by the document tower, of unit length, or zero for a title with no known
-        words
+    rows : (n_titles, dim) float32 or float16, or `Int8Rows`: by the document tower, of unit length,
+        or zero for a title with no known words
     clicks : the clicked queries of the titles, as numbers of ``queries``
     recipe : the parameters of BM25
     statistics : those of BM25; None for those of these titles
@@ -221,7 +221,7 @@ class Part(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Cosine:
-    """The cosine of the two towers; ``rows`` are (n_titles, dim)."""
+    """The cosine of the two towers; ``rows`` are (n_titles, dim) float32, float16 or int8."""
 
     rows: np.ndarray | Int8Rows
     name: ClassVar[str] = COSINE

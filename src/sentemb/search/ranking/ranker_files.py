@@ -46,7 +46,7 @@ class StoredRanker:
 
     model_sha256 : the fingerprint of the model that it was fitted for
     dev : the dev figures
-    clicks : a stored ranker has a function, which reads them
+    clicks : its clicks; a stored ranker has a function, which reads them
     fields : the statistics of BM25, or a function that returns them
     """
 

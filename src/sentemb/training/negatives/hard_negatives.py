@@ -78,7 +78,7 @@ class Titles(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class AllTitles:
-    """Titles, each of which every query meets: (dim, n_titles) normalised embeddings in columns."""
+    """Titles, each of which every query meets: (dim, n_titles) float, normalised, one per column."""
 
     UdT: np.ndarray
 

@@ -36,8 +36,8 @@ def n_comparisons(n_queries: int, n_titles: int) -> int:
 class TitleClusters:
     """Titles, divided into clusters.
 
-    centres : (n_clusters, dim), unit vectors
-    blocks : (n_titles * dim,), the embeddings of the titles, cluster by cluster; see
+    centres : (n_clusters, dim) float, unit vectors
+    blocks : (n_titles * dim,) float, the embeddings of the titles, cluster by cluster; see
         `lay_out_clusters`
     titles, offsets : (n_titles,), (n_clusters + 1,); cluster c has ``titles[offsets[c]:offsets[c +
         1]]``, in ascending order

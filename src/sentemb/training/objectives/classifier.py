@@ -127,7 +127,7 @@ def class_targets(classes: NDArray[np.integer], count: int) -> NDArray[np.float6
 
 @dataclass
 class HeadPass:
-    """Arrays of a forward pass that the backward pass needs.
+    """Float arrays of a forward pass that the backward pass needs.
 
     inputs : (dim, n_texts), input of the map; without a map, the embeddings themselves
     H : (m, n_texts), the embeddings, of the first and then of the second texts

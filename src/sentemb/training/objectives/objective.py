@@ -18,7 +18,7 @@ class LossAtEmbeddings(NamedTuple):
     """A loss and its gradient at the embeddings.
 
     losses : (n_pairs,), multiplied by the weights of the pairs
-    Vq, Vd : (n_queries, dim), (n_titles, dim), dL/dY, valid until the workspace is used again
+    Vq, Vd : (n_queries, dim), (n_titles, dim) float, dL/dY, valid until the workspace is used again
     choices : (n_pairs, k), the picks of the loss; it has a kink wherever these numbers change. k is
         0 for a loss without kinks.
     """
