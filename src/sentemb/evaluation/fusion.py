@@ -19,10 +19,10 @@ def fuse(
     there; a query that only one of them has keeps its order. The result has every query and title
     of both: those of ``first`` in its order, then the others.
 
-    The scores of ``second`` are multiplied by ``weight``, at least 0, at which only ``first``
-    counts; a `SentembError` otherwise. With ``standardise`` the scores of each query first lose
-    their mean and are divided by their standard deviation, so that runs with scores of different
-    size count alike. Equal scores become 0.
+    The scores of ``second`` are multiplied by ``weight``; at 0 only ``first`` counts. With
+    ``standardise`` the scores of each query first lose their mean and are divided by their standard
+    deviation, so that runs with scores of different size count alike. Equal scores become 0. Raises
+    `SentembError` if the weight is not a number from 0.
     """
     weight = number("weight", weight, 0, math.nextafter(math.inf, 0))
     fused = {}

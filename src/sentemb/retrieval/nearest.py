@@ -49,13 +49,13 @@ def nearest(
     whatever the other queries, the number of threads and the place of the title are, and titles
     with equal vectors have equal scores.
 
-    Products in float32 decide which titles get such a score. A float32 sum of d products of rounded
-    numbers, in any order, differs from the exact sum by at most (d + 2) u |q| |t| / (1 - (d + 2)
-    u), with u = 2^-24 (Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., (3.5)).
-    Twice (d + 8) u |q| |t| is used, with the length of the longest title of the block: a title is
-    left out only if its product plus this bound is not above the k-th best score so far. For int8
-    the few queries that are multiplied as integers add the length of what rounding to 16 bits takes
-    from the query, times the length of the title.
+    Products in float32 decide which titles get such a score. A float32 sum of d products of
+    rounded numbers, in any order, differs from the exact sum by at most
+    (d + 2) u |q| |t| / (1 - (d + 2) u), with u = 2^-24 (Higham, *Accuracy and Stability of
+    Numerical Algorithms*, 2nd ed., (3.5)). Twice (d + 8) u |q| |t| is used, with the length of the
+    longest title of the block: a title is left out only if its product plus this bound is not above
+    the k-th best score so far. For int8 the few queries that are multiplied as integers add the
+    length of what rounding to 16 bits takes from the query, times the length of the title.
 
     ``queries`` (m, dim) are float32 or float64; rows of unit length give cosines with titles of
     unit length. ``titles`` (n, dim), float16, float32, float64 or `Int8Rows`, may be mapped from a

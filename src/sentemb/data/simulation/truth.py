@@ -19,7 +19,10 @@ _EXAMPLE = '{"text": "…", "side": "query", "topic": "…", "keywords": ["…"]
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Topic of a text, and its keywords: words that carry the meaning, as of `split_words`."""
+    """Topic and keywords of a text.
+
+    Keywords are the words that carry the meaning, as `split_words` gives them.
+    """
 
     topic: str
     keywords: frozenset[str]

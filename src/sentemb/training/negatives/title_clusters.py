@@ -39,8 +39,8 @@ class TitleClusters:
     centres : (n_clusters, dim) float, unit vectors
     blocks : (n_titles * dim,) float, the embeddings of the titles, cluster by cluster; see
         `lay_out_clusters`
-    titles, offsets : (n_titles,), (n_clusters + 1,); cluster c has ``titles[offsets[c]:offsets[c +
-        1]]``, in ascending order
+    titles, offsets : (n_titles,), (n_clusters + 1,); cluster c has
+        ``titles[offsets[c]:offsets[c + 1]]``, in ascending order
     place_of : (n_titles,); ``titles[place_of[t]]`` is t
     """
 

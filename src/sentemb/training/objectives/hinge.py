@@ -29,9 +29,10 @@ def hinge_loss(
     """Loss per pair and its gradient with respect to the embeddings.
 
     For a pair (q, d), t1 the nearest title of the mini-batch that is not clicked for q, and t2 the
-    nearest query for which d is not clicked, the first of equally near ones, the loss is ``max(0,
-    margin - cos(q, d) + cos(q, t1)) + max(0, margin - cos(q, d) + cos(d, t2))``. Without t1 or t2
-    its term is 0. The gradient takes t1 and t2 as fixed. The margin is delta, in cosines.
+    nearest query for which d is not clicked, the first of equally near ones, the loss is
+    ``max(0, margin - cos(q, d) + cos(q, t1)) + max(0, margin - cos(q, d) + cos(d, t2))``.
+    Without t1 or t2 its term is 0. The gradient takes t1 and t2 as fixed. The margin is delta, in
+    cosines.
 
     ``Yq`` (n_queries, dim) and ``Yd`` (n_titles, dim) float are embeddings. Returns the losses
     (n_pairs,), multiplied by ``weights``; dL/dY of both sides, valid until the workspace is used

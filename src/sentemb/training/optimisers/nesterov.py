@@ -89,9 +89,10 @@ class Nesterov:
     """Weights and velocity of one tower; see `Optimiser` for the methods.
 
     With ``g`` the gradient at the look-ahead point ``theta + mu v``, re-normalised to at most
-    ``max_norm`` (th_G) over the whole tower:
+    ``max_norm`` (th_G) over the whole tower::
 
-    ``v = mu v - rate g`` and ``theta = theta + v``.
+        v = mu v - rate g
+        theta = theta + v
 
     ``weights`` are changed in place. Between updates the rows of ``table`` are not theta: until
     `flush`, each is at theta + lead v, as of the last update to which it was brought up to date.
