@@ -78,7 +78,10 @@ class Titles(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class AllTitles:
-    """Titles, each of which every query meets: (dim, n_titles) float, normalised, one per column."""
+    """Titles, each of which every query meets.
+
+    ``UdT`` (dim, n_titles) float has normalised embeddings, one per column.
+    """
 
     UdT: np.ndarray
 
