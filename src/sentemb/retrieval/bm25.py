@@ -401,7 +401,7 @@ class TitleWords:
         return self.lists.look_up(tokens_of(queries, self.words))
 
     def find(self, queries: Sequence[str], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """See `sentemb.models.contracts.Retriever`; it finds only titles with a word of the query."""
+        """See `sentemb.models.contracts.Retriever`; only titles with a word of the query."""
         k = min(k, self.lists.n_titles)
         if not k:
             return np.empty((len(queries), 0), np.int64), np.empty((len(queries), 0))

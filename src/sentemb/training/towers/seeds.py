@@ -136,7 +136,7 @@ def at_once(
     train : function of a sequence of int
         Yields the member of each seed and the notes of its training, in their order.
     identities : mapping
-        What decides each member.
+        Settings of each member.
     seeds, output, run
         As for `Train`.
     """

@@ -172,7 +172,7 @@ class _Members:
     ----------
     task_of : _Tasks
     start : Start or None
-        What every member starts from.
+        Weights that every member starts from.
     settings : list of Settings
         Those of each seed.
     identity : Identity
