@@ -71,8 +71,8 @@ def embedded(
 ) -> Vectors:
     """The unit vectors of titles from `checked`; zero for a title with no known words.
 
-    ``dtype`` is one of `DTYPES`. Many vectors are on the disk in the folder ``scratch``; see
-    `sentemb.system.growing.Growing`. With a ``cluster`` its workers embed the titles, otherwise
+    ``dtype`` is one of `DTYPES`. ``scratch`` is a folder on the disk that many vectors are kept on;
+    see `sentemb.system.growing.Growing`. With a ``cluster`` its workers embed the titles, otherwise
     this process. ``on_progress`` is called with the numbers of titles that are done and of all.
     """
     n, dim = len(titles), encoder.dim

@@ -35,11 +35,11 @@ FUNCTIONS = frozenset({"abs", "coalesce", "length", "lower", "round", "upper"})
 
 
 def checked_condition(condition: str, types: Mapping[str, str]) -> str:
-    """A condition on the columns in ``types`` as SQL.
+    """A condition as SQL; ``types`` are the columns with their types.
 
     It may have columns, numbers, texts in single quotes, ``= <> < <= > >= + - * / %``, ``and``,
-    ``or``, ``not``, ``in``, ``between``, ``like``, ``glob``, ``is null``, ``case``, ``collate
-    nocase`` and `FUNCTIONS`. A column with blanks in its name is in double quotes.
+    ``or``, ``not``, ``in``, ``between``, ``like``, ``glob``, ``is null``, ``case``, `FUNCTIONS` and
+    ``collate nocase``. A column with blanks in its name is in double quotes.
 
     Raises `SentembError` for anything else, for an unknown column, and for a column of texts that
     is compared with a number.
