@@ -65,8 +65,7 @@ class Description:
     files : size in bytes and SHA-256 of each file of the folder but this one and those of the model
     fields : the type of each field of the titles
     confidence : numbers that `Confidence.of_json` reads; None without a calibration
-    clusters : the numbers of clusters and of those that a query meets, and the recall; None without
-        any
+    clusters : how many there are, how many a query meets, and the recall; None without clusters
     """
 
     titles: int
