@@ -32,7 +32,7 @@ CLICKS = [
     ("bath", NASTY),
     ("bath tub", "bath tub repair"),
     ("how to fix a bath tub that is not white", "fix a bath tub"),
-    ("上海", "上海 酒店 🏨 预订"),
+    ("上海", "上海 酒店 🏨 预订", 2),
     (NASTY, LONG),
     ("notebook", "a notebook for universities"),
 ]

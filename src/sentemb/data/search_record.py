@@ -52,8 +52,8 @@ class Searched:
 
     query : as it was asked
     shown : ids and titles of the results, best first
-    no_match : why there was no good match, or None
-    milliseconds : the time that the answer took
+    no_match : the reason why there was no good match, or None
+    milliseconds : the duration of the answer
     """
 
     query: str
@@ -87,7 +87,7 @@ class SearchRecord:
             self._opened()
 
     def add_searches(self, searches: Iterable[Searched]) -> list[str]:
-        """Add searches, all or none, and return a name for each, by which its clicks are added.
+        """Add searches, all or none; the result has a name for each, by which its clicks are added.
 
         Raises `SentembError` if the file cannot be written.
         """
@@ -119,9 +119,9 @@ class SearchRecord:
     def add_click(self, search: str, id: str) -> bool:
         """Add a click; a second one on the same title of the same search changes nothing.
 
-        ``search`` is a name from `add_searches`, and ``id`` that of a title. Returns False if the
-        search does not exist, or did not show the title. Raises `SentembError` if the file cannot
-        be written.
+        ``search`` is a name from `add_searches`, and ``id`` that of a title that the search showed.
+        The result is False if there is no such search, or it did not show the title. Raises
+        `SentembError` if the file cannot be written.
         """
         with self._writing() as connection:
             changed = connection.execute(
@@ -202,7 +202,8 @@ def is_record(path: AnyPath) -> bool:
 def reading_record(path: AnyPath) -> Iterator[sqlite3.Connection]:
     """A connection that can only read a record, which a server may be writing.
 
-    Raises `SentembError` if it cannot be read or is not a record; also for errors while it is read.
+    Raises `SentembError` if the file cannot be read, is not a record or has another version, and
+    for an error of SQLite or of the system in the body of the ``with``.
     """
     name = place_name(path)
     if is_file(path) and not is_record(path):
@@ -237,8 +238,9 @@ _ROWS = (
 def record_rows(path: AnyPath, all_shown: bool) -> Iterator[tuple[object, ...]]:
     """The results of a record in the order of the searches, one row each, with `COLUMNS`.
 
-    ``all_shown`` includes the titles that were shown and not clicked; otherwise clicks alone.
-    Raises `SentembError` if it cannot be read or is not a record.
+    They are clicks alone unless ``all_shown``, which adds the titles that were shown and not
+    clicked. A search whose query was not stored has none. Raises `SentembError` if the file cannot
+    be read or is not a record.
     """
     with reading_record(path) as connection:
         only = "" if all_shown else "AND shown.clicked IS NOT NULL "
