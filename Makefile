@@ -121,8 +121,12 @@ analysis: venv ## Measure keywords, attenuation and topics and write docs/analys
 
 .PHONY: paper
 paper: venv ## Measure every figure and table of the paper and write docs/paper.md (40 minutes)
+	@# A run that was stopped continues; one that ended starts from nothing.
+	test -f build/paper-is-unfinished || rm -rf build/paper docs/results/paper
+	mkdir -p build && touch build/paper-is-unfinished
 	@# gensim starts the inference of Doc2Vec from Python's own hash of the text.
 	PYTHONHASHSEED=0 $(BIN)/python benchmarks/paper.py
+	rm build/paper-is-unfinished
 
 # Word vectors to measure with; without them those of GloVe are fetched.
 VECTORS ?=
@@ -135,18 +139,26 @@ ifeq ($(VECTORS),)
 	test -f build/sif-is-unfinished || rm -f docs/results/sif/*.csv
 	touch build/sif-is-unfinished
 	test -f docs/results/sif/theory-maximum.csv || $(BIN)/python benchmarks/sif_theory.py build/glove/100d
-	$(BIN)/python benchmarks/sif_supervised.py build/glove/150d
+	$(BIN)/python benchmarks/sif_supervised.py build/glove/150d --minutes inf
 	$(BIN)/python benchmarks/sif.py
 	rm build/sif-is-unfinished
 else
 	$(BIN)/python benchmarks/sif.py --vectors $(VECTORS)
 endif
 
-# A folder with the paraphrase corpus's published files, for Table 3.
+# A folder with the paraphrase corpus's published files, for Table 3 alone.
 MSRP ?=
 .PHONY: arc
-arc: venv ## Train what docs/results/arc does not have yet and write docs/arc.md (hours)
-	$(BIN)/python benchmarks/arc.py $(if $(MSRP),--msrp $(MSRP))
+arc: venv ## Train every pair model and write docs/arc.md (hours), or add the corpus in MSRP
+ifeq ($(MSRP),)
+	@# A run that was stopped continues; one that ended starts from nothing.
+	test -f build/arc-is-unfinished || rm -rf build/arc docs/results/arc
+	mkdir -p build && touch build/arc-is-unfinished
+	$(BIN)/python benchmarks/arc.py
+	rm build/arc-is-unfinished
+else
+	$(BIN)/python benchmarks/arc.py labelled --msrp $(MSRP)
+endif
 
 .PHONY: notebooks
 notebooks: ## Run all notebooks again
@@ -207,6 +219,10 @@ engines: venv ## Compare the ranking of an export to a search engine with that o
 .PHONY: scale
 scale: venv ## Prepare, train on, look up and index logs of 0.1 to 10 million pairs and write docs/results/scale.md (half an hour, 8 GB of disk)
 	$(BIN)/python benchmarks/scale.py
+
+.PHONY: bench-dask
+bench-dask: venv ## Train in parts, in one process and on two local workers, and write the tables of docs/results/scale.md (an hour)
+	$(BIN)/python benchmarks/parts.py --threads 2
 
 .PHONY: evidence
 evidence: ## Name what is stale with its minutes and measure it again, or PAGES="ranking languages", and record it in docs/results/evidence.csv (hours)

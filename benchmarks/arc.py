@@ -4,7 +4,7 @@
 
 Each part's numbers are kept as CSV in docs/results/arc; models and checkpoints are kept in
 build/arc. A row that is there is not measured again, and a training that was stopped continues.
-To measure a part again, remove its file and the models.
+To measure a part again, remove its file and the models; `make arc` begins by removing all of them.
 ``--text-only`` measures nothing and draws the charts and fills the page's tables from the CSV.
 """
 

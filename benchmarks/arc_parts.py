@@ -413,10 +413,11 @@ def _mean_hits(lab, name, lines, vectors, part):
     return {model: np.mean(hits, axis=0) for model, hits in found.items()}
 
 
+# The constructions look into a model of Table 1.
 PARTS = {
-    "constructions": constructions,
     "rates": rates,
     "completion": completion,
+    "constructions": constructions,
     "labelled": labelled,
     "auxiliary": auxiliary,
     "order_only": order_only,

@@ -2,7 +2,7 @@
 
 from statistics import mean, stdev
 
-from arc_claims import CLAIMS, NAMES, chosen, printed
+from arc_claims import CLAIMS, NAMES, STATE_OF_THE_ART, chosen, printed
 from arc_parts import CURVE_MODELS, FIXED, LEARNED, OWN, RATES, SEARCHED, best_dev, reported
 from claims import COLUMNS, claim_rows, judged
 
@@ -107,7 +107,7 @@ def labelled(name):
     """A function of the tables that gives the rows of Table 3 for a set."""
 
     def rows(tables):
-        paper = printed(3)
+        paper = printed(3) | printed(STATE_OF_THE_ART)
         heads = "accuracy", "interval", "F1", "MSRP in the paper: accuracy", "F1"
         yield ["model", "vectors", "dropout", "seeds", *heads]
         for model in ("rus", "socher"):

@@ -23,6 +23,7 @@ from sentemb.evaluation.significance import compare_all
 from sentemb.retrieval.bm25 import TitleWords
 from sentemb.retrieval.nearest import TitleVectors
 from sentemb.retrieval.words_and_stems import words_of
+from sentemb.search.ranking.fitting import GRID, STEM
 from sentemb.system.tables import markdown_table
 
 BUILD = ROOT / "build" / "held-out"
@@ -111,26 +112,41 @@ def ranker_in(folder, parts):
     return found.over(parts.titles)
 
 
-def bm25(stem, with_clicks):
-    """A row of BM25, with or without stems and the queries clicked on titles."""
+def bm25(parts):
+    """BM25 over the titles, tuned on dev."""
+    return tuned_bm25(parts, parts.titles)
 
-    def row(parts):
-        titles = parts.titles
-        if with_clicks:
-            titles = with_clicked_queries(titles, parts.train)
-        return TitleWords(titles, words=words_of(stem))
 
-    return row
+def bm25_clicks(parts):
+    """BM25 over the titles and the queries clicked on them, tuned on dev."""
+    return tuned_bm25(parts, with_clicked_queries(parts.titles, parts.train))
+
+
+def tuned_bm25(parts, texts):
+    """BM25 over ``texts``: plain words or stems, k1 and then b, as the ranker's are chosen."""
+    held_out = HeldOutClicks(parts.dev, parts.titles, ("mrr@10",))
+    tried = []
+
+    def measured(stem, parameters):
+        tried.append(TitleWords(texts, **parameters, words=words_of(stem)))
+        return held_out.evaluate(tried[-1]).mean[0], len(tried) - 1
+
+    best = (-1.0, -1)
+    for stem in (None, STEM):
+        chosen = {}
+        for name, values in GRID.items():
+            of_values = [(measured(stem, {**chosen, name: value}), value) for value in values]
+            of_best, chosen[name] = max(of_values, key=lambda found: found[0][0])
+            best = max(best, of_best, key=lambda found: found[0])
+    return tried[best[1]]
 
 
 # Name of a row -> a function of `Parts` that gives a Retriever. The others are compared with the
 # first.
 ROWS = {
     "defaults": model,
-    "bm25": bm25(None, with_clicks=False),
-    "bm25-stem": bm25("english", with_clicks=False),
-    "bm25-clicks": bm25(None, with_clicks=True),
-    "bm25-stem-clicks": bm25("english", with_clicks=True),
+    "bm25": bm25,
+    "bm25-clicks": bm25_clicks,
     "average of two seeds": average,
     "ranker": ranker,
     "ranker of two seeds": ranker_of_two,

@@ -16,11 +16,12 @@ import time
 import numpy as np
 from pages import machine, write_tables
 
+from sentemb.retrieval.clusters import n_clusters
 from sentemb.system.parallel import Workers
 from sentemb.system.tables import markdown_table
 from sentemb.training.negative_options import HARD_AMONG
 from sentemb.training.negatives import hard_negatives
-from sentemb.training.negatives.title_clusters import TitleClusters, n_clusters
+from sentemb.training.negatives.title_clusters import TitleClusters
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 DIM = 96

@@ -197,13 +197,12 @@ def machine(*packages):
 
 
 def processor():
-    """The name of the processor."""
+    """The name of the processor, with family and model: several have one name."""
     try:
-        text = Path("/proc/cpuinfo").read_text()
-        return next(
-            line.split(":")[1].strip() for line in text.splitlines() if "model name" in line
-        )
-    except (OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+        facts = {key.strip(): value.strip() for key, _, value in (x.partition(":") for x in lines)}
+        return f"{facts['model name']} (family {facts['cpu family']}, model {facts['model']})"
+    except (OSError, KeyError):
         return platform.processor() or platform.machine()
 
 

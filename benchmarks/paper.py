@@ -3,8 +3,9 @@
     PYTHONHASHSEED=0 python benchmarks/paper.py [--threads 1] [--again PART ...] [--text-only]
 
 Each part's numbers are kept in docs/results/paper/ as JSON, and a part whose numbers are there is
-not measured again; models are kept in build/paper/. From nothing it takes about 40 minutes. The
-hash seed matters to Doc2Vec alone: gensim starts its inference from the hash of a text.
+not measured again; models are kept in build/paper/. `make paper` removes both first and takes about
+40 minutes. The hash seed matters to Doc2Vec alone: gensim starts its inference from the hash of a
+text.
 """
 
 import argparse

@@ -9,6 +9,8 @@ from claims import NONE_PRINTED, NOTHING, Claim, not_measured
 from paper_parts import RESULTS
 from paper_printed import NDCG
 
+from sentemb.analysis.topics import MOST_ACTIVE
+
 # Part: a function from a `Laboratory` to a dict that JSON can hold. The part names its files and
 # its section in the page.
 PARTS: dict[str, Callable] = {
@@ -45,20 +47,21 @@ PARTS: dict[str, Callable] = {
 }
 _GATES = 'sentemb plot-gates lstm "${}" {}--colours own'
 _FEW_CELLS = "pictures of 32 cells, no numbers"
+_PICTURES = "pictures, no numbers"
 
 
-def of_part(name: str) -> Callable:
-    """The judge of a claim that one part measures."""
-    return lambda results: (results[name]["verdict"], results[name]["why"])
+def of_part(name: str, note: str = "") -> Callable:
+    """The judge of a claim that one part measures; ``note`` follows its numbers."""
+    return lambda results: (results[name]["verdict"], f"{results[name]['why']} {note}".rstrip())
 
 
-def _claim(key, part, place, text, printed=NONE_PRINTED, command=None):
+def _claim(key, part, place, text, printed=NONE_PRINTED, command=None, note=""):
     """A claim that a part measures; its own printed verdict, if it has one, is in the results."""
     again = command or f"python benchmarks/paper.py --again {part}"
     path = RESULTS / f"{part}.json"
     if path.exists():
         printed = json.loads(path.read_text(encoding="utf-8")).get("printed", printed)
-    return Claim(key, text, (part,), of_part(part), place, printed, again)
+    return Claim(key, text, (part,), of_part(part, note), place, printed, again)
 
 
 def _ndcg(*rows: str) -> str:
@@ -70,7 +73,8 @@ def _nothing(why: str) -> Callable:
 
 
 _KEYWORDS = "Keywords activate more cells than unimportant words."
-_UNIMPORTANT = "The RNN sometimes gives neurons to unimportant words."
+_UNIMPORTANT = "The RNN sometimes gives neurons to unimportant words"
+_IN_CONTRAST = "; the LSTM fewer cells (its counts, not a sentence)."
 
 
 def claims() -> list[Claim]:
@@ -81,8 +85,9 @@ def claims() -> list[Claim]:
               "III-A, III-B, IV; G"),
         Claim("Nesterov", "Nesterov's method makes training of both models converge faster.", (),
               not_measured("No plain gradient descent to compare with."), "IV"),
-        _claim("Forget gate, peepholes", "gates", "V", "Forget gate and peepholes are of little "
-               "help: texts are short, their length is known, and timing does not matter."),
+        _claim("Forget gate, peepholes", "gates", "V", "A forget gate is of little help, because a "
+               "text's length is known and the state is zero at its beginning; peepholes are not "
+               "important, because precise timing is not of great concern."),
         _claim("Figure 4", "figure-04", "V-A.1, Figure 4", "Cell state and output grow richer with "
                "the words of the query.", _FEW_CELLS, _GATES.format("QUERY", "")),
         _claim("Figure 5", "figure-05", "V-A.1, Figure 5", "The input gate is almost shut at words "
@@ -93,15 +98,21 @@ def claims() -> list[Claim]:
                "cells.", "pictures of 10 cells, no numbers",
                'sentemb plot-gates lstm "$QUERY" --title "$TITLE" --view cells'),
         _claim("Table I", "table-01", "V-A.2, Table I", _KEYWORDS),
-        _claim("Table II", "table-02", "V-A.2, Table II", _KEYWORDS),
+        _claim("Table II", "table-02", "V-A.2, Table II", _KEYWORDS, note="The paper's only "
+               "keyword, *discount*, is one of the words that its Figure 5 calls attenuated."),
         _claim("Table III", "table-03", "V-A.3, Table III",
                "A cell collects keywords of one topic.",
                "cell 26 *food*, cells 2 and 6 *health*",
                "sentemb topics lstm log/test/queries.tsv --per-query"),
+        Claim("Cells of Table III", "For each query, Table III lists the keywords that its most "
+              "active cells extract.", (),
+              _nothing(f"A setting: the {MOST_ACTIVE} most active cells here too."), "V-A.3",
+              "5 cells", "sentemb topics lstm log/test/queries.tsv --per-query"),
         _claim("Table IV", "table-04", "V-B.1, Table IV", "The LSTM ranks significantly better "
                "than all other kinds of model.",
                _ndcg("LSTM (96), n = 4", "CLSM, window 3", "RNN (288)", "DSSM", "PLSA (T = 500)",
-                     "BM25", "ULM", "Doc2Vec", "Skip-Thought")),
+                     "BM25", "ULM", "Doc2Vec", "Skip-Thought"),
+               note="Without Skip-Thought, which is not measured."),
         _claim("Lead over CLSM", "clsm", "V-B.1, Table IV", "The LSTM is 1.3 % above the best "
                "baseline, CLSM.", "1.3 in the text; the table gives 33.1 − 32.1 = 1.0 (1.3 to "
                "window 1)"),
@@ -116,40 +127,42 @@ def claims() -> list[Claim]:
         _claim("PLSA's topics", "plsa-topics", "V-B.1", "100 to 500 topics of PLSA, estimated on "
                "the documents' side, rank about equally.",
                _ndcg("PLSA (T = 500)")),
-        _claim("Negatives", "negatives", "V-B.1, Table IV", "More unclicked titles n are better.",
+        _claim("Negatives", "negatives", "V-B.1, Table IV", "More unclicked titles n are "
+               "expected to rank better in general.",
                _ndcg(*(f"LSTM (96), n = {n}" for n in (2, 4, 6, 8)))),
         _claim("Cells", "cells", "Table IV",
                "NDCG@1 rises from 32 to 64 and 96 cells (rows, not a sentence).",
                _ndcg("LSTM (32)", "LSTM (64)", "LSTM (96), n = 4")),
         _claim("Small LSTM", "small-lstm", "Table IV", "An LSTM with 32 cells (4.8 M parameters) "
                "is above DSSM (14.4 M): rows, not a sentence.", _ndcg("LSTM (32)", "DSSM")),
-        _claim("Both directions", "both-directions", "V-B.1, Table IV", "Two LSTMs that read in "
-               "opposite directions, their outputs joined, are above one.",
+        _claim("Both directions", "both-directions", "Table IV", "Two LSTMs that read in opposite "
+               "directions, their outputs joined (V-B.1), are above one: rows, not a sentence.",
                _ndcg("BiLSTM (96)", "LSTM (96), n = 4")),
         _claim("Figure 7", "figure-07", "V-B.1, Figure 7", "The LSTM lowers the training cost more "
-               "effectively than the RNN.", "two curves, no numbers", "sentemb plot-loss lstm rnn"),
+               "effectively than the RNN.", "two curves, no numbers"),
         _claim("Figure 8", "figure-08", "B, Figure 8", "The gate of Figure 5 on a scale of its "
                "own: words 3, 7 and 9 have very small values.", _FEW_CELLS,
                _GATES.format("QUERY", '--title "$TITLE" --gates i ')),
         _claim("Appendix C", "appendix-c", "C", "The scores of the LSTM are nearer to people's "
                "judgements: higher for the good pair, lower for the bad one.",
-               "LSTM 0.9161 and 0.5944, RNN 0.8165 and 0.7016: gaps of +0.322 and +0.115",
-               'sentemb score lstm "$QUERY" "$TITLE"'),
+               "LSTM 0.9161 and 0.5944, RNN 0.8165 and 0.7016: gaps of +0.322 and +0.115"),
         _claim("Range of scores", "score-range", "C", "A score is between 0 and 1."),
-        _claim("Table V", "table-05", "C, Table V", _UNIMPORTANT,
+        _claim("Table V", "table-05", "C, Table V", _UNIMPORTANT + _IN_CONTRAST,
                command='sentemb keywords lstm "$QUERY" --compare-with rnn'),
-        _claim("Table VI", "table-06", "C, Table VI", f"{_UNIMPORTANT} 6 go to *in*.",
+        _claim("Table VI", "table-06", "C, Table VI",
+               f"{_UNIMPORTANT}, 6 of them to *in*{_IN_CONTRAST}",
                command='sentemb keywords lstm "$TITLE" --side document --compare-with rnn'),
-        _claim("Table VII", "table-07", "C, Table VII", _UNIMPORTANT,
+        _claim("Table VII", "table-07", "C, Table VII", _UNIMPORTANT + _IN_CONTRAST,
                command='sentemb keywords lstm "$BATH" --compare-with rnn'),
         _claim("Table VIII", "table-08", "C, Table VIII",
-               f"{_UNIMPORTANT} 3 go to *a*, 4 to *you*.",
+               f"{_UNIMPORTANT}, 3 of them to *a* and 4 to *you*{_IN_CONTRAST}",
                command='sentemb keywords lstm "$PAINT" --side document --compare-with rnn'),
         _claim("Figure 9", "figure-09", "E-A, Figure 9", "Cell state and output evolve over the "
-               "words.", _FEW_CELLS, _GATES.format("BATH", "")),
-        _claim("Figure 10", "figure-10", "E-A, Figure 10", "The input gate is almost shut at words "
-               "3, 4, 7 and 9 of a title that is a bad match (*you*, *paint*, *and*, *paint*).",
-               _FEW_CELLS, _GATES.format("BATH", '--title "$PAINT" ')),
+               "words.", _PICTURES, _GATES.format("BATH", "")),
+        _claim("Figure 10", "figure-10", "E-A, Figure 10; C", "The input gate is almost shut at "
+               "words 3, 4, 7 and 9 of a title (*you*, *paint*, *and*, *paint*) that people rate a "
+               "bad match.",
+               _PICTURES, _GATES.format("BATH", '--title "$PAINT" ')),
         _claim("Figure 11", "figure-11", "E-B, Figure 11", "The ten most active cells for the "
                "second query are drawn.", "a picture, no numbers",
                'sentemb plot-gates lstm "$BATH" --view cells'),

@@ -20,6 +20,7 @@ from sentemb.data.simulation.truth import Truth, read_truth
 from sentemb.models.files.saved_model import SavedModel
 from sentemb.models.towers import make_encoder
 from sentemb.models.towers.towers import Towers
+from sentemb.training.checkpoints import has_checkpoints
 
 WORK = ROOT / "build" / "paper"
 PAIRS = 40_000
@@ -85,7 +86,7 @@ class Laboratory:
 
     def _trained(self, name: str, rate: float, seed: int) -> Path:
         folder = self._work / f"{name}-{rate}-{seed}"
-        if not (folder / "model.safetensors").exists():
+        if not (folder / "model.safetensors").exists() or has_checkpoints(folder):
             began = time.monotonic()
             log, dev = self.log, read_judged_set(self.folder / "dev")
             if name.endswith(BACKWARDS):
@@ -95,7 +96,7 @@ class Laboratory:
                 log,
                 dev=dev,
                 output=folder,
-                force=True,
+                resume=True,
                 seed=seed,
                 threads=self._threads,
                 preset="paper",

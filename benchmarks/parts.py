@@ -33,8 +33,8 @@ WAYS = {
     "two parts, two local workers": {"parts": 2, "meetings": 5, "dask": "local:2"},
 }
 TURNS = 3
-# An estimate: bytes a second between machines, their numbers, and updates between two meetings.
-NETWORK, MACHINES, ROUND = 1.25e9, (2, 4, 16), 1000
+# An estimate: bytes a second between machines, and their numbers.
+NETWORK, MACHINES = 1.25e9, (2, 4, 16)
 
 # Runs in a process of its own: log and settings of one training of one epoch.
 _TRAIN = """
@@ -135,17 +135,21 @@ def rows_of_times(found):
 
 
 def rows_of_estimates(found):
-    """The rows of one table: a number of machines, each with two threads and a part."""
-    yield ["machines", "bytes of a part at a meeting", "times as fast"]
+    """The rows of one table: a number of machines, each with two threads and a part.
+
+    The bytes of a meeting grow with the updates before it, so a round is as long as that measured.
+    """
+    yield ["machines", "updates a round", "bytes of a part at a meeting", "times as fast"]
     one, two = (found[way] for way in list(WAYS)[:2])
     update = np.median([turn["wall"] for turn in one]) / one[0]["steps"]
+    updates = one[0]["steps"] / 2 / two[0]["meetings"]
     of_part = two[0]["bytes"] / two[0]["meetings"] / 2
     mean = two[0]["seconds"] / two[0]["meetings"] / 2
     for machines in MACHINES:
         # One process gets the rows of every part, takes the mean and sends the rows back.
         meeting = machines * (2 * of_part / NETWORK + mean)
-        faster = machines * ROUND * update / (ROUND * update + meeting)
-        yield [str(machines), f"{of_part / 1e6:,.0f} MB", f"{faster:.1f}"]
+        faster = machines * updates * update / (updates * update + meeting)
+        yield [str(machines), f"{updates:,.0f}", f"{of_part / 1e6:,.0f} MB", f"{faster:.1f}"]
 
 
 def main():

@@ -28,14 +28,18 @@ from sentemb.evaluation.significance import compare_all
 from sentemb.retrieval.bm25 import TitleWords
 from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.confidence import Confidence
-from sentemb.search.index import BELOW_FLOOR, NOTHING_KNOWN
 from sentemb.search.index_tuning import first_titles
+from sentemb.search.searcher import BELOW_FLOOR, NOTHING_KNOWN
 
 TITLES = "bm25, titles alone"
 DROPPED = 0.2
 STRAY = (0.0, 0.04, 0.1)
-RENAMED = 60
+RENAMED, SUFFIX = 60, " – neu"
 ASKED = 200
+# Queries whose stray clicks are looked for among the first titles, and how many titles these are.
+ASKED_OFTEN, SHOWN = 400, 5
+# Below this place a title counts as not there.
+FIRST = 100
 # Dev queries that a confidence is fitted to, in addition to all, and how often they are drawn.
 FEW, DRAWS = 200, 20
 FIGURES = ("hit@1", "mrr@10", "recall@10")
@@ -109,7 +113,8 @@ def stray_clicks(trial):
     """Trainings on the log with clicks that mean nothing: share -> system -> figures.
 
     As many clicks as a share of those of the log are added, each for a query drawn by its clicks
-    and a title drawn at random.
+    and a title drawn at random. Of the first `ASKED_OFTEN` queries that got one, ``stray`` counts
+    the titles among the first five that are there for a stray click alone.
     """
     log, found = trial.log, {}
     for share in STRAY:
@@ -123,21 +128,47 @@ def stray_clicks(trial):
         ]
         worse = ClickLog.from_pairs([*(pair for pair, _ in _pairs(log)), *more])
         ranker = trial.ranker(f"stray-{share:g}" if n else "seed-0", worse)
+        wrong = {}
+        for query, title, _ in more:
+            wrong.setdefault(query, set()).add(title)
+        for (query, title, _), _ in _pairs(log):
+            wrong.get(query, set()).discard(title)
+        wrong = dict(list(wrong.items())[:ASKED_OFTEN])
         found[f"{share:g}"] = {
-            system: trial.measured(one.over(trial.test.titles))
+            system: {
+                **trial.measured(one.over(trial.test.titles)),
+                "stray": _among_first(one.over(log.titles), log.titles, wrong),
+            }
             for system, one in systems_of(ranker, worse).items()
         }
     return found
 
 
+def _among_first(retriever, titles, wrong):
+    """How many of the wrong titles of queries are among the first `SHOWN`."""
+    if not wrong:
+        return 0
+    places = retriever.find(list(wrong), SHOWN)[0].tolist()
+    return sum(
+        titles[place] in of_query
+        for row, of_query in zip(places, wrong.values(), strict=True)
+        for place in row
+    )
+
+
 def renamed_titles(trial):
-    """The most clicked right titles lose half of their words: figures before and after."""
+    """The most clicked right titles lose half of their words: figures before and after.
+
+    ``places`` are those of the same titles with a suffix, for the query that each is clicked for
+    most often: before, after `Index.sync`, and in an index made again.
+    """
     ranker = trial.ranker("seed-0", trial.log)
     titles, ids = list(trial.test.titles), list(trial.test.title_ids)
     clicks = np.bincount(trial.log.title_index, trial.log.clicks, len(trial.log.titles))
     of_title = dict(zip(trial.log.titles, clicks.tolist(), strict=True))
     asked = dict.fromkeys(title.strip() for title in trial.right.titles)
     popular = sorted(asked, key=lambda title: -of_title.get(title, 0))[:RENAMED]
+    suffixed = [f"{title}{SUFFIX}" if title.strip() in popular else title for title in titles]
     # The number keeps names apart.
     names = {title: f"{_last_half(title)} {number}" for number, title in enumerate(popular)}
     concerned = [
@@ -155,7 +186,27 @@ def renamed_titles(trial):
     index.sync(changed, ids)
     found["after, `Index.sync`"] = trial.measured(index, after, list(index.titles))
     found["after, an index made again"] = trial.measured(made_again, after, changed)
+    index = Index.build(ranker, titles, ids, threads=trial.threads)
+    found["places"] = [_places(index, trial.log, popular, {})]
+    index.sync(suffixed, ids)
+    made_again = Index.build(ranker, suffixed, ids, threads=trial.threads)
+    names = {title: f"{title}{SUFFIX}" for title in popular}
+    found["places"] += [_places(one, trial.log, popular, names) for one in (index, made_again)]
     return found
+
+
+def _places(index, log, titles, names):
+    """The place of each title, under its name, for the query it is clicked for most often."""
+    number = {title: t for t, title in enumerate(log.titles)}
+    pairs = [np.flatnonzero(log.title_index == number[title]) for title in titles]
+    most = [of_title[log.clicks[of_title].argmax()] for of_title in pairs]
+    hits = index.search([log.queries[q] for q in log.query_index[most]], FIRST, everything=True)
+    places = []
+    for title, of_query in zip(titles, hits, strict=True):
+        shown = [hit.title.strip() for hit in of_query]
+        name = names.get(title, title)
+        places.append(shown.index(name) if name in shown else FIRST)
+    return places
 
 
 def floor(trial, others):
@@ -239,7 +290,7 @@ def rows_of_new_titles(found):
 
 def rows_of_stray_clicks(found):
     """The table of `stray_clicks`."""
-    yield ["stray clicks", "system", *HEADS, "hit@1 minus that without"]
+    yield ["stray clicks", "system", *HEADS, "stray titles first", "hit@1 minus that without"]
     clean = next(iter(found))
     for share, systems in found.items():
         for system, figures in systems.items():
@@ -249,15 +300,19 @@ def rows_of_stray_clicks(found):
                 base = np.array(found[clean][system]["hit@1"])
                 minus = with_interval(compare_all([values[0]], base)[0])
             means = [f"{value.mean():.3f}" for value in values]
-            yield [f"{float(share):.0%}", system, *means, minus]
+            first = f"{figures['stray']:,}" if share != clean else "-"
+            yield [f"{float(share):.0%}", system, *means, first, minus]
 
 
 def rows_of_renamed_titles(found):
     """The table of `renamed_titles`."""
-    yield ["names", "queries", *HEADS]
-    for label, figures in found.items():
+    yield ["names", "queries", *HEADS, f"places kept with{SUFFIX}"]
+    *of_names, (_, places) = found.items()
+    for (label, figures), now in zip(of_names, places, strict=True):
         values = [figures[name] for name in FIGURES]
-        yield [label, f"{len(values[0]):,}", *(f"{np.mean(value):.3f}" for value in values)]
+        means = [f"{np.mean(value):.3f}" for value in values]
+        n_same = sum(place <= before for place, before in zip(now, places[0], strict=True))
+        yield [label, f"{len(values[0]):,}", *means, f"{n_same} of {len(now)}"]
 
 
 def rows_of_floor(found):

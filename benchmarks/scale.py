@@ -3,12 +3,13 @@
 For each size a log is generated, prepared, trained on for one epoch from disk, with hard negatives
 that are looked up first, and evaluated; then all its titles are indexed.
 Every step is a process of its own. Results are kept in a folder, so that a stopped run continues.
-Writes docs/results/scale.md, docs/figures/scale.png and a table of docs/howto/large.md.
+Writes docs/results/scale.md, docs/figures/scale.png and tables of docs/howto/large.md.
 
     python benchmarks/scale.py [--sizes 100000,1000000] [--folder build/scale] [--no-page]
 """
 
 import argparse
+import csv
 import json
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from large_log import write_judged, write_large_log
-from pages import DOCS, ROOT, fill, machine, write_tables
+from pages import DOCS, RESULTS, ROOT, fill, machine, write_tables
 
 from sentemb.data.prepared_log import PreparedLog
 from sentemb.system.tables import markdown_table
@@ -35,6 +36,8 @@ MAX_WORDS, QUERIES = 200_000, 2_000
 # Sizes that are estimated from those that were measured.
 ESTIMATED = (100_000_000, 1_000_000_000)
 STEPS = ("prepare", "train", "evaluate", "index")
+# GB of memory of machines; half of it is left to the system and to the pages of mapped files.
+MACHINES = (4, 8, 16, 32, 64, 128)
 _LEAST_SECONDS = 0.05  # between two looks at a process
 
 # Runs in a process of its own: prepared log, model. As an epoch of the defaults from the third on:
@@ -258,6 +261,71 @@ def estimates(found):
     return list(markdown_table(rows))
 
 
+def machines():
+    """Which memory does for how many pairs and titles, from the tables of docs/results."""
+    steps = [step for step in STEPS if step != "evaluate"]
+    memory, seconds, counts = (_stored(name) for name in ("memory", "seconds", "sizes"))
+    sizes = [int(row["pairs"]) for row in memory]
+    needed = {
+        step: [float(row[step].split()[0].replace(",", "")) / 1000 for row in memory]
+        for step in steps
+    }
+    times = {step: [float(row[f"{step} (s)"]) for row in seconds] for step in steps}
+    titles = [int(row["titles"]) for row in counts]
+    disk = [
+        sum(float(row[f"{what} (MB)"].replace(",", "")) for what in ("prepared", "model", "index"))
+        / 1000
+        for row in counts
+    ]
+    rows = [
+        [
+            "memory",
+            "pairs",
+            "titles",
+            "prepare",
+            "look-up and one epoch",
+            "index",
+            "disk",
+            "figures",
+        ]
+    ]
+    for gigabytes in MACHINES:
+        fitting = [
+            number
+            for number in range(len(sizes))
+            if max(each[number] for each in needed.values()) <= gigabytes / 2
+        ]
+        last = fitting[-1]
+        # The most pairs of which no step needs more, down to one figure.
+        pairs = min(_by_line(*sizes[-2:], *needed[step][-2:], gigabytes / 2) for step in steps)
+        pairs = int(pairs // (power := 10 ** int(np.log10(max(pairs, 1)))) * power)
+        if pairs <= 2 * sizes[-1]:
+            pairs, spent = sizes[last], [times[step][last] for step in steps]
+            more, how = (titles[last], disk[last]), "measured"
+        else:
+            spent = [_by_power(*times[step][-2:], *sizes[-2:], pairs) for step in steps]
+            more = [_by_line(*values[-2:], *sizes[-2:], pairs) for values in (titles, disk)]
+            how = "estimated"
+        shown = [f"{one:.0f} s" if one < 600 else f"{_figure(one / 3600)} h" for one in spent]
+        of_titles = f"{more[0] / 1e6:.2g}" if more[0] < 1e7 else f"{more[0] / 1e6:.0f}"
+        rows.append(
+            [
+                f"{gigabytes} GB",
+                f"{pairs / 1e6:.0f} million",
+                f"{of_titles} million",
+                *shown,
+                f"{_figure(more[1])} GB",
+                how,
+            ]
+        )
+    return list(markdown_table(rows))
+
+
+def _stored(name):
+    with (RESULTS / f"scale-{name}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
 def _by_power(first, last, small, large, pairs):
     return last * (pairs / large) ** (np.log(last / first) / np.log(large / small))
 
@@ -315,7 +383,7 @@ def main():
     }
     if not options.no_page:
         write_tables("scale", tables_of(found), machine())
-        fill(DOCS / "howto" / "large.md", {"scale": summary(found)})
+        fill(DOCS / "howto" / "large.md", {"scale": summary(found), "machines": machines()})
         draw(found, DOCS / "figures" / "scale.png")
 
 

@@ -36,6 +36,8 @@ SOURCE_NAMES = {
     "occupations": "the log of occupations",
     "msdocs_index": "the log of msdocs_index",
 }
+# The sources that are click logs of a single field.
+LOGS = ("occupations", "msdocs_index")
 # The sets of the paper's Table 5: idf is counted over their sentences.
 _OF_TABLE_5 = ("2012", "2013", "2014", "2015", "sick test")
 

@@ -12,6 +12,7 @@ from sif_lab import (
     CHOICES_OF_A,
     ROWS,
     VARIANTS,
+    Laboratory,
     Setting,
     Similarity,
     group_means,
@@ -50,6 +51,12 @@ def similarity(lab):
             found = similar.measured(setting)
             rows += [[name, row, part, _hundredth(r)] for part, r in found.items()]
     return rows
+
+
+def skip_gram(lab):
+    """The same by word vectors of another kind than GloVe: the skip-gram vectors of the data."""
+    path = lab.data / "word_vectors" / "vectors.txt.gz"
+    return similarity(Laboratory(lab.data, {"skip-gram": path}))
 
 
 def model(lab):
@@ -310,6 +317,7 @@ class _Rankers:
 
 PARTS = {
     "similarity": similarity,
+    "skip-gram": skip_gram,
     "model": model,
     "variants": variants,
     "splitting": splitting,

@@ -100,6 +100,8 @@ def start_section(bench, quick, targets):
         add(f"first texts encoded, {name}", first_encoding(bench, preset), 5)
     log = bench.realistic(COLD_PAIRS)
     add(f"`sentemb train`, {COLD_PAIRS:,} pairs, the defaults", first_training(log))
+    for name, seconds in first_uses(log).items():
+        add(f"`sentemb {name}`", seconds)
     bare = seconds_of("-c", "pass")
     add("`import sentemb`", (seconds_of("-c", "import sentemb"),) * 2)
     add("`sentemb --help`", (seconds_of("-m", "sentemb", "--help"),) * 2)
@@ -143,16 +145,40 @@ def first_encoding(bench, preset):
 def first_training(log):
     """Seconds of a short `sentemb train`: (cold, cached)."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "sentemb", "train", str(log), "--epochs", "3"]
-        spent = []
-        for number in range(2):
+        command = ["train", str(log), "--epochs", "3", "--dev", "5%", "-o", f"{folder}/model"]
+        return cold_and_cached(*command, "--force")
+
+
+def first_uses(log):
+    """Seconds of the commands that use a model with a ranker: (cold, cached) by name."""
+    with tempfile.TemporaryDirectory() as folder:
+        model, index, titles = (f"{folder}/{name}" for name in ("model", "index", "titles.tsv"))
+        lines = Path(log).read_text().splitlines()
+        listed = dict.fromkeys(line.split("\t")[1] for line in lines)
+        query = lines[0].split("\t")[0]
+        Path(titles).write_text("".join(f"d{k}\t{title}\n" for k, title in enumerate(listed)))
+        sentemb("train", log, "--epochs", 1, "--dev", "5%", "-o", model)
+        sentemb("index", model, titles, "-o", index)
+        commands = {
+            "search": [index, query],
+            "score": [model, query, *list(listed)[:2]],
+            "encode": [model, titles, "--ids", "-o", f"{folder}/titles.npy", "--force"],
+        }
+        return {name: cold_and_cached(name, *given) for name, given in commands.items()}
+
+
+def cold_and_cached(*command):
+    """Seconds of a command of `sentemb`, without and with compiled kernels."""
+    spent = []
+    with tempfile.TemporaryDirectory() as cache:
+        for _ in range(2):
             began = time.monotonic()
             subprocess.run(
-                [*command, "--dev", "5%", "-o", f"{folder}/model-{number}"],
+                [sys.executable, "-m", "sentemb", *command],
                 check=True,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={**os.environ, "NUMBA_CACHE_DIR": f"{folder}/cache"},
+                env={**os.environ, "NUMBA_CACHE_DIR": cache},
             )
             spent.append(time.monotonic() - began)
     return tuple(spent)

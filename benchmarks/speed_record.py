@@ -2,12 +2,14 @@
 
 A short run of what `speed.py` measures at length. Adds a row to the record in
 docs/results/speed.md and speed-record.csv, and prints how it differs from the last row of the same
-processor. Refuses to measure code that is not committed.
+processor; its speed of products and memory says whether it was as fast then. Refuses to measure
+code that is not committed, and threads while other programs keep a processor busy.
 
     python benchmarks/speed_record.py [--quick]
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,7 @@ from sentemb.system.tables import markdown_table
 FILE = "speed-record.csv"
 # Columns that say what was measured, and those of figures: whether more is better.
 KEYS = ("commit", "date", "processor")
+MACHINE = {"GFLOP/s": "gflops", "GB/s": "gigabytes"}
 FIGURES = {
     "realistic, usual": True,
     "realistic, best": True,
@@ -41,12 +44,14 @@ FIGURES = {
 }
 # A change that the spread of a short run does not explain.
 NOTABLE = 0.1
+# Processors that other programs may use while threads are measured.
+BUSY = 0.3
 
 
 def record_table(rows):
     """The record as lines of Markdown."""
-    names = [*KEYS, *FIGURES]
-    cells = [[row[name] or "-" for name in names] for row in rows]
+    names = [*KEYS, *MACHINE, *FIGURES]
+    cells = [[row.get(name) or "-" for name in names] for row in rows]
     return markdown_table([names, *cells], left=len(KEYS))
 
 
@@ -65,8 +70,8 @@ def committed():
     return git("rev-parse", "--short", "HEAD")
 
 
-def measure(quick):
-    """The figures by their columns."""
+def measure(quick, busy):
+    """The figures by their columns; those of threads only on a machine that is not ``busy``."""
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(folder, *((2, 2) if quick else (3, 3)), "cpu", compared=6)
         pairs = 20_000 if quick else PAIRS
@@ -79,7 +84,8 @@ def measure(quick):
             found[f"{name}, usual"] = result.ratio("dense").median
             found[f"{name}, best"] = result.ratio("best").median
         note("floor")
-        parts, _, _, step = measure_floor(bench, logs["realistic"])
+        parts, _, able, step = measure_floor(bench, logs["realistic"])
+        found |= {column: able[name] for column, name in MACHINE.items()}
         found["step over floor"] = step.median / sum(parts.values())
         note("defaults")
         result, _ = bench.train(bench.case(logs["realistic"], preset=None), ("ours", "best_adam"))
@@ -87,10 +93,13 @@ def measure(quick):
         note("encoding")
         for size, result in race_encoding(bench, case, ("ours", "dense"), warm_up=4).items():
             found[f"encode {size}"] = result.ratio("dense").median
-        note("threads")
-        gains, bulk = thread_gains(bench, case, ("ours",))
-        found["train on two threads"] = gains["ours"].median
-        found["encode on two threads"] = bulk.median
+        if busy:
+            note("threads are not measured: other programs use the processors")
+        else:
+            note("threads")
+            gains, bulk = thread_gains(bench, case, ("ours",))
+            found["train on two threads"] = gains["ours"].median
+            found["encode on two threads"] = bulk.median
         note("compiling")
         for what, spent in (("training", first_step), ("encoding", first_encoding)):
             cold, cached = spent(bench, None)
@@ -102,7 +111,7 @@ def changes(row, before):
     """Lines that compare a row of the record with an earlier one."""
     lines = []
     for name, more_is_better in FIGURES.items():
-        if not before[name]:
+        if not (row.get(name) and before.get(name)) or "-" in (row[name], before[name]):
             continue
         change = float(row[name]) / float(before[name]) - 1
         worse = -change if more_is_better else change
@@ -124,7 +133,8 @@ def main():
     commit = "" if quick else committed()
     began = time.monotonic()
     row = dict(zip(KEYS, (commit, time.strftime("%Y-%m-%d"), processor()), strict=True))
-    row |= {name: f"{figure:.2f}" for name, figure in measure(quick).items()}
+    busy = os.getloadavg()[0] > BUSY
+    row |= {name: f"{figure:.2f}" for name, figure in measure(quick, busy).items()}
     note(f"{time.monotonic() - began:.0f} s")
     same = [one for one in read_csv(FILE) if one["processor"] == row["processor"]]
     others = [one for one in same if one["commit"] != commit]
@@ -132,7 +142,7 @@ def main():
         print(f"against {others[-1]['commit']} of {others[-1]['date']}:")
         print("\n".join(changes(row, others[-1])))
     else:
-        print("\n".join(f"{name:24} {row[name]:>6}" for name in FIGURES))
+        print("\n".join(f"{name:24} {row[name]:>6}" for name in FIGURES if name in row))
     if not quick:
         add(row)
 

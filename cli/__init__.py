@@ -58,7 +58,7 @@ SECTIONS = {
     },
     "Look inside": {
         "insights": "Show what users searched, and what they did not find.",
-        "info": "Show what a model or an index is.",
+        "info": "Show what a model, an index or a prepared log is.",
         "explain": "Explain why a title is found for a query.",
         "neighbours": "Show the nearest words of a word.",
         "keywords": "Show which words of a text a model treats as keywords.",
@@ -99,10 +99,7 @@ _NAMED, _ALIKE = 3, 0.7
 class Group(click.Group):
     """A click group that answers an unknown command with the nearest ones.
 
-    Attributes
-    ----------
-    meant : dict
-        Words that people try, each with what to type instead.
+    ``meant`` has words that people try, each with the command to type instead.
     """
 
     meant: Mapping[str, str] = {}

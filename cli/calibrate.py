@@ -1,6 +1,8 @@
 """``sentemb calibrate``: how sure an index is of its first title."""
 
 import json
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import click
 
@@ -37,7 +39,6 @@ def command(index: str, dev: str, dry_run: bool, as_json: bool) -> None:
     from sentemb.data.lines import write_lines
     from sentemb.search.index import Index
     from sentemb.search.index_tuning import calibrate, score_bands
-    from sentemb.system.tables import aligned
 
     clicks = read_clicks(dev)
     with warnings_to_stderr():
@@ -49,26 +50,23 @@ def command(index: str, dev: str, dry_run: bool, as_json: bool) -> None:
         facts = {**vars(calibration), "bands": [band._asdict() for band in bands]}
         write_lines("-", [json.dumps(facts, indent=1)])
     else:
-        rows = [
-            [
-                f"{band.low:.3f} to {band.high:.3f}",
-                f"{band.n_queries:,}",
-                f"{band.confidence:.3f}",
-                f"{band.hit:.3f}",
-            ]
-            for band in bands
-        ]
-        head = ["score", "queries", "confidence", "hit@1"]
-        write_lines("-", aligned([head, *rows]))
-        write_lines(
-            "-",
-            [
-                f"Brier score {calibration.brier:.3f}; "
-                f"{calibration.base_brier:.3f} with one confidence for all"
-            ],
-        )
+        write_lines("-", _table(calibration, bands))
     if calibration.slope == 0:
         note("higher scores are not right more often: every query gets the same confidence")
     if not dry_run:
         opened.save(index, force=True)
         note(f"{index}: calibrated with {calibration.n_queries:,} held-out queries")
+
+
+def _table(calibration: Any, bands: Sequence[Any]) -> Iterator[str]:
+    from sentemb.system.tables import aligned
+
+    rows = [["score", "queries", "confidence", "hit@1"]]
+    for band in bands:
+        scores = f"{band.low:.3f} to {band.high:.3f}"
+        rows.append([scores, f"{band.n_queries:,}", f"{band.confidence:.3f}", f"{band.hit:.3f}"])
+    yield from aligned(rows)
+    yield (
+        f"Brier score {calibration.brier:.3f}; {calibration.base_brier:.3f} with one confidence "
+        "for all"
+    )

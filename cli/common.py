@@ -50,11 +50,6 @@ class UnknownWords:
 
     Texts that differ in nothing else have the same embedding, such as "iphone 12" and "iphone 13"
     if no digit was in the log.
-
-    Parameters
-    ----------
-    model : SentenceEncoder or PairScorer
-        Any model.
     """
 
     def __init__(self, model: "SentenceEncoder | PairScorer") -> None:
@@ -83,14 +78,8 @@ def note_unknown_words(
 ) -> None:
     """Name the words of ``texts`` that a model reads as zero on standard error; see `UnknownWords`.
 
-    Parameters
-    ----------
-    model : SentenceEncoder or PairScorer
-        Any model.
-    texts : list of str
-        What a user asks for: queries, not a whole catalogue.
-    of : str
-        What the note calls the model.
+    The texts are those that a user asks for: queries, not a whole catalogue. The note calls the
+    model ``of``.
     """
     unknown = UnknownWords(model)
     unknown.add(texts)
@@ -150,17 +139,18 @@ def _lines_read() -> "Iterator[Callable[[int], None]]":
 class TimeLeft:
     """A line that shows how many of some texts are done, and how long the rest takes.
 
-    Parameters
-    ----------
-    what : str
-        What they are: "titles".
+    ``what`` is the word for them, such as "titles".
     """
 
     def __init__(self, what: str) -> None:
         self._what, self._line, self._began = what, ProgressLine(), time.monotonic()
+        self._done = 0
 
     def show(self, done: int, total: int) -> None:
-        """Draw the line if it is due."""
+        """Draw the line if it is due. Fewer that are done than before are another piece of work."""
+        if done < self._done:
+            self._began = time.monotonic()
+        self._done = done
         if self._line.is_due:
             left = duration((time.monotonic() - self._began) * (total - done) / done)
             self._line.draw(f"{done:,} of {total:,} {self._what}, {left} left")
@@ -212,3 +202,23 @@ def note_queries(path: str, queries: int, titles: int = 0) -> None:
         f"{path}: holds {queries:,} clicked queries{clicked} of the log as plain text; "
         "train --no-ranker and index --cosine leave them out"
     )
+
+
+def encoding_ahead(
+    model: "SentenceEncoder | PairScorer",
+) -> contextlib.AbstractContextManager[None]:
+    """Where kernels are missing, have those that embed compiled while the body reads words."""
+    import numpy as np
+
+    from sentemb.kernels.ahead import compiling_ahead
+    from sentemb.models.sentence_encoder import SentenceEncoder
+    from sentemb.models.towers.towers import SIDES
+    from sentemb.system.parallel import Workers
+
+    def embed_a_word() -> None:
+        if isinstance(model, SentenceEncoder):
+            P = np.zeros((1, model.encoder.width), model.dtype)
+            embed = model.encoder.embedder(model.weights[SIDES[0]])
+            embed(P, np.zeros(1, np.int32), np.array([0, 1]), Workers(1))
+
+    return compiling_ahead(embed_a_word, note)

@@ -94,8 +94,8 @@ def command(
     if [catalogue, queries, clicks].count("-") > 1:
         raise click.UsageError("standard input can be only one of the files")
     _check_usage((first, second), catalogue)
-    listed = None if catalogue is None else read_texts(catalogue)[1]
-    sides, titles = sides_of(first, second, listed, cosine)
+    ids, listed = (None, None) if catalogue is None else read_texts(catalogue)
+    sides, titles = sides_of(first, second, listed, cosine, ids)
     held_out = None if clicks is None else read_click_log(clicks)
     if queries is not None:
         texts = read_texts(queries)[1]

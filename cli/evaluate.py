@@ -52,14 +52,14 @@ _TIES = "score descending, then title id descending, as trec_eval"
 @option(
     "--compare-with",
     multiple=True,
-    metavar=f"[{'|'.join(held_out_clicks.LEXICAL)}|MODEL_DIR|INDEX]",
+    metavar=f"[{'|'.join(held_out_clicks.LEXICAL)}|MODEL|INDEX]",
     help="Held-out clicks: measure this too, and print the difference with its 95 % interval. "
     "-stem reduces English words to their stems, -clicks adds to each title the queries clicked on "
     "it in --log. Can be given several times.",
 )
 @option(
     "--log",
-    metavar="PAIRS",
+    metavar="LOG",
     type=click.Path(),
     help="Click log that the model was trained on: says how many of the queries are in it, in any "
     "spelling. bm25-clicks learns from it.",

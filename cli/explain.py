@@ -1,7 +1,7 @@
 """``sentemb explain``: why a title is found for a query."""
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,12 +11,20 @@ from sentemb.cli.options import command as new_command
 from sentemb.errors import SentembError
 from sentemb.system.terminal import working
 
+if TYPE_CHECKING:
+    from sentemb.search.index import Index
+
 
 @new_command("explain")
 @click.argument("model", type=click.Path())
 @click.argument("query", type=Text())
 @click.argument("title", type=Text(), required=False)
-@option("--log", type=click.Path(), help="Click log with evidence: what similar queries clicked.")
+@option(
+    "--log",
+    metavar="LOG",
+    type=click.Path(),
+    help="Click log with evidence: what similar queries clicked.",
+)
 @option(
     "--catalogue",
     metavar="TITLES",
@@ -61,7 +69,7 @@ def command(
     from sentemb.data.lines import write_lines
     from sentemb.search.index import Index
     from sentemb.search.index_files import is_index
-    from sentemb.search.ranking.opening import load_best
+    from sentemb.search.ranking.opening import known_by_ids, load_best
 
     if title is not None and catalogue is not None:
         raise click.UsageError("give TITLE or --catalogue, not both")
@@ -70,19 +78,30 @@ def command(
         index = Index.open(model)
         ranker: Any = (index.model_alone() if cosine else index).ranker
         if title is None and catalogue is None:
-            hits = index.search(query, 1, cosine=cosine)
-            if not hits:
-                raise SentembError("the index finds nothing for this query; give a TITLE")
-            id, title = hits[0].id, hits[0].title
+            id, title = _best_title(index, query, cosine)
+        elif title is not None:
+            # The first product that has the title.
+            same = (id for id, text in zip(index.ids, index.titles, strict=True) if text == title)
+            id = next(same, None)
     elif title is None and log is None and catalogue is None:
         raise click.UsageError("give TITLE, --log or --catalogue, or an index instead of the model")
     else:
         ranker = load_best(model, cosine=cosine)
     with warnings_to_stderr(), working("explaining"):
         clicks = None if log is None else read_click_log(log)
-        titles = None if catalogue is None else read_texts(catalogue)[1]
+        ids, titles = (None, None) if catalogue is None else read_texts(catalogue)
+        if titles is not None and ids is not None:
+            ranker = known_by_ids(ranker, titles, ids)
         if id is not None and title is not None:
             explanation = Explainer(ranker, clicks).explain(query, title, top_k, id)
         else:
             explanation = explain(ranker, query, title, clicks, titles, top_k)
     write_lines("-", [json.dumps(explanation.as_dict(), indent=1) if as_json else str(explanation)])
+
+
+def _best_title(index: "Index", query: str, cosine: bool) -> tuple[str, str]:
+    """The id and the text of the best title for a query."""
+    hits = index.search(query, 1, cosine=cosine)
+    if not hits:
+        raise SentembError("the index finds nothing for this query; give a TITLE")
+    return hits[0].id, hits[0].title

@@ -51,35 +51,27 @@ def evaluated(
 ) -> Iterator[str]:
     """The lines to print: a table, or one JSON object.
 
-    Parameters
-    ----------
-    model : str
-        The folder of a model or of an index, whose titles are then the catalogue.
-    path, clicks
-        The file of held-out clicks, and what it holds.
-    catalogue : str, optional
-        File of lines id<TAB>title.
-    metrics : sequence of str
-        See `sentemb.evaluation.held_out`.
-    rivals : sequence of str
-        Folders of models or indexes, or names in `LEXICAL`.
-    learned : ClickLog, optional
-        What bm25-clicks learns from.
-    cosine : bool
-        Measure the models alone.
-    per_query : bool
-        Print the figures of every query too.
-    as_json : bool
-        Print JSON.
-    known : mapping
-        What `note_known_queries` returned, for the JSON.
+    model : the folder of a model or of an index, whose titles are then the catalogue
+    path, clicks : the file of held-out clicks, and its contents
+    catalogue : a file of lines id<TAB>title
+    metrics : see `sentemb.evaluation.held_out`
+    rivals : folders of models or indexes, or names in `LEXICAL`
+    learned : the log that bm25-clicks learns from
+    cosine : whether the models are measured alone
+    per_query : whether the figures of every query are printed too
+    as_json : whether JSON is printed
+    known : the result of `note_known_queries`, for the JSON
     """
     from sentemb.evaluation.held_out import HeldOutClicks
+    from sentemb.search.ranking.opening import known_by_ids
     from sentemb.search.ranking.ranker import HybridRanker
 
     opened = {name: _opened(name, cosine) for name in dict.fromkeys((model, *rivals))}
     first_model = opened[model]
-    titles_name, titles = catalogue_of(model, first_model, path, catalogue, clicks)
+    titles_name, titles, ids = catalogue_of(model, first_model, path, catalogue, clicks)
+    if ids is not None:
+        opened = {name: known_by_ids(ranker, titles, ids) for name, ranker in opened.items()}
+        first_model = opened[model]
     if isinstance(first_model, HybridRanker):
         over = first_model.over(titles)
         # The parts follow the ranker, before all others.
@@ -122,10 +114,7 @@ def note_known_queries(
 ) -> dict[str, Any]:
     """Say how many of the queries are in the log of the training, or that nobody knows.
 
-    Returns
-    -------
-    dict
-        The numbers for JSON, under ``in_log``; empty without a log.
+    The result has the numbers for JSON, under ``in_log``; it is empty without a log.
     """
     from sentemb.data.click_log import ClickLog
     from sentemb.data.seen_queries import in_log
@@ -166,25 +155,26 @@ def _opened(name: str, cosine: bool) -> "Index | PairScorer | HybridRanker | Non
 
 def catalogue_of(
     name: str, model: object, path: str, catalogue: str | None, clicks: "ClickLog"
-) -> tuple[str, list[str]]:
-    """Where the titles to rank are from, and the titles."""
+) -> tuple[str, list[str], list[str] | None]:
+    """Where the titles to rank are from, the titles, and the ids that a file has for them."""
     from sentemb.search.index import Index
 
     if isinstance(model, Index):
         if catalogue is not None:
             raise click.UsageError(f"{name} has titles of its own; leave --catalogue out")
-        return name, list(model.titles)
+        return name, list(model.titles), None
     next_to_it = Path(path).parent / _TITLES
     if catalogue is None and path != "-" and next_to_it.is_file():
         catalogue = str(next_to_it)
         note(f"the catalogue is {catalogue}")
     if catalogue is not None:
-        return catalogue, read_texts(catalogue)[1]
+        ids, titles = read_texts(catalogue)
+        return catalogue, titles, ids
     note(
         f"without --catalogue only the {len(clicks.titles):,} titles of {path} are ranked: the "
         "figures are higher than over a whole catalogue"
     )
-    return path, clicks.titles
+    return path, clicks.titles, None
 
 
 def _retriever(

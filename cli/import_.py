@@ -61,7 +61,7 @@ from sentemb.system.terminal import working
     help="Also write the titles as id<TAB>title: all of the catalogue, or those of the log.",
 )
 @option(
-    "--keep",
+    "--fields",
     metavar="COLUMNS",
     group="Catalogue",
     help="Columns of the catalogue that stay with the products in TITLES, with commas between "
@@ -117,7 +117,7 @@ def command(files: tuple[str, ...], output: str, **given: Any) -> None:
     sentemb import clicks.csv -o pairs.tsv --query-column search_term \\
         --title-column product --clicks-column n
     sentemb import clicks.csv -o pairs.tsv --id-column sku --catalogue products.csv \\
-        --title-column name --write-catalogue titles.tsv --keep price,stock,brand
+        --title-column name --write-catalogue titles.tsv --fields price,stock,brand
     sentemb import shown.parquet -o log.jsonl --clicks-column clicked \\
         --search-column sid --position-column pos
     """
@@ -126,7 +126,7 @@ def command(files: tuple[str, ...], output: str, **given: Any) -> None:
     from sentemb.search.product_fields import check_columns
     from sentemb.system.files import place_name
 
-    keep = _columns_to_keep(given.pop("keep"))
+    keep = _field_columns(given.pop("fields"))
     check_columns(list(keep))
     roles = ("query", "title", "id", "clicks", "search", "position", "catalogue_id")
     columns = Columns(**{role: given.pop(f"{role}_column") for role in roles}, keep=keep)
@@ -160,11 +160,11 @@ def command(files: tuple[str, ...], output: str, **given: Any) -> None:
     summarise(output, facts, "; ".join(parts))
 
 
-def _columns_to_keep(text: str | None) -> dict[str, str]:
+def _field_columns(text: str | None) -> dict[str, str]:
     """Names and columns of ``name,name=column``."""
     pairs = [] if text is None else [part.strip().partition("=") for part in text.split(",")]
     if len({name for name, _, _ in pairs}) < len(pairs):
-        raise click.UsageError("--keep has a name twice; give each once")
+        raise click.UsageError("--fields has a name twice; give each once")
     return {name.strip(): column.strip() or name.strip() for name, _, column in pairs}
 
 

@@ -42,6 +42,12 @@ _DTYPES = ["float32", "float16", "int8"]
     f"queries half the time. [default: {_DTYPES[0]}]",
 )
 @cosine_option()
+@option(
+    "--clusters",
+    is_flag=True,
+    help="Look nearest titles up in clusters: for millions of titles, a query takes a fraction of "
+    "the time and misses a few of the nearest titles. Only for a ranking by the cosine.",
+)
 @option("--add", metavar="TITLES", type=click.Path(), help="Add the titles of a file to an index.")
 @option(
     "--remove",
@@ -65,6 +71,7 @@ def command(
     output: str | None,
     dtype: str | None,
     cosine: bool,
+    clusters: bool,
     add: str | None,
     remove: str | None,
     sync: str | None,
@@ -75,7 +82,7 @@ def command(
 
     TITLES is a file with lines id<TAB>text, unpacked if it ends in .gz; - is standard input. If its
     first line is id<TAB>title<TAB>price<TAB>..., the columns after the title are fields, by which
-    `sentemb search` filters and sorts; `sentemb import --keep` writes such a file. The index is a
+    `sentemb search` filters and sorts; `sentemb import --fields` writes such a file. The index is a
     folder with titles, fields, vectors and a copy of the model, so `sentemb search` needs nothing
     else. Until it is written, vectors are on its disk, not in memory. Given an index, --remove and
     --add change it, in this order, and --sync makes its titles those of a file.
@@ -94,7 +101,7 @@ def command(
     from sentemb.search.index_files import is_index
 
     began = time.perf_counter()
-    new = {"dtype": dtype, "cosine": cosine, "dask": dask}
+    new = {"dtype": dtype, "cosine": cosine, "clusters": clusters, "dask": dask}
     changes = {"add": add, "remove": remove, "sync": sync}
     is_change = any(changes.values()) or (titles is None and is_index(source))
     _check_usage(is_change, titles, output, changes, new)
@@ -120,6 +127,8 @@ def command(
         note(f"fields: {fields}")
     if index.recipe.needs_clicks and index.ranker.clicks.queries:
         note_queries(output, len(index.ranker.clicks.queries))
+    if index.clusters is not None:
+        note(f"clusters: {index.clusters}")
     summarise(
         output,
         {
@@ -127,6 +136,7 @@ def command(
             "titles_without_known_words": index.n_empty,
             "fields": index.fields.types,
             "dtype": index.dtype,
+            "recall": None if index.clusters is None else index.clusters.recall,
             "megabytes": size,
         },
         f"{output}: {len(index):,} titles{empty}; {index.dtype}, {size:,.0f} MB, "
@@ -175,7 +185,8 @@ def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index"
         ranker.saved().towers()  # raises the error for a pair model
     scratch = scratch_folder(output)
     ids, texts, fields = read_titles(titles, scratch)
-    settings = {"dtype": new["dtype"] or _DTYPES[0], "dask": new["dask"], "scratch": scratch}
+    settings = {name: new[name] for name in ("clusters", "dask")}
+    settings |= {"dtype": new["dtype"] or _DTYPES[0], "scratch": scratch}
     with closing(TimeLeft("titles")) as line:
         index = Index.build(ranker, texts, ids, fields, **settings, on_progress=line.show)
     say_score(index.recipe, note)

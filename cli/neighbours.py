@@ -29,7 +29,12 @@ from sentemb.errors import SentembError
     help="Look among the words of this file, one per line. [default: the words that have a feature "
     "of their own in the model]",
 )
-@option("--log", type=click.Path(), help="Look among the frequent words of a click log.")
+@option(
+    "--log",
+    metavar="LOG",
+    type=click.Path(),
+    help="Look among the frequent words of a click log.",
+)
 @option(
     "--min-uses",
     metavar="USES",

@@ -8,11 +8,13 @@ import click
 from sentemb.cli.program import AS_JSON
 from sentemb.models.family import Family
 from sentemb.models.vectors.vector_options import P_HELP, P_SOURCES
-from sentemb.system.bounds import MAX_THREADS, whole
-from sentemb.system.hyperparameters import GROUPS, WORDS, Hyperparameter
+from sentemb.system.bounds import MAX_THREADS
+from sentemb.system.hyperparameters import GROUPS, RUN, WORDS, Hyperparameter
 from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.parallel import limited_threads
 from sentemb.system.terminal import silenced
+
+_OF_ALL_COMMANDS = {"--quiet", "-h", "--help"}
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -64,13 +66,15 @@ class Command(click.Command):
         return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # Newer versions of click have records of arguments too, without help.
+        options = [p for p in self.get_params(ctx) if isinstance(p, click.Option)]
+        ungrouped = {name for p in options if getattr(p, "group", None) is None for name in p.opts}
+        rest = RUN if ungrouped <= _OF_ALL_COMMANDS else "Options"
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in (*GROUPS, "Options")}
-        for parameter in self.get_params(ctx):
-            # Newer versions of click have records of arguments too, without help.
-            is_option = isinstance(parameter, click.Option)
-            record = parameter.get_help_record(ctx) if is_option else None
+        for parameter in options:
+            record = parameter.get_help_record(ctx)
             if record is not None:
-                group = getattr(parameter, "group", None) or "Options"
+                group = getattr(parameter, "group", None) or rest
                 sections.setdefault(group, []).append(record)
         for name, records in sections.items():
             if records:
@@ -81,12 +85,8 @@ class Command(click.Command):
 class Written(click.Path):
     """A file or a folder that a command writes.
 
-    Parameters
-    ----------
-    is_folder, can_stream : bool
-        See `sentemb.system.outputs.Output`.
-    outputs : function, optional
-        The files that are written, given the value and the other parameters of the command.
+    For ``is_folder`` and ``can_stream`` see `sentemb.system.outputs.Output`. ``outputs`` returns
+    the files that are written, given the value and the other parameters of the command.
     """
 
     def __init__(
@@ -194,23 +194,14 @@ def option_of(
 
     It is None unless given, so that the function that it is handed to fills in the default.
 
-    Parameters
-    ----------
-    declared : Hyperparameter
-        What the option sets.
-    default : object, optional
-        The default that the help shows instead of the declared one.
-    choices : sequence of str
-        Choices in addition to those declared.
-    help : str
-        Added to the declared text.
-    off : str
-        For a flag whose default is not always off: the option that switches it off.
-    family : Family, optional
-        Whose models have it: the help then says which.
+    default : the default that the help shows instead of the declared one
+    choices : choices in addition to those declared
+    help : added to the declared text
+    off : for a flag whose default is not always off: the option that switches it off
+    family : the family whose models have it; the help then says which
     """
     settings: dict[str, Any] = {"default": None, "group": declared.group}
-    shown = default if default is not None else _shown_default(declared)
+    shown = default if default is not None else shown_default(declared)
     described = declared.help if family is None else family.describe(declared)
     text = " ".join(filter(None, (described, help)))
     name = declared.option
@@ -227,7 +218,8 @@ def option_of(
     return option(name, help=text, **settings)
 
 
-def _shown_default(declared: Hyperparameter) -> Any:
+def shown_default(declared: Hyperparameter) -> Any:
+    """The default of a hyper-parameter as the help shows it."""
     return declared.default_text or declared.default
 
 
@@ -260,7 +252,7 @@ def compare_with(help: str, multiple: bool = False) -> Decorator:
         "--compare-with",
         multiple=multiple,
         type=click.Path(),
-        metavar="MODEL_DIR",
+        metavar="MODEL",
         help=help,
     )
 
@@ -319,19 +311,9 @@ def output_option(
 ) -> Decorator:
     """``--output`` and ``--force``.
 
-    Parameters
-    ----------
-    type : Written
-        The file or folder.
-    help : str
-        Its description.
-    takes_force : bool, optional
-        Whether the command takes ``force`` as an argument. By default a command takes it if it
-        writes a folder.
-    group : str, optional
-        The section of the help.
-    **settings
-        See `click.Option`.
+    ``takes_force`` says whether the command takes ``force`` as an argument. By default a command
+    takes it if it writes a folder. ``group`` is the section of the help; for ``settings`` see
+    `click.Option`.
     """
     is_exposed = type.is_folder if takes_force is None else takes_force
 
@@ -344,21 +326,26 @@ def output_option(
     return decorate
 
 
+def summary_option(group: str | None = None) -> Decorator:
+    """``--json`` of a command that ends with `sentemb.cli.program.summarise`."""
+    return option(
+        "--json",
+        is_flag=True,
+        expose_value=False,
+        callback=_keep(AS_JSON),
+        help="Print the summary as one JSON object.",
+        group=group,
+    )
+
+
 def written_option(type: Written, help: str, **settings: Any) -> Decorator:
     """``--output``, ``--force`` and ``--json`` of a command that writes files and prints a summary.
 
-    The command ends with `sentemb.cli.program.summarise`. See `output_option`.
+    See `output_option` and `summary_option`.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        as_json = option(
-            "--json",
-            is_flag=True,
-            expose_value=False,
-            callback=_keep(AS_JSON),
-            help="Print the summary as one JSON object.",
-            group=settings.get("group"),
-        )
+        as_json = summary_option(settings.get("group"))
         return output_option(type, help, **{"required": True, **settings})(as_json(command))
 
     return decorate
@@ -390,7 +377,7 @@ def text_output_option(what: str) -> Decorator:
 
 def per_query_option(help: str) -> Decorator:
     """``--per-query``."""
-    return option("-q", "--per-query", is_flag=True, help=help)
+    return option("--per-query", is_flag=True, help=help)
 
 
 def cosine_option() -> Decorator:
@@ -426,14 +413,14 @@ def p_option() -> Decorator:
 
 def _limit_threads(ctx: click.Context, parameter: click.Parameter, value: int | None) -> None:
     if value is not None:
-        ctx.with_resource(limited_threads(whole("threads", value, 1, MAX_THREADS)))
+        ctx.with_resource(limited_threads(value))
 
 
 def threads_option(group: str | None = None) -> Decorator:
     """``--threads``, obeyed by all that the command calls."""
     return option(
         "--threads",
-        type=int,
+        type=click.IntRange(1, MAX_THREADS),
         expose_value=False,
         callback=_limit_threads,
         group=group,

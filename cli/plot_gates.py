@@ -6,9 +6,17 @@ from typing import Any
 import click
 
 from sentemb.cli.common import note_unknown_words, warnings_to_stderr
-from sentemb.cli.options import Names, Text, Written, compare_with, figure_option, option
+from sentemb.cli.options import (
+    Names,
+    Text,
+    Written,
+    compare_with,
+    figure_option,
+    option,
+    summary_option,
+)
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note
+from sentemb.cli.program import summarise
 
 
 @new_command("plot-gates")
@@ -45,6 +53,7 @@ from sentemb.cli.program import note
     metavar="FILE",
     help="Also write the numbers that are drawn, as .npz.",
 )
+@summary_option()
 def command(
     model: str,
     query: str,
@@ -97,7 +106,10 @@ def command(
         save_figure(figure, output)
     if output_numbers is not None:
         save_numbers(numbers, output_numbers)
-    note(f"{output}: {', against '.join(drawn)}")
+    facts: dict[str, Any] = {"drawn": dict(zip(paths, drawn, strict=True))}
+    if output_numbers is not None:
+        facts["output_numbers"] = output_numbers
+    summarise(output, facts, f"{output}: {', against '.join(drawn)}")
 
 
 def _draw_gates(

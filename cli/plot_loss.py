@@ -3,9 +3,9 @@
 import click
 
 from sentemb.cli.common import warnings_to_stderr
-from sentemb.cli.options import Names, Text, figure_option, option
+from sentemb.cli.options import Names, Text, figure_option, option, summary_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note
+from sentemb.cli.program import note, summarise
 
 _METRICS = ("ndcg@1", "ndcg@3", "ndcg@10", "mrr@10", "hit@1", "recall@10", "accuracy")
 
@@ -28,6 +28,7 @@ _METRICS = ("ndcg@1", "ndcg@3", "ndcg@10", "mrr@10", "hit@1", "recall@10", "accu
     "folder]",
 )
 @figure_option("loss.png")
+@summary_option()
 def command(
     runs: tuple[str, ...], metrics: list[str] | None, labels: tuple[str, ...], output: str
 ) -> None:
@@ -56,8 +57,13 @@ def command(
     with warnings_to_stderr():
         save_figure(loss_figure(histories, labels or run_names(runs), metrics), output)
     count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
-    measured = (
-        f", {metric} of {sum(bool(history.measured(metric)[0]) for history in histories)}"
+    measured = {
+        metric: sum(bool(history.measured(metric)[0]) for history in histories)
         for metric in metrics
+    }
+    of_metrics = "".join(f", {metric} of {number}" for metric, number in measured.items())
+    summarise(
+        output,
+        {"runs": len(runs), "metrics": measured},
+        f"{output}: training cost of {count}{of_metrics}",
     )
-    note(f"{output}: training cost of {count}{''.join(measured)}")

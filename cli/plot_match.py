@@ -7,7 +7,7 @@ import click
 from sentemb.cli.common import note_unknown_words, warnings_to_stderr
 from sentemb.cli.options import Text, figure_option, json_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note
+from sentemb.cli.program import say
 
 
 @new_command("plot-match")
@@ -53,4 +53,4 @@ def command(model: str, query: str, title: str, output: str, as_json: bool) -> N
     if matching.cells is not None:
         windows = ", {} x {} windows".format(*matching.cells.shares.shape)
     words = " and ".join(str(len(text.words)) for text in matching.texts.values())
-    note(f"{output}: {words} words{windows}")
+    say(f"{output}: {words} words{windows}")

@@ -14,7 +14,7 @@ from sentemb.text.words import BARE, SPLITTINGS
 
 
 @new_command("prepare")
-@click.argument("log", type=click.Path(allow_dash=True))
+@click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @written_option(Written(is_folder=True), "Folder of the prepared log.", metavar="FOLDER")
 @option(
     "--splitting",
@@ -29,12 +29,19 @@ from sentemb.text.words import BARE, SPLITTINGS
     is_flag=True,
     help="Skip and count malformed lines of the log instead of stopping at the first.",
 )
-def command(log: str, output: str, splitting: str, skip_bad_lines: bool, force: bool) -> None:
+def command(
+    logs: tuple[str, ...], output: str, splitting: str, skip_bad_lines: bool, force: bool
+) -> None:
     """Prepare a click log that is larger than memory.
 
-    LOG is a click log as for `sentemb train`; - is standard input. `sentemb train FOLDER` maps the
-    arrays of the folder into memory page by page, and trains the same model as on LOG. Preparing
-    takes 30 to 50 bytes of memory for each distinct query, title and pair.
+    LOG is a click log as for `sentemb train`; - is standard input. Several files are read as one.
+    Of a folder all logs are read, in the order of their names: files that end in .tsv, .tsv.gz,
+    .jsonl, .jsonl.gz or .parquet. Parquet has the columns query, title and, optionally, clicks, and
+    needs the extra sentemb[parquet].
+
+    `sentemb train FOLDER` maps the arrays of the folder into memory page by page, and trains the
+    same model as on LOG. Preparing takes 30 to 50 bytes of memory for each distinct query, title
+    and pair.
 
     The folder serves every model with two towers. Pair models and all other commands read LOG. To
     measure on held-out clicks, split the log first.
@@ -42,6 +49,7 @@ def command(log: str, output: str, splitting: str, skip_bad_lines: bool, force: 
     \b
     sentemb prepare clicks.tsv.gz -o prepared/
     sentemb train prepared/ -o model/
+    sentemb prepare 2025.parquet 2026/ -o prepared/
     sentemb split clicks.tsv.gz -o log/
     sentemb prepare log/pairs.tsv -o prepared/
     sentemb train prepared/ --dev log/dev.tsv -o model/
@@ -52,7 +60,7 @@ def command(log: str, output: str, splitting: str, skip_bad_lines: bool, force: 
     shown = _Shown(line)
     try:
         prepared = prepare_log(
-            log,
+            logs,
             output,
             splitting=splitting,
             skip_bad_lines=skip_bad_lines,

@@ -93,7 +93,7 @@ def command(
     """
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index_files import is_index
-    from sentemb.search.ranking.opening import load_best
+    from sentemb.search.ranking.opening import known_by_ids, load_best
     from sentemb.search.ranking.recipe import MODEL_ALONE
     from sentemb.system.growing import scratch_folder
 
@@ -108,6 +108,7 @@ def command(
         raise SentembError(f"{files[-1]}: is an index; `sentemb search` ranks its titles")
     ranker = load_best(model, cosine=cosine)
     title_ids, titles, _ = read_titles(files[-1], scratch_folder("-"))
+    ranker = known_by_ids(ranker, titles, title_ids)
     query_ids, queries = (["query"], [query]) if query is not None else read_texts(files[0])
     query_of = dict(zip(query_ids, queries, strict=True))
     if isinstance(ranker, PairScorer) or candidates is not None:

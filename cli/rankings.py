@@ -9,6 +9,8 @@ import click
 from sentemb.cli.options import option
 from sentemb.system.paths import AnyPath
 
+# A title has at least as many columns, however narrow the terminal.
+_LEAST_COLUMNS = 20
 _HELP = {
     "table": "Print a table with the texts instead of a TREC run.",
     "trec": "Print a TREC run.",
@@ -20,19 +22,12 @@ _HELP = {
 class Ranking(NamedTuple):
     """The ranked titles of one query.
 
-    Attributes
-    ----------
-    id, query : str
-        The query and its id.
-    hits : list of dict
-        Best first, each with ``id``, ``title``, ``score`` and whatever else there is to print; all
-        have the same keys.
-    reason : str or None
-        The reason for an empty result.
-    facets : dict
-        For some fields how many matches have each value.
-    did_you_mean : str or None
-        The query that may have been meant.
+    id, query : the id of the query, and its text
+    hits : best first, each with ``id``, ``title``, ``score`` and whatever else there is to print;
+        all have the same keys
+    reason : the reason for an empty result, or None
+    facets : for some fields how many matches have each value
+    did_you_mean : the query that may have been meant, or None
     """
 
     id: str
@@ -66,35 +61,41 @@ def form_of(**given: bool) -> str | None:
 def write_rankings(output: AnyPath, form: str, rankings: Iterable[Ranking]) -> None:
     """Write ``rankings`` to a file, or to standard output if it is ``-``.
 
-    Parameters
-    ----------
-    output : path
-        The file.
-    form : {"trec", "table", "tsv", "json"}
-        How they are written.
-    rankings : iterable of Ranking
-        Read once, one by one.
+    ``form`` is "trec", "table", "tsv" or "json". The rankings are read once, one by one.
     """
     from sentemb.data.lines import write_lines
     from sentemb.evaluation.trec import write_run
+    from sentemb.system.terminal import columns_of
 
     if form == "trec":
         write_run(
             {ranking.id: {hit["id"]: hit["score"] for hit in ranking.hits} for ranking in rankings},
             output,
         )
+    elif form == "table":
+        write_lines(output, _table(rankings, columns_of(output)))
     else:
-        write_lines(output, {"table": _table, "tsv": _tsv, "json": _json}[form](rankings))
+        write_lines(output, {"tsv": _tsv, "json": _json}[form](rankings))
 
 
-def _table(rankings: Iterable[Ranking]) -> Iterator[str]:
+def line_of(left: str, title: str, right: str, columns: int | None) -> str:
+    """A line to read, in which the title is cut to what the ``columns`` of a terminal leave it."""
+    from sentemb.system.tables import cut, visible
+
+    title = visible(title)
+    if columns is not None:
+        title = cut(title, max(_LEAST_COLUMNS, columns - len(left) - len(right)))
+    return f"{left}{title}{right}"
+
+
+def _table(rankings: Iterable[Ranking], columns: int | None) -> Iterator[str]:
     """Lines to read: a query, below it rank, score and title."""
     from sentemb.system.tables import visible
 
     for ranking in rankings:
         yield visible(ranking.query)
         for rank, hit in enumerate(ranking.hits, 1):
-            yield f"{rank:5}  {hit['score']:9.6f}  {visible(hit['title'])}"
+            yield line_of(f"{rank:5}  {hit['score']:9.6f}  ", hit["title"], "", columns)
         yield ""
 
 

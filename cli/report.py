@@ -60,7 +60,7 @@ _MOST_WORST = 1000
 )
 @option(
     "--log",
-    metavar="PAIRS",
+    metavar="LOG",
     type=click.Path(),
     help="Click log of the training: shows what titles were clicked for, and whether it has the "
     "best title.",
@@ -133,7 +133,8 @@ def command(
     else:
         _refuse({"--catalogue": catalogue, "--log": log})
         with warnings_to_stderr(), working("reading"):
-            pairs, texts = read_pairs(encoder, dev, limit or _LIMIT)
+            ranker = opened.ranker if isinstance(opened, Index) else opened
+            pairs, texts = read_pairs(encoder, dev, limit or _LIMIT, ranker)
             report = page(collect(encoder, name, pairs, texts))
         facts = {"pairs": len(pairs)}
         what = f"{len(pairs)} pairs"
@@ -177,9 +178,12 @@ def _triage(
     from sentemb.data.held_out_clicks import read_held_out
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index import Index
+    from sentemb.search.ranking.opening import known_by_ids
 
     held_out = read_held_out(dev)
-    titles = _titles(model, opened, dev, catalogue, held_out)
+    titles, ids = _titles(model, opened, dev, catalogue, held_out)
+    if titles is not None and ids is not None:
+        opened = known_by_ids(opened, titles, ids)
     if isinstance(opened, PairScorer) and titles is not None:
         note_pairs(model, len(held_out.queries) * len(titles))
     learned = None if log is None else read_click_log(log)
@@ -198,11 +202,14 @@ def _titles(
     dev: str,
     catalogue: str | None,
     held_out: "JudgedSet | ClickLog",
-) -> list[str] | None:
-    """The catalogue to rank; None for the judged titles of each query."""
+) -> tuple[list[str] | None, list[str] | None]:
+    """The catalogue to rank, None for the judged titles of each query, and its ids."""
     from sentemb.data.judged_set import JudgedSet
     from sentemb.search.index import Index
 
     if not isinstance(held_out, JudgedSet) or isinstance(opened, Index):
-        return catalogue_of(model, opened, dev, catalogue, held_out)[1]
-    return None if catalogue is None else read_texts(catalogue)[1]
+        return catalogue_of(model, opened, dev, catalogue, held_out)[1:]
+    if catalogue is None:
+        return None, None
+    ids, titles = read_texts(catalogue)
+    return titles, ids

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from sentemb.cli.common import note_unknown_words, warnings_to_stderr
+from sentemb.cli.common import encoding_ahead, note_unknown_words, warnings_to_stderr
 from sentemb.cli.options import Text, cosine_option, json_option
 from sentemb.cli.options import command as new_command
 
@@ -36,12 +36,13 @@ def command(model: str, query: str, titles: tuple[str, ...], cosine: bool, as_js
     ranker = load_best(model, cosine=cosine)
     texts = list(titles)
     pairs = np.zeros(len(texts), np.int64), np.arange(len(texts))
-    with warnings_to_stderr():
+    model_of_ranker = ranker if isinstance(ranker, PairScorer) else ranker.model
+    with warnings_to_stderr(), encoding_ahead(model_of_ranker):
         if isinstance(ranker, PairScorer):
             scores = ranker.score(query, texts).tolist()
         else:
             scores = ranker.score_pairs([query], texts, *pairs).tolist()
-    note_unknown_words(ranker if isinstance(ranker, PairScorer) else ranker.model, [query, *titles])
+    note_unknown_words(model_of_ranker, [query, *titles])
     if as_json:
         scored = [
             {"title": title, "score": score} for title, score in zip(titles, scores, strict=True)

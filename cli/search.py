@@ -5,23 +5,34 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sentemb.cli.common import note_unknown_words, read_ids, read_texts, warnings_to_stderr
+from sentemb.cli.common import (
+    encoding_ahead,
+    note_unknown_words,
+    read_ids,
+    read_texts,
+    warnings_to_stderr,
+)
 from sentemb.cli.options import Text, cosine_option, option, text_output_option, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
-from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
-from sentemb.system.terminal import working
+from sentemb.cli.rankings import (
+    Ranking,
+    form_of,
+    form_options,
+    line_of,
+    write_rankings,
+)
+from sentemb.system.terminal import columns_of, working
 
 if TYPE_CHECKING:
-    from sentemb.search.index import Hit, Index
+    from sentemb.search.searcher import Hit, Searcher
 
 # Queries that are searched at a time, so that the hits of many do not fill the memory.
 _PORTION = 1024
 
 
 @new_command("search")
-@click.argument("index", type=click.Path())
-@click.argument("query", type=Text(), required=False)
+@click.argument("arguments", type=click.Path(), nargs=-1, metavar="INDEX... [QUERY]")
 @option(
     "--queries",
     metavar="FILE",
@@ -80,8 +91,7 @@ _PORTION = 1024
 @text_output_option("what is found")
 @threads_option()
 def command(
-    index: str,
-    query: str | None,
+    arguments: tuple[str, ...],
     queries: str | None,
     top_k: int,
     only: str | None,
@@ -105,6 +115,9 @@ def command(
     index. With --queries the text of each query is above its titles. A title whose id is the query
     comes first.
 
+    Several indexes are searched as if they were one. They must have the same model, ranker and
+    fields, and no id in common. Without --queries and --like the last argument is the QUERY.
+
     A CONDITION compares fields with numbers and 'texts': = <> < <= > >=, and, or, not, in, between,
     like, is null, + - * / %, lower(), upper(), length(), round(), abs(), coalesce().
 
@@ -114,17 +127,22 @@ def command(
     sentemb search index/ "hotels in shanghai" --only open.txt --json
     sentemb search index/ "desk lamp" --where "stock > 0 and price < 50" --facets brand
     sentemb search index/ --like P10734
+    sentemb search spring/ autumn/ "hotels in shanghai"
     """
     from sentemb.data.lines import write_lines
     from sentemb.search.index import Index
+    from sentemb.search.sharded_index import ShardedIndex
 
     form = form_of(json=as_json, tsv=as_tsv, trec=as_trec)
-    if [query, queries, similar].count(None) != 2:
-        raise click.UsageError("give INDEX QUERY, INDEX --queries FILE or INDEX --like ID")
+    if queries is not None and similar is not None:
+        raise click.UsageError("give --queries or --like, not both")
+    folders, query = _given(arguments, has_query=queries is None and similar is None)
+    if as_trec and sort is not None:
+        raise click.UsageError("a TREC run is in the order of the scores; leave --sort out")
     if (queries, only).count("-") > 1:
         raise click.UsageError("standard input can be only one of the files")
     with warnings_to_stderr():
-        opened = Index.open(index)
+        opened = Index.open(folders[0]) if len(folders) == 1 else ShardedIndex.open(folders)
     limits: dict[str, Any] = {
         "where": where,
         "sort": sort,
@@ -140,19 +158,39 @@ def command(
     else:
         ids, texts = (["query"], [query]) if query is not None else read_texts(queries or "-")
         id_list = None if only is None else _known_ids(opened, only)
-        note_unknown_words(opened.model, texts)
+        note_unknown_words(opened.model, [text for text in texts if not opened.has_id(text)])
         limits |= {**of_query, "only": id_list, "everything": everything}
         rankings = _rankings(opened, ids, texts, top_k, limits)
-    with working("searching", prints=output == "-"):
+    with encoding_ahead(opened.model), working("searching", prints=output == "-"):
         if form is not None:
             write_rankings(output, form, rankings)
         else:
-            write_lines(output, _listed(rankings, several=queries is not None))
+            write_lines(output, _listed(rankings, queries is not None, columns_of(output)))
 
 
-def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:
+def _given(arguments: tuple[str, ...], has_query: bool) -> tuple[tuple[str, ...], str | None]:
+    """The folders and, if there is one, the query."""
+    from sentemb.search.index_files import is_index
+
+    query = None
+    if has_query and arguments:
+        *folders, last = arguments
+        query = Text().convert(last, None, click.get_current_context())
+        arguments = tuple(folders)
+    if not arguments:
+        raise click.UsageError("give INDEX QUERY, INDEX --queries FILE or INDEX --like ID")
+    wrong = next((folder for folder in arguments[1:] if not is_index(folder)), None)
+    if wrong is not None:
+        remedy = "give no QUERY with --queries or --like"
+        if has_query:
+            remedy = "put a query of several words in quotes"
+        raise click.UsageError(f"{wrong} is not an index; {remedy}")
+    return arguments, query
+
+
+def _listed(rankings: Iterable[Ranking], several: bool, columns: int | None) -> Iterator[str]:
     """Lines to read: rank, score, id and title; the query above if there are several."""
-    from sentemb.search.index import BELOW_FLOOR
+    from sentemb.search.searcher import BELOW_FLOOR
     from sentemb.system.tables import visible
 
     for ranking in rankings:
@@ -161,10 +199,8 @@ def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:
         width = max((len(hit["id"]) for hit in ranking.hits), default=0)
         for rank, hit in enumerate(ranking.hits, 1):
             fields = "".join(f"  {visible(text)}" for text in _fields(hit))
-            yield (
-                f"{rank:5}  {hit['score']:6.3f}  {visible(hit['id']):{width}}  "
-                f"{visible(hit['title'])}{fields}"
-            )
+            left = f"{rank:5}  {hit['score']:6.3f}  {visible(hit['id']):{width}}  "
+            yield line_of(left, hit["title"], fields, columns)
         if not ranking.hits:
             remedy = "; --all shows the nearest titles" if ranking.reason == BELOW_FLOOR else ""
             yield f"       no good match: {ranking.reason}{remedy}"
@@ -178,13 +214,13 @@ def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:
             yield ""
 
 
-def _similar(index: "Index", id: str, top_k: int, limits: dict[str, Any]) -> Iterator[Ranking]:
+def _similar(index: "Searcher", id: str, top_k: int, limits: dict[str, Any]) -> Iterator[Ranking]:
     """The titles that are similar to another."""
     yield _ranking(id, id, index.similar(id, top_k, **limits))
 
 
 def _rankings(
-    index: "Index", ids: list[str], texts: list[str], top_k: int, limits: dict[str, Any]
+    index: "Searcher", ids: list[str], texts: list[str], top_k: int, limits: dict[str, Any]
 ) -> Iterator[Ranking]:
     """The titles of each query."""
     for first in range(0, len(texts), _PORTION):
@@ -205,10 +241,10 @@ def _fields(hit: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} {value}"
 
 
-def _known_ids(index: "Index", path: str) -> list[str]:
+def _known_ids(index: "Searcher", path: str) -> list[str]:
     """The ids of a file; a note says how many are not in the index."""
     ids = read_ids(path)
-    unknown = int((index.row_of().of(ids) < 0).sum())
+    unknown = int((index.rows_of(ids) < 0).sum())
     if unknown:
         note(f"{path} has {unknown:,} ids that are not in the index: they are ignored")
     return ids

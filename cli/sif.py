@@ -36,7 +36,7 @@ def _settings(function: Any) -> Any:
 @option(
     "--log",
     type=click.Path(),
-    metavar="PAIRS",
+    metavar="LOG",
     help="Click log; its queries and titles are added to the texts.",
     group=RUN,
 )

@@ -3,7 +3,9 @@
 from dataclasses import asdict
 from typing import Any
 
-from sentemb.cli.options import Written, option, written_option
+import click
+
+from sentemb.cli.options import Decorator, Written, option, written_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import summarise
 from sentemb.system.terminal import ProgressLine
@@ -11,29 +13,20 @@ from sentemb.system.terminal import ProgressLine
 SECONDS_BEFORE_PROGRESS = 1.5
 
 
+def _share_option(name: str, default: float, help: str) -> Decorator:
+    return option(name, type=click.FloatRange(0, 1), default=default, show_default=True, help=help)
+
+
 @new_command("simulate")
 @written_option(Written(is_folder=True), "Folder of the log.", metavar="FOLDER")
 @option("--pairs", default=100_000, show_default=True, help="Query-title pairs in the log.")
 @option("--dev-queries", default=1_000, show_default=True, help="Judged queries in dev/.")
 @option("--test-queries", default=2_000, show_default=True, help="Judged queries in test/.")
-@option(
-    "--order-share",
-    default=0.15,
-    show_default=True,
-    help="Share of queries whose meaning depends on word order.",
-)
-@option("--misspelt-share", default=0.20, show_default=True, help="Share of misspelt queries.")
-@option(
-    "--navigational-share",
-    default=0.20,
-    show_default=True,
-    help="Share of queries that look for a website.",
-)
-@option(
-    "--transactional-share",
-    default=0.10,
-    show_default=True,
-    help="Share of queries to buy, book or download something.",
+@_share_option("--order-share", 0.15, "Share of queries whose meaning depends on word order.")
+@_share_option("--misspelt-share", 0.20, "Share of misspelt queries.")
+@_share_option("--navigational-share", 0.20, "Share of queries that look for a website.")
+@_share_option(
+    "--transactional-share", 0.10, "Share of queries to buy, book or download something."
 )
 @option(
     "--seed",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sentemb.cli.options import Written, option, written_option
+from sentemb.cli.options import Written, option, threads_option, written_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import say
 from sentemb.errors import SentembError
@@ -23,6 +23,7 @@ _TITLES_OF_A_PAGE = 20_000
 @click.argument("products", type=click.Path(), required=False)
 @written_option(Written(is_folder=True), "Folder of everything that is made.", metavar="FOLDER")
 @option("--example", is_flag=True, help="Write a small made-up shop into FOLDER and begin with it.")
+@threads_option()
 def command(
     clicks: str | None, products: str | None, output: str, force: bool, example: bool
 ) -> None:
@@ -108,7 +109,7 @@ def _titles_from(
     fields = [
         name if name == column else f"{name}={column}" for name, column in catalogue.fields.items()
     ]
-    return [*options, "--keep", ",".join(fields)] if fields else options
+    return [*options, "--fields", ",".join(fields)] if fields else options
 
 
 def _run(*arguments: str | Path) -> None:

@@ -18,7 +18,7 @@ _HEAD = ("set", "pairs", "Pearson", "Spearman")
 
 
 @new_command("sts")
-@click.argument("model_dir", type=click.Path())
+@click.argument("model", type=click.Path())
 @click.argument("files", metavar="FILE_OR_FOLDER...", nargs=-1, required=True, type=click.Path())
 @option_of(FIT_U)
 @option_of(COMPONENTS)
@@ -28,7 +28,7 @@ _HEAD = ("set", "pairs", "Pearson", "Spearman")
 @json_option(instead_of="a table")
 @threads_option()
 def command(
-    model_dir: str, files: tuple[str, ...], markdown: bool, as_json: bool, **options: Any
+    model: str, files: tuple[str, ...], markdown: bool, as_json: bool, **options: Any
 ) -> None:
     """Correlate a model's cosines with similarity scores.
 
@@ -55,7 +55,7 @@ def command(
     sets, skipped = find_similarity_sets(files)
     for message in skipped:
         note(message)
-    result = sts(SentenceEncoder.from_pretrained(model_dir), sets, **settings)
+    result = sts(SentenceEncoder.from_pretrained(model), sets, **settings)
     _note_unknown(result.sets)
     if as_json:
         write_lines("-", [json.dumps({"fit_u": fit_u, **_as_dict(result)}, indent=1)])

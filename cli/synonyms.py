@@ -3,8 +3,8 @@
 import click
 
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import option, text_output_option, threads_option
-from sentemb.cli.program import note
+from sentemb.cli.options import option, summary_option, text_output_option, threads_option
+from sentemb.cli.program import summarise
 
 
 @new_command("synonyms")
@@ -12,6 +12,7 @@ from sentemb.cli.program import note
 @text_output_option("the synonyms")
 @option(
     "--log",
+    metavar="LOG",
     type=click.Path(),
     help="Click log: map frequent words of its queries to frequent words of its titles. [default: "
     "the words that have a feature of their own in the model]",
@@ -38,6 +39,7 @@ from sentemb.cli.program import note
     help="Most synonyms per word.",
 )
 @threads_option()
+@summary_option()
 def command(
     model: str, output: str, log: str | None, min_uses: int | None, min_score: float, top_k: int
 ) -> None:
@@ -70,7 +72,9 @@ def command(
         )
     groups = synonyms(encoder, query_words, title_words, top_k, min_score)
     write_lines(output, solr_lines(groups))
-    note(
+    summarise(
+        output,
+        {"synonyms": len(groups), "words": len(query_words), "title_words": len(title_words)},
         f"{len(groups):,} of {len(query_words):,} words have synonyms among {len(title_words):,}; "
-        "--min-score sets how many"
+        "--min-score sets how many",
     )

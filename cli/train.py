@@ -4,6 +4,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import click
@@ -19,6 +20,7 @@ from sentemb.cli.options import (
     given,
     option,
     option_of,
+    shown_default,
     threads_option,
     written_option,
 )
@@ -26,10 +28,11 @@ from sentemb.cli.program import say, summarise
 from sentemb.cli.ranker import RankerOfTraining, log_and_share
 from sentemb.models.towers.registry import ENCODERS, SHARED_TOWERS
 from sentemb.models.vectors.vector_options import VECTOR_DIM, VECTOR_WORDS
-from sentemb.system.hyperparameters import FEATURES, MODEL, NEGATIVES, RUN
+from sentemb.system.files import is_folder
+from sentemb.system.hyperparameters import FEATURES, MODEL, NEGATIVES, RUN, Hyperparameter
 from sentemb.system.terminal import ProgressLine
 from sentemb.training.families import FAMILIES, SPECIAL, TrainedFamily, family_of, model_names
-from sentemb.training.towers.settings import MOST_SEEDS
+from sentemb.training.towers.settings import MOST_SEEDS, Settings
 
 # A model to start from may switch these on.
 _OFF = {SHARED_TOWERS.name: "--separate-towers"}
@@ -58,8 +61,12 @@ class TrainCommand(Command):  # type: ignore[misc]
         values = {} if config is None else _read_config(config)
         model = _value_of(args, "--model") or values.get("model")
         start_from = _value_of(args, "--start-from") or values.get("start_from")
+        preset = _value_of(args, "--preset") or values.get("preset")
         if model is None and start_from is not None:
             model = _started_pair_model(start_from)
+        if model is None:
+            model = Settings.presets.get(preset or "", {}).get("model")
+        ctx.meta[_SHOWS_CONFIG] = "--show-config" in args
         ctx.meta[_MODEL] = model if model in model_names() else ENCODERS.model.default
         known = {parameter.name for parameter in self.get_params(ctx)} - set(_RUN)
         unknown = next((name for name in values if name not in known), None)
@@ -85,11 +92,24 @@ class TrainCommand(Command):  # type: ignore[misc]
                 params += _of_model(family, model)
             elif parameter.name not in SPECIAL or parameter.name in family.reads:
                 params.append(parameter)
+        if ctx.meta.get(_SHOWS_CONFIG):
+            params = list(map(_optional, params))
         return params
 
+    def invoke(self, ctx: click.Context) -> Any:
+        if ctx.meta[_SHOWS_CONFIG]:
+            return _show_config(ctx)
+        return super().invoke(ctx)
 
-# In `click.Context.meta`: the model of whose training the options are.
-_MODEL = f"{__name__}.model"
+
+# In `click.Context.meta`: the model of whose training the options are, and --show-config.
+_MODEL, _SHOWS_CONFIG = f"{__name__}.model", f"{__name__}.show_config"
+
+
+def _optional(parameter: click.Parameter) -> click.Parameter:
+    changed = copy(parameter)
+    changed.required = False
+    return changed
 
 
 def _value_of(args: Sequence[str], name: str) -> str | None:
@@ -153,6 +173,7 @@ def _preset_option(family: TrainedFamily) -> click.Parameter:
             else "."
         ),
         group=MODEL,
+        metavar=f"[{'|'.join(family.settings.presets)}]",
     )
     return _parameters(decorate)[0]
 
@@ -176,18 +197,48 @@ def _read_config(path: str) -> dict[str, Any]:
 
 
 def _show_config(ctx: click.Context) -> None:
-    """Print the settings of this call as a file for --config; those not given as comments."""
+    """Print the settings of this call as a file for --config.
+
+    Those that have no value, or whose value depends on the data or on --start-from, are comments.
+    """
     import json
 
+    declared, values = _declared(ctx), _effective(ctx)
     for parameter in ctx.command.get_params(ctx):
         name = parameter.name or ""
         if not isinstance(parameter, Option) or name in _RUN:
             continue
-        value = ctx.params.get(name)
-        if value is None or value is False:
-            click.echo(f"# {name} =")
+        value = values.get(name)
+        if value is None and parameter.is_flag and name not in declared:
+            value = False
+        if value is not None:
+            click.echo(f"{name} = {json.dumps(value, ensure_ascii=False)}")
+        elif name in declared and values["start_from"] is not None:
+            click.echo(f"# {name}: depends on --start-from")
         else:
-            click.echo(f"{name} = {json.dumps(list(value) if isinstance(value, tuple) else value)}")
+            text = shown_default(declared[name]) if name in declared else parameter.metavar
+            click.echo(f"# {name}: {text}")
+
+
+def _declared(ctx: click.Context) -> dict[str, Hyperparameter]:
+    model = ctx.meta[_MODEL]
+    declared = [VECTOR_DIM, VECTOR_WORDS, *family_of(model).parameters_of(model)]
+    return {parameter.name: parameter for parameter in declared}
+
+
+def _effective(ctx: click.Context) -> dict[str, Any]:
+    """The values of the options; with --start-from only those given."""
+    model, values = ctx.meta[_MODEL], dict(ctx.params)
+    if values["start_from"] is not None:
+        return values
+    family = family_of(model)
+    declared = {parameter.name: parameter for parameter in family.parameters_of(model)}
+    given_settings = given({name: values[name] for name in declared})
+    settings = family.settings.of(values["preset"], **{**given_settings, "model": model}).as_dict()
+    for name, parameter in declared.items():
+        is_constant = settings[name] is None and not parameter.default_text
+        values[name] = parameter.default if is_constant else settings[name]
+    return values
 
 
 @click.command("train", cls=TrainCommand)
@@ -195,7 +246,7 @@ def _show_config(ctx: click.Context) -> None:
 @option(
     "--start-from",
     type=click.Path(),
-    metavar="MODEL_DIR",
+    metavar="MODEL",
     help="Start from the weights and the vocabulary of this model; --model and the shape default "
     "to its own. A model that was trained on clicks continues with the clicks of PAIRS: new "
     "trigrams and words are added to its vocabulary. A bag can start any other model, which takes "
@@ -236,7 +287,7 @@ def _show_config(ctx: click.Context) -> None:
 @option(
     "--teacher",
     type=click.Path(),
-    metavar="[bm25|MODEL_DIR]",
+    metavar="[bm25|MODEL]",
     help="What lists hard negatives for a pair model before the first epoch: bm25, or a model with "
     "two towers.",
     group=NEGATIVES,
@@ -265,12 +316,12 @@ def _show_config(ctx: click.Context) -> None:
     default=1,
     show_default=True,
     help="Train this many models of two towers, with --seed and the seeds after it, one after the "
-    "other, and average them as `sentemb average` does: better rankings, for as many times the "
-    "time and memory, in training and in encoding.",
+    "other or by --dask at the same time, and average them as `sentemb average` does: better "
+    "rankings, for as many times the time and memory, in training and in encoding.",
     group=RUN,
 )
 @threads_option(group=RUN)
-@dask_option("trains the --parts of the log", group=RUN)
+@dask_option("trains the --parts of the log, or several --seeds at the same time", group=RUN)
 @option(
     "--no-ranker",
     is_flag=True,
@@ -295,25 +346,25 @@ def _show_config(ctx: click.Context) -> None:
 @option(
     "--show-config",
     is_flag=True,
-    help="Print the options of this call as a file for --config, and end.",
+    expose_value=False,
+    help="Print the options of this call, with all defaults, as a file for --config, and end. "
+    "PAIRS and -o can be omitted.",
     group=RUN,
 )
-@click.pass_context
 def command(
-    ctx: click.Context,
     pairs: str,
     output: str,
     no_ranker: bool,
     config: str | None,
-    show_config: bool,
     **options: Any,
 ) -> None:
     """Train a model on a click log.
 
     PAIRS is a click log with one line per pair: query, tab, clicked title and, optionally, another
     tab and the number of clicks. It may also be JSON lines with "query", "clicked" and "skipped".
-    Files that end in .gz are unpacked; - is standard input. For two towers PAIRS may be the folder
-    of `sentemb prepare`, for a log that is larger than memory. With --dev the model of the best
+    Files that end in .gz are unpacked, those that end in .parquet are read as Parquet; - is
+    standard input. For two towers PAIRS may be the folder of `sentemb prepare`, for a log that is
+    larger than memory or in several files. With --dev the model of the best
     epoch is kept, otherwise that of the last epoch. --dev 5% holds out 5% of the queries of the
     log, ranks all its titles for them after every epoch, and measures MRR@10; on a judged set
     NDCG@1 is measured.
@@ -334,10 +385,8 @@ def command(
     sentemb train pairs.tsv --dev dev/ -o model/
     sentemb train pairs.tsv --model arc2 --start-from bag/ --teacher model/ -o reranker/
     """
-    if show_config:
-        _show_config(ctx)
-        return
     from sentemb.analysis.next_step import next_step
+    from sentemb.kernels.ahead import compiling_ahead
     from sentemb.training.stopping import Interrupted
     from sentemb.training.trainer import train
 
@@ -347,25 +396,38 @@ def command(
         options["replay"] = log_and_share(options["replay"])
     ranker = RankerOfTraining.of(pairs, output, options, no_ranker)
     options |= {name: value for name, value in ranker.sources.items() if name != "pairs"}
-    try:
-        model = train(
-            ranker.sources["pairs"],
-            output=output,
-            on_progress=lambda progress: _show(progress, line),
-            on_note=line.note,
-            **given(options),
-        )
-    except Interrupted as interrupted:
-        line.note(str(interrupted))
-        sys.exit(128 + interrupted.signal)
-    finally:
-        line.close()
-    facts = _summary(model, output, time.monotonic() - began)
-    fitted = ranker.fit(model)
+    with compiling_ahead(lambda: _rehearse(options, ranker)):
+        try:
+            model = train(
+                ranker.sources["pairs"],
+                output=output,
+                on_progress=lambda progress: _show(progress, line),
+                on_note=line.note,
+                **given(options),
+            )
+        except Interrupted as interrupted:
+            line.note(str(interrupted))
+            sys.exit(128 + interrupted.signal)
+        finally:
+            line.close()
+        facts = _summary(model, output, time.monotonic() - began)
+        fitted = ranker.fit(model)
     if fitted is not None:
         facts["ranker"] = {"recipe": fitted.recipe.as_dict(), "dev": fitted.dev}
     step = next_step(output, options.get("dev"), options.get("catalogue"))
     summarise(output, facts, f"next: {step}")
+
+
+def _rehearse(options: dict[str, Any], ranker: RankerOfTraining) -> None:
+    """Do what a training of two towers does after its first updates, on a few texts."""
+    from sentemb.search.ranking.fitting import fit_ranker
+    from sentemb.training.towers.rehearsal import CLICKS, JUDGED, LOG, rehearse
+
+    settings = {p.name: options.get(p.name) for p in Settings.parameters}
+    dev = None if options["dev"] is None else JUDGED if is_folder(options["dev"]) else CLICKS
+    model = rehearse(Settings.of(options.get("preset"), **given(settings)), dev)
+    if dev is not None and ranker.is_wanted:
+        fit_ranker(model, LOG, dev, threads=1)
 
 
 def _summary(model: Any, output: str, seconds: float) -> dict[str, Any]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("dev", metavar="DEV", type=click.Path())
 @option(
     "--log",
-    metavar="PAIRS",
+    metavar="LOG",
     type=click.Path(),
     help="The click log that the model was trained on. [default for an index: the clicks it has]",
 )

@@ -32,7 +32,7 @@ def command() -> None:
 @click.argument("file", type=click.Path())
 @written_option(Written(is_folder=True), "Folder of the word vectors.", metavar="VECTORS")
 @option(
-    "--limit",
+    "--words",
     type=click.IntRange(min=1),
     help="Read only this many words, from the start. [default: all]",
 )
@@ -54,7 +54,7 @@ def command() -> None:
 def convert(
     file: str,
     output: str,
-    limit: int | None,
+    words: int | None,
     dtype: str,
     counts: str | None,
     source: str | None,
@@ -79,7 +79,7 @@ def convert(
 
     check_output(output, force)
     known = None if counts is None else read_counts(counts)
-    vectors = read_word_vectors(file, limit=limit, verify=True, note=_note)
+    vectors = read_word_vectors(file, limit=words, verify=True, note=_note)
     if known is not None:
         vectors = replace(vectors, counts=counts_of(vectors.words, known, str(counts)))
         n_counted = int((vectors.counts > 0).sum()) if vectors.counts is not None else 0

@@ -150,6 +150,14 @@ def test_the_verdict_on_order_that_is_not_taught(arc2, arc1, verdict):
     assert _verdict("C8", completion=lines) == verdict
 
 
+def test_the_why_of_unasked_order_names_rates_and_seeds():
+    lines = _rows("order", {"arc2": 0.5, "arc1": 0.6})
+    lines += [line | {"seed": "1"} for line in _rows("order", {"arc2": 0.52})]
+    claim = next(one for one in CLAIMS if one.key == "C8")
+    _, why = claim.judge({"completion": lines})
+    assert "ARC-II 51.0 % (rate 0.001, seeds 0, 1), ARC-I 60.0 % (rate 0.001, seed 0)" in why
+
+
 @pytest.mark.parametrize(
     ("arc2", "arc1", "verdict"), [(0.5, 0.5, HOLDS), (0.52, 0.5, IN_PART), (0.52, 0.52, FAILS)]
 )
@@ -205,11 +213,27 @@ def test_the_verdict_on_trained_vectors(values, verdict):
     fixed = _rows("test", {"arc1": 0.5, "arc2": 0.5})
     trained = _rows("test", dict(zip(("arc1", "arc2"), values, strict=True)), "trained")
     assert _verdict("C17", completion=fixed + trained) == verdict
+    # A seed that was trained in one way only does not count.
+    other = [line | {"seed": "1"} for line in _rows("test", {"arc1": 9})]
+    assert _verdict("C17", completion=fixed + trained + other) == verdict
 
 
 def test_the_verdict_on_random_negatives():
     assert _verdict("C18", completion=_rows("test", {"arc2": 0.74})) == HOLDS
     assert _verdict("C18", completion=_rows("test", {"arc2": 0.73})) == FAILS
+
+
+@pytest.mark.parametrize(
+    ("key", "accuracy", "f1", "verdict"),
+    [("C20", 0.7, 0.8, HOLDS), ("C20", 0.7, 0.7, IN_PART), ("C20", 0.6, 0.7, FAILS),
+     ("C27", 0.7, 0.8, HOLDS), ("C27", 0.76, 0.8, FAILS)],
+)  # fmt: skip
+def test_the_verdicts_on_the_paraphrase_corpus(key, accuracy, f1, verdict):
+    base = {"vectors": "fixed", "dropout": "0.5", "seed": "0", "dev": "0.7"}
+    base |= {"accuracy": str(accuracy), "high": str(accuracy + 0.02), "f1": str(f1)}
+    lines = [{"set": "msrp", "model": model, **base} for model in ("arc1", "arc2")]
+    assert _verdict(key, labelled=lines) == verdict
+    assert _verdict(key, labelled=[line | {"set": "sick"} for line in lines]) is None
 
 
 @pytest.mark.parametrize(

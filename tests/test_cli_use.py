@@ -331,7 +331,7 @@ class TestRank:
 
 class TestEvaluate:
     def test_model(self, model_dir, files):
-        found = json.loads(run("evaluate", model_dir, "judged", "--json", "-q").stdout)
+        found = json.loads(run("evaluate", model_dir, "judged", "--json", "--per-query").stdout)
         assert list(found["per_query"]) == ["q1", "q2"]
         for name in ("ndcg@1", "ndcg@3", "ndcg@10"):
             values = [values[name] for values in found["per_query"].values()]
@@ -344,7 +344,14 @@ class TestEvaluate:
         Path("judged/queries.tsv").write_text(QUERIES + "q3\tnothing\n")
         Path("run.txt").write_text("q1 Q0 d1 1 0.5 t\nq1 Q0 d2 2 0.5 t\nq9 Q0 d1 1 1 t\n")
         result = run(
-            "evaluate", "run.txt", "judged", "--gain", "linear", "--metrics", "ndcg@1,ndcg@2", "-q"
+            "evaluate",
+            "run.txt",
+            "judged",
+            "--gain",
+            "linear",
+            "--metrics",
+            "ndcg@1,ndcg@2",
+            "--per-query",
         )
         assert result.stdout.splitlines() == [
             "       NDCG@1   NDCG@2",
@@ -361,7 +368,7 @@ class TestEvaluate:
             "missing    1 evaluated queries that are not in the run: they count 0",
             "unknown    1 queries of the run that are not judged: they are ignored",
         ]
-        found = json.loads(run("evaluate", "run.txt", "judged", "--json", "-q").stdout)
+        found = json.loads(run("evaluate", "run.txt", "judged", "--json", "--per-query").stdout)
         assert found["per_query"]["q3"] == {"ndcg@1": None, "ndcg@3": None, "ndcg@10": None}
         counts = {"evaluated": 2, "without_relevant": 1, "missing": 1, "unknown": 1}
         assert found["queries"] == counts
@@ -387,7 +394,7 @@ class TestEvaluate:
 class TestPlotGates:
     def test_figure(self, model_dir, files):
         result = run("plot-gates", model_dir, "bath tub", "--title", "bath tub repair")
-        assert result.stderr == "gates.png: i, o, c, y of 8 cells\n"
+        assert result.stdout == "gates.png: i, o, c, y of 8 cells\n"
         assert Path("gates.png").read_bytes().startswith(b"\x89PNG")
 
     def test_mistakes(self, model_dir, files):

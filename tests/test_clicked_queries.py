@@ -111,4 +111,20 @@ def test_each_product_is_known_by_its_key():
     pairs = [("tap", "Fix a Tap"), ("bath", "A Bath")]
     clicks = ClickedQueries.of(ClickLog.from_pairs(pairs)).with_ids(["A Bath", "Fix a Tap"], "ab")
     keys = [clicks.key_of(title) for title in ("Fix a Tap", " A Bath ", " nowhere ")]
-    assert keys == ["b", "a", "nowhere"]
+    assert keys == ["b", "a", None]
+
+
+def test_a_title_that_the_log_lacks_is_the_product_whose_id_it_has():
+    pairs = [("tap", "Fix a Tap"), ("bath", "A Bath"), ("lamp", "Lamp")]
+    titles, ids = ["Fix a Tap", "A Bath", "Lamp"], ["p1", "p2", "p3"]
+    clicks = ClickedQueries.of(ClickLog.from_pairs(pairs)).with_ids(titles, ids)
+    renamed = clicks.with_ids(["Mend a Tap", "A Bath", "Lamp", "New"], ["p1", "p2", "p3", "p4"])
+    assert renamed.key_of(" Mend a Tap") == "p1"
+    assert renamed.key_of("Fix a Tap") == "p1"
+    assert renamed.key_of("New") is None
+    assert renamed.titles == clicks.titles
+    of_titles = renamed.of_titles(["Mend a Tap", "New"])
+    assert [renamed.queries[q] for q in of_titles.queries] == ["tap"]
+    # Ids of another numbering: the known titles have the ids of others.
+    shifted = clicks.with_ids(["Fix a Tap", "A Bath", "Mop"], ["p2", "p3", "p1"])
+    assert [shifted.key_of(title) for title in ("Fix a Tap", "A Bath", "Mop")] == ["p1", "p2", None]

@@ -16,7 +16,7 @@ import distributed
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import made_up_log
+from helpers import made_up_judged_set, made_up_log
 
 from sentemb import SentembError, SentenceEncoder, train
 from sentemb.cli import main
@@ -29,6 +29,7 @@ from sentemb.system import cluster as clusters
 from sentemb.system.cluster import Cluster, opened
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
+from sentemb.training.batches.preparing import prepare_log
 from sentemb.training.stopping import Interrupted
 
 WORDS = ["red", "blue", "green", "warm", "cold", "small", "large", "old", "new", "soft", "hard"]
@@ -299,8 +300,74 @@ def test_two_trainings_on_a_cluster_do_not_mix(client):
     ]
 
 
-def test_dask_is_for_parts(tmp_path):
-    with pytest.raises(SentembError, match="dask trains the parts of a log; give parts too"):
+# -- several seeds ------------------------------------------------------------------------------
+
+SEEDS = {"cells": 4, "epochs": 3, "batch_size": 16, "seeds": 3, "hard_negatives": 2, "threads": 1}
+
+
+def test_seeds_have_the_bits_of_one_process_also_after_a_worker_is_lost(client, tmp_path):
+    def lose(text):
+        notes.append(text)
+        if "1 of 3 finished" in text:
+            kill_one(client)
+
+    notes = []
+    first = train(LOG, **SEEDS | {"seeds": 1, "seed": 7})
+    settings = SEEDS | {"dev": made_up_judged_set(LOG), "start_from": first}
+    settings.pop("cells")
+    here = train(LOG, **settings)
+    there = train(LOG, dask=client, on_note=lose, **settings)
+    assert weights(there) == weights(here)
+    for name in ("kept_epochs", "dev_of_seeds", "dev_of_average", "seeds"):
+        assert there.training[name] == here.training[name]
+    assert "training 3 of 3 seeds on the workers" in notes
+    assert [note[:6] for note in notes if "looking up hard negatives" in note] == [
+        f"seed {seed}" for seed in range(3)
+    ]
+    prepare_log(written(tmp_path), tmp_path / "prepared")
+    there = train(tmp_path / "prepared", dask=client, **SEEDS)
+    assert weights(there) == weights(train(LOG, **SEEDS))
+
+
+def written(folder):
+    write_click_log(LOG, folder / "log.tsv")
+    return folder / "log.tsv"
+
+
+@pytest.mark.parametrize("resume_on", ["workers", "here"])
+def test_seeds_that_are_finished_are_not_trained_again(client, tmp_path, resume_on):
+    def stop(text):
+        if "1 of 3 finished" in text:
+            raise KeyboardInterrupt
+
+    out, notes, reports = tmp_path / "model", [], []
+    with pytest.raises(Interrupted, match=r"stopped with 1 of 3 seeds finished; continue with"):
+        train(LOG, dask=client, output=out, on_note=stop, **SEEDS)
+    with pytest.raises(SentembError, match="a training that was stopped is there; use --resume"):
+        train(LOG, dask=client, output=out, **SEEDS)
+    more = {"on_note": notes.append, "on_progress": reports.append, "output": out, "resume": True}
+    both = train(LOG, dask=client if resume_on == "workers" else None, **more, **SEEDS)
+    assert weights(both) == weights(train(LOG, **SEEDS))
+    if resume_on == "workers":
+        assert "training 2 of 3 seeds on the workers" in notes
+    else:
+        assert {one.seed for one in reports} == {1, 2}
+    assert not (out / "checkpoints").exists()
+
+
+def test_a_seed_that_fails_on_a_worker_is_named(client):
+    with pytest.raises(SentembError, match=r"^seed 0: .*lower the learning rate"):
+        train(LOG, dask=client, learning_rate=1e20, **SEEDS)
+
+
+def test_seeds_are_trained_one_after_the_other_in_their_parts(client):
+    settings = PARTS | {"seeds": 2}
+    there = train(LOG, dask=client, **settings)
+    assert weights(there) == weights(train(LOG, **settings))
+
+
+def test_dask_is_for_parts_and_seeds(tmp_path):
+    with pytest.raises(SentembError, match="dask trains the parts of a log or several seeds; give"):
         train(LOG, dask="local:1")
     with pytest.raises(SentembError, match="dask is not for"):
         train(LOG, dask="local:1", model="arc1")

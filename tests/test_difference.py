@@ -299,7 +299,9 @@ def test_the_command_prints_figures_and_queries(folder):
 
 @pytest.mark.filterwarnings("ignore:.*no word that the model knows:UserWarning")
 def test_equal_scores_do_not_flatter(folder, tmp_path):
-    """A model that knows no word gives every title the score 0: the order of the file is no merit.
+    """A model that knows none of the words gives every title the score 0.
+
+    The order of the file is then no merit.
 
     MRR@10 is then that of `evaluate`, and does not depend on the order of the file.
     """

@@ -138,6 +138,13 @@ def test_the_statuses_of_the_page_are_those_of_the_code():
     assert raised == set(re.findall(r"\b(\d{3})\b", table))
 
 
+def test_the_unit_of_the_page_can_write_what_it_records():
+    (unit,) = blocks("ini")
+    (folder,) = re.findall(r"^StateDirectory=(.+)", unit, re.M)
+    assert f" --record %S/{folder}/" in unit
+    assert "ProtectSystem=strict" in unit  # without StateDirectory nothing could be written
+
+
 @pytest.mark.slow
 def test_systemd_takes_the_unit_of_the_page(tmp_path):
     verify = shutil.which("systemd-analyze")

@@ -1,6 +1,8 @@
 """Result pages, what they depend on, and the numbers that README and docs state."""
 
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import evidence
@@ -33,6 +35,38 @@ def test_every_figure_is_drawn_by_a_measurement_or_for_the_readme():
 @pytest.mark.parametrize("page", sorted({page_of(name) for name in MEASURED}), ids=lambda p: p.name)
 def test_each_page_shows_its_records(page):
     assert sections_of(page)["record"] == evidence.record_of(page)
+
+
+@pytest.mark.parametrize("target", ["paper", "sif", "arc"])
+def test_make_measures_from_nothing_and_continues_what_was_stopped(target, tmp_path):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for folder in (".venv/bin", "build/glove/150d", results := f"docs/results/{target}"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("setup.cfg", "pyproject.toml", "constraints.txt", f"{results}/committed.csv"):
+        (tmp_path / name).touch()
+    for extras in ("dev", "dev,bench"):
+        (tmp_path / ".venv" / f".with-{extras}").touch()
+    # In the place of Python: note what there is, measure something, and stop the first time.
+    python = tmp_path / ".venv/bin/python"
+    python.write_text(
+        f"#!/bin/sh\nls {results} >> seen; echo . >> seen; mkdir -p {results}; "
+        f"touch {results}/measured.csv; test -f go-on\n"
+    )
+    python.chmod(0o755)
+
+    def seen_by(*, stopped):
+        (tmp_path / "seen").unlink(missing_ok=True)
+        done = subprocess.run(
+            ["make", target], cwd=tmp_path, env={"PATH": os.environ["PATH"]},
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert (done.returncode != 0) == stopped, done.stderr
+        return (tmp_path / "seen").read_text().split(".\n")[0].split()
+
+    assert seen_by(stopped=True) == []
+    (tmp_path / "go-on").touch()
+    assert seen_by(stopped=False) == ["measured.csv"]
+    assert seen_by(stopped=False) == []
 
 
 @pytest.mark.parametrize("page", prose(), ids=lambda page: page.name)

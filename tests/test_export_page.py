@@ -178,6 +178,7 @@ def check_explanation(tab, index, query, id, tolerance=TOLERANCE):
     )
     expected = explain(model, query, title).as_dict()
     assert abs(mine["score"] - expected["score"]) <= tolerance
+    assert mine["effects_of"] == "cosine"
     for side in ("query", "title"):
         assert mine[side]["text"] == expected[side]["text"]
         assert mine[side]["unknown"] == expected[side]["unknown"]

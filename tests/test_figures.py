@@ -1,6 +1,7 @@
 """Figures of gates and cells: what is drawn where, on which scale, and what is refused."""
 
 import io
+import json
 import warnings
 import xml.etree.ElementTree
 from itertools import combinations, pairwise
@@ -377,8 +378,8 @@ class TestCommand:
         result = self.run(
             "--title", TITLE, "--compare-with", "rnn", "--output-numbers", "gates.npz"
         )
-        *notes, last = result.stderr.splitlines()
-        assert last == "gates.png: i, o, c, y of 12 cells, against y of 8 cells"
+        notes = result.stderr.splitlines()
+        assert result.stdout == "gates.png: i, o, c, y of 12 cells, against y of 8 cells\n"
         unknown = "'near', 'the', 'river'; these words are read as zero"
         assert notes == [f"note: {name} knows nothing of {unknown}" for name in ("lstm", "rnn")]
         numbers = np.load("gates.npz")
@@ -399,16 +400,22 @@ class TestCommand:
         result = self.run(
             "--gates", "i, y", "--compare-with", "rnn", "--output-numbers", "gates.npz"
         )
-        assert result.stderr == "gates.png: i, y of 12 cells, against y of 8 cells\n"
+        assert result.stdout == "gates.png: i, y of 12 cells, against y of 8 cells\n"
         assert set(np.load("gates.npz")) == {
             "query.words", "query.i", "query.y", "against.query.words", "against.query.y"
         }  # fmt: skip
         result = self.run("--gates", "i", "--compare-with", "rnn", "--force")
-        assert result.stderr == "gates.png: i of 12 cells, against nothing of 8 cells\n"
+        assert result.stdout == "gates.png: i of 12 cells, against nothing of 8 cells\n"
 
     def test_numbers_of_cells(self):
-        result = self.run("--view", "cells", "-o", "cells.svg", "--output-numbers", "cells.npz")
-        assert result.stderr == "cells.svg: y of the most active of 12 cells\n"
+        arguments = ("--view", "cells", "-o", "cells.svg", "--output-numbers", "cells.npz")
+        result = self.run(*arguments)
+        assert result.stdout == "cells.svg: y of the most active of 12 cells\n"
+        assert json.loads(self.run(*arguments, "--force", "--json").stdout) == {
+            "output": "cells.svg",
+            "drawn": {"lstm": "y of the most active of 12 cells"},
+            "output_numbers": "cells.npz",
+        }
         numbers = np.load("cells.npz")
         assert {name: numbers[name].shape for name in numbers} == {
             "query.words": (3,),
@@ -438,11 +445,12 @@ class TestCommand:
 
 def test_a_drawing_is_shown_at_120_dots_per_inch_and_saved(model, tmp_path):
     drawing = sentemb.plot_gates(model, QUERY, TITLE, gates=["i"], scale="own")
-    assert drawing._repr_png_() == figure_png(
-        gates_figure([read_gates(model, QUERY, TITLE)], "own", ["i"])
-    )
-    width, _ = matplotlib.image.imread(io.BytesIO(drawing._repr_png_())).shape[1::-1]
+    picture, described = drawing._repr_png_()
+    assert picture == figure_png(gates_figure([read_gates(model, QUERY, TITLE)], "own", ["i"]))
+    width, _ = matplotlib.image.imread(io.BytesIO(picture)).shape[1::-1]
     assert width == int(drawing.figure.get_figwidth() * 120)
+    assert "cosine" in described["alt"] and "query: input gate i cell" in described["alt"]
+    assert repr(drawing).startswith(f"Drawing({described['alt']}; ")
     # A notebook keeps every form of a result, so a figure has one: SVG of many cells is large.
     assert not hasattr(drawing, "_repr_svg_")
     drawing.save(tmp_path / "gates.svg")
@@ -492,9 +500,10 @@ def test_the_loss_of_a_model_is_that_of_its_folder(tmp_path, model):
 
 def test_pair_models_and_gradients_have_figures(make_model):
     scorer = made_up_pair_model([QUERY, TITLE])
-    assert sentemb.plot_match(scorer, QUERY, TITLE)._repr_png_().startswith(STARTS["png"])
+    picture, described = sentemb.plot_match(scorer, QUERY, TITLE)._repr_png_()
+    assert picture.startswith(STARTS["png"]) and "share of the score" in described["alt"]
     flow = sentemb.plot_gradient_flow({"one": make_model("lstm")}, QUERY, TITLE)
-    assert len(flow.figure.axes) == 2 and "inches" in repr(flow)
+    assert len(flow.figure.axes) == 2 and "curves one" in repr(flow)
     alone = sentemb.plot_gradient_flow(make_model("rnn"), QUERY, TITLE)
     assert "rnn" in [text.get_text() for text in alone.figure.findobj(Text)]
 

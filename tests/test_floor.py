@@ -15,12 +15,14 @@ from sentemb.data.splitting import split_log
 from sentemb.models.files.tensor_files import open_tensors, write_tensors
 from sentemb.retrieval.bm25 import Statistics
 from sentemb.retrieval.clicked_queries import ClickedQueries
-from sentemb.search.index import BELOW_FLOOR, NOTHING_KNOWN
+from sentemb.search.ranking import floor
 from sentemb.search.ranking.engine import Ranked
 from sentemb.search.ranking.fitting import fit_weights_of
 from sentemb.search.ranking.floor import FEATURES, REFUSED, Letters, nonsense
 from sentemb.search.ranking.opening import load_ranker
 from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.searcher import BELOW_FLOOR, NOTHING_KNOWN
+from sentemb.search.sharded_index import ShardedIndex
 
 
 @pytest.fixture(scope="module")
@@ -167,3 +169,34 @@ def test_a_damaged_floor_is_refused(folder, tmp_path, change):
         load_ranker(damaged)
     other = other_floor(folder, tmp_path / "same", lambda *_: None)
     assert load_ranker(other).floor is not None
+
+
+def test_indexes_that_are_searched_together_refuse_what_one_does(ranker, folder, sides):
+    index = Index.open(folder / "index")
+    queries = [*sides[2].queries[:50], *nonsense(7, ranker.fields.whole, sides[2].queries)[::9]]
+    middle = len(index) // 2
+    halves = {
+        str(part): Index.build(index.ranker, index.titles[part], index.ids[part])
+        for part in (slice(0, middle), slice(middle, len(index)))
+    }
+    expected = index.search(queries)
+    found = ShardedIndex(halves).search(queries)
+    assert found == expected
+    reasons = [hits.reason for hits in expected]
+    assert [hits.reason for hits in found] == reasons and BELOW_FLOOR in reasons
+
+
+def test_the_weights_are_those_of_a_logistic_regression_with_a_ridge(monkeypatch):
+    rng = np.random.default_rng(0)
+    real, unreal = rng.normal(1, 1, (40, 5)), rng.normal(0, 2, (60, 5))
+    given = iter([real, unreal])
+    monkeypatch.setattr(floor, "_features", lambda *_: next(given))
+    monkeypatch.setattr(floor.Letters, "of", lambda _: None)
+    found = floor.fit_floor([], None, [], None, None, None)
+    x, y = np.concatenate([real, unreal]), np.repeat([1.0, 0.0], [40, 60])
+    weights = np.array(found.weights[1:])
+    p = 1 / (1 + np.exp(-found.weights[0] - x @ weights))
+    # In units of the deviation, where the ridge holds them; the intercept has one as well.
+    w = np.array([found.weights[0] + weights @ x.mean(axis=0), *(weights * x.std(axis=0))])
+    z = np.concatenate([np.ones((100, 1)), (x - x.mean(axis=0)) / x.std(axis=0)], axis=1)
+    np.testing.assert_allclose(z.T @ (p - y) + floor._RIDGE * w, 0, atol=1e-5)

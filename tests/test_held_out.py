@@ -292,7 +292,9 @@ def test_the_command_compares_systems(log, model_dir, files):
     assert lines[7].split() == [str(model_dir), "minus", "bm25", "bm25-clicks"]
     assert [line.split()[0] for line in lines[8:10]] == ["hit@1", "MRR@10"]
 
-    found = json.loads(run(model_dir, "clicks.tsv", *catalogue, *others, "--json", "-q").stdout)
+    found = json.loads(
+        run(model_dir, "clicks.tsv", *catalogue, *others, "--json", "--per-query").stdout
+    )
     values = [one["systems"]["bm25"]["mrr@10"] for one in found["per_query"]]
     assert found["systems"]["bm25"]["mrr@10"] == pytest.approx(np.mean(values))
     assert [one["query"] for one in found["per_query"]] == log.queries
@@ -303,7 +305,7 @@ def test_the_command_compares_systems(log, model_dir, files):
     # bm25-clicks has read the very clicks that it is measured on.
     assert found["systems"]["bm25-clicks"]["hit@1"] > found["systems"]["bm25"]["hit@1"]
 
-    lines = run(model_dir, "clicks.tsv", *catalogue, "-q").stdout.splitlines()
+    lines = run(model_dir, "clicks.tsv", *catalogue, "--per-query").stdout.splitlines()
     assert lines[5].endswith("  query") and lines[6].endswith(f"  {log.queries[0]}")
     assert len(lines) == 6 + len(log.queries)
 

@@ -1,6 +1,7 @@
 """docs/howto: the commands of the pages run, from a shop's two tables to ranked titles."""
 
 import csv
+import gzip
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scale
 from bulk_reader import StandIn, read_folder
 from click.testing import CliRunner
 from threadpoolctl import threadpool_limits
@@ -20,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from sentemb import Index, SentenceEncoder
 from sentemb.cli import main
 from sentemb.data.click_log import read_click_log
+from sentemb.data.seen_queries import in_log
 from sentemb.data.simulation.simulator import simulate
 from sentemb.evaluation.held_out import evaluate_clicks
 from sentemb.retrieval.nearest import TitleVectors
@@ -121,6 +124,22 @@ def test_the_pages_run(shop, monkeypatch):
     check(shop, printed, engine)
 
 
+def test_the_page_of_large_logs_runs(tmp_path, monkeypatch):
+    """In a folder of its own, as it makes a model and an index of the same names."""
+    monkeypatch.chdir(tmp_path)
+    printed, _ = run_page("large", tmp_path)
+    of = {command: text for (_, command), text in printed.items()}
+    assert "3 files, 2026-01.tsv to 2026-03.tsv.gz" in of["sentemb info log"]
+    assert of['sentemb search index "hotels in shanghai"'].count("\n") == 10
+    assert SentenceEncoder.from_pretrained("model-parts").training["parts"] == 2
+
+
+def test_the_table_of_machines_is_that_of_the_results():
+    page = (HOWTO / "large.md").read_text(encoding="utf-8")
+    table = page.split("<!-- machines:begin -->")[1].split("<!-- machines:end -->")[0]
+    assert table.strip().splitlines() == scale.machines()
+
+
 @pytest.mark.slow
 def test_the_page_of_sentence_transformers_runs(shop, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -192,6 +211,22 @@ def prepare(page, folder):
             )
     if page == "scikit-learn":
         write_departments(folder)
+    if page == "large":
+        write_days(folder)
+
+
+def write_days(folder):
+    """A log in three files, its titles, and a judged set."""
+    simulate(folder / "simulated", pairs=900, dev_queries=20, test_queries=2)
+    (folder / "simulated/dev").rename(folder / "dev")
+    log = read_click_log(folder / "simulated/pairs.tsv")
+    titles = (f"t{number}\t{title}\n" for number, title in enumerate(log.titles))
+    (folder / "titles.tsv").write_text("".join(titles), encoding="utf-8")
+    lines = (folder / "simulated/pairs.tsv").read_bytes().splitlines(keepends=True)
+    (folder / "clicks").mkdir()
+    (folder / "clicks/2026-01.tsv").write_bytes(b"".join(lines[:300]))
+    (folder / "clicks/2026-02.tsv").write_bytes(b"".join(lines[300:600]))
+    (folder / "clicks/2026-03.tsv.gz").write_bytes(gzip.compress(b"".join(lines[600:])))
 
 
 def write_departments(folder):
@@ -242,6 +277,8 @@ def check(folder, printed, engine):
     assert "  price " in filtered
     assert "  stock 0" not in filtered
     assert any("brand: " in text for command, text in of.items() if "--facets" in command)
+    trained, held_out = read_click_log("new-log/pairs.tsv"), read_click_log("log/dev.tsv")
+    assert not in_log(held_out.queries, trained.queries).any()
     as_json = json.loads(of['sentemb search index "cheap hotel in paris" -k 3 --json'])
     assert len(as_json["titles"]) == 3 and 0 <= as_json["titles"][0]["confidence"] <= 1
     index = Index.open(folder / "index")

@@ -5,6 +5,7 @@ import dataclasses
 import pickle
 import subprocess
 import sys
+import tomllib
 
 import click
 import numpy as np
@@ -217,12 +218,43 @@ def test_train_says_which_models_an_option_is_for(arguments, message):
     assert message in result.output
 
 
+@pytest.mark.parametrize("model", model_names())
+def test_show_config_prints_the_settings_of_a_training_without_options(model, tmp_path):
+    config = tmp_path / "train.toml"
+    config.write_text(run("train", "--model", model, "--show-config").output)
+    shown = tomllib.loads(config.read_text())
+    family = family_of(model)
+    declared = {p.name: p for p in family.parameters_of(model)}
+    settings = {name: value for name, value in shown.items() if name in declared}
+    default = family.settings.of(model=model)
+    for name, value in default.as_dict().items():
+        if name in settings and value is not None:
+            assert settings[name] == value
+    for name in set(declared) - set(settings):
+        assert declared[name].default_text and getattr(default, name) is None
+    assert family.settings.of(**settings).of_model() is not None
+    assert run("train", "--config", str(config), "--show-config").output == config.read_text()
+
+
+def test_show_config_needs_no_log_and_no_output_folder(tmp_path):
+    assert "epochs = 9\n" in run("train", "--show-config").output
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "notes.txt").write_text("")
+    run("train", "pairs.tsv", "-o", str(tmp_path / "model"), "--show-config")
+    large = run("train", "--preset", "large", "--bag-dim", "64", "--show-config").output
+    assert 'model = "bilstm"\n' in large and "cells = 192\nforget_gate = false\n" in large
+    assert "bag_dim = 64\n" in large and "# meetings: 15 with parts\n" in large
+    started = run("train", "--start-from", "old", "--epochs", "4", "--show-config").output
+    assert "epochs = 4\n" in started and "# cells: depends on --start-from\n" in started
+    assert "Missing argument 'PAIRS'" in run("train", "-o", "model", code=2).output
+
+
 def test_a_training_is_configured_by_a_file(tmp_path):
     config = tmp_path / "train.toml"
     common = ["train", "pairs.tsv", "-o", "model"]
     shown = run(*common, "--model", "arc2", "--maps", "5,4", "--seed", "3", "--show-config")
     assert 'model = "arc2"\n' in shown.output and "maps = [5, 4]\n" in shown.output
-    assert "# mlp =\n" in shown.output and "seed = 3\n" in shown.output
+    assert "mlp = 200\n" in shown.output and "seed = 3\n" in shown.output
     config.write_text(shown.output)
     again = run(*common, "--config", str(config), "--show-config", "--seed", "4")
     assert again.output == shown.output.replace("seed = 3", "seed = 4")
@@ -249,5 +281,5 @@ def test_the_same_option_means_the_same_in_all_commands():
     for name in COMMANDS:
         for option, declared in _options(name).items():
             if option in ("--output", "--per-query", "--json", "--side", "--compare-with"):
-                short = {"--output": "-o", "--per-query": "-q"}.get(option)
+                short = {"--output": "-o"}.get(option)
                 assert short is None or short in declared.opts, (name, option)

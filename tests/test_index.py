@@ -15,7 +15,7 @@ from naive import highest_dots
 
 from sentemb import Index, SentembError
 from sentemb.models.contracts import Retriever
-from sentemb.search.index import Hit
+from sentemb.search.searcher import Hit
 from sentemb.system import checked_files
 
 WORDS = [

@@ -15,10 +15,10 @@ from sentemb import Index, SentembError, load
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLog
 from sentemb.retrieval.clicked_queries import ClickedQueries
-from sentemb.search.index import NOTHING_KNOWN
 from sentemb.search.ranking.opening import load_ranker
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import MEANINGS, Recipe
+from sentemb.search.searcher import NOTHING_KNOWN
 from sentemb.system.exchange import exchange
 
 TITLES = [f"{colour} {thing}" for colour in ("red", "blue", "green") for thing in ("hat", "bag")]
@@ -246,7 +246,13 @@ def test_rank_refuses_an_index(place):
         (["index", "model", "--add", "titles.tsv"], "there is no index here"),
         (["search", "model", "hat"], "there is no index here"),
         (["search", "index"], "give INDEX QUERY"),
-        (["search", "index", "hat", "--queries", "titles.tsv"], "give INDEX QUERY"),
+        (
+            ["search", "index", "hat", "--queries", "titles.tsv"],
+            "hat is not an index; give no",
+        ),
+        (["search", "index", "--queries", "titles.tsv", "--like", "p1"], "not both"),
+        (["search", "index", "red", "hat"], "red is not an index; put a query of several words in"),
+        (["search", "index", "index", "hat"], "index: is named twice; name each"),
         (["search", "index", "hat", "--json", "--tsv"], "not both"),
         (["search", "index", "--queries", "-", "--only", "-"], "only one of the files"),
         (["search", "index", "hat", "--only", "nothing"], "cannot be read"),

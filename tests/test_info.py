@@ -1,4 +1,4 @@
-"""`sentemb info`: what a model or an index is."""
+"""`sentemb info`: what a model, an index or a prepared log is."""
 
 import json
 import re
@@ -6,14 +6,18 @@ import re
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import made_up_model, made_up_pair_model
+from helpers import made_up_log, made_up_model, made_up_pair_model
 
+from sentemb import ClickLog, SentembError, prepare_log, train
 from sentemb.analysis.overview import overview
+from sentemb.analysis.prepared_overview import prepared_overview
 from sentemb.cli import main
+from sentemb.data.click_log import write_click_log
 from sentemb.models.parameters import stored_parameters, trained_parameters
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.search.index import Index
 from sentemb.search.ranking.recipe import MEANINGS, PARTS
+from sentemb.system import checked_files
 
 LOG = "".join(f"red thing {k % 5}\tred title {k % 15}\n" for k in range(60))
 
@@ -81,12 +85,53 @@ def test_an_index(place):
     assert str(found).endswith(f'next: sentemb search {place / "index"} "a query"')
 
 
+def test_a_prepared_log(place):
+    (place / "b.tsv").write_text("a b\tTitle\n\nbad line\n")
+    (place / "c.tsv").write_text("a b\tTitle\t4\na\tOther\n")
+    log = prepare_log([place / "b.tsv", place / "c.tsv"], place / "log", skip_bad_lines=True)
+    with pytest.raises(SentembError, match=r"is a prepared log; open it with PreparedLog.open"):
+        overview(place / "log")
+    found = prepared_overview(place / "log", verify=False)
+    counts = found.lines, found.bad_lines, found.pairs, found.queries, found.titles
+    assert counts == (5, 2, 2, 2, 2) and list(found.sources.values()) == [2, "b.tsv", "c.tsv"]
+    assert found.fingerprint == log.identity
+    told = info(place / "log").stdout
+    assert "2 files, b.tsv to c.tsv" in told and "5, 2 of them bad and left out" in told
+    assert told.splitlines()[-1] == f"next: sentemb train {place / 'log'} -o MODEL"
+    assert json.loads(info(place / "log", "--json").stdout)["kind"] == "prepared log"
+
+
+def test_a_training_in_parts_says_so(place):
+    train(made_up_log(60), cells=4, epochs=1, batch_size=8, parts=2, output=place / "parts")
+    assert re.search(r"trained .* seed 0, parts 2, meetings 15\n", info(place / "parts").stdout)
+    assert "parts 1" not in info(place / "model").stdout
+
+
+@pytest.mark.parametrize("folder", ["index", "log"])
+def test_all_of_a_large_file_is_read_when_asked(place, tmp_path, monkeypatch, folder):
+    """Damage between the samples of a file that is larger than they are."""
+    monkeypatch.setattr(checked_files, "_SAMPLE", 2)
+    titles = [f"word{number} title" for number in range(300)]
+    if folder == "log":
+        write_click_log(ClickLog.from_pairs(zip(titles, titles, strict=True)), tmp_path / "log.tsv")
+        prepare_log(tmp_path / "log.tsv", tmp_path / folder)
+    else:
+        Index.build(SentenceEncoder(place / "bare"), titles).save(tmp_path / folder)
+    info(tmp_path / folder, "--verify")
+    titles = tmp_path / folder / "titles.txt"
+    raw = bytearray(titles.read_bytes())
+    raw[5] ^= 1
+    titles.write_bytes(raw)
+    info(tmp_path / folder)
+    assert "titles.txt: the " in info(tmp_path / folder, "--verify", code=1).stderr
+
+
 def test_every_part_has_a_meaning():
     assert MEANINGS.keys() == PARTS.keys()
 
 
 def test_mistakes(place):
-    assert "neither a model nor an index" in info(place, code=1).stderr
+    assert "holds no model, index or prepared log" in info(place, code=1).stderr
     (place / "damaged").mkdir()
     (place / "damaged/config.json").write_text("{")
     assert "damaged" in info(place / "damaged", code=1).stderr

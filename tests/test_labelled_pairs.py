@@ -23,9 +23,7 @@ from sentemb.evaluation.binary import (
     best_threshold,
     count_predictions,
     labelled_scores,
-    right_or_wrong,
 )
-from sentemb.evaluation.significance import compare_all
 from sentemb.models.pairs import make_pair_model
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
@@ -237,8 +235,6 @@ def test_counts_and_figures_are_those_of_plain_loops(pairs, threshold):
     np.testing.assert_equal(figures, naive_figures(*counts))
     assert found.n_pairs == len(pairs) and found.n_positive == sum(labels)
     assert found.majority == max(sum(labels), len(labels) - sum(labels)) / len(labels)
-    right = right_or_wrong(scores, labels, threshold)
-    assert right.tolist() == [float((s > threshold) == y) for s, y in pairs]
 
 
 @given(some_pairs)
@@ -278,16 +274,6 @@ def test_figures_of_one_example():
         )
     sure = count_predictions([1.0, 2.0], [1, 1], 0.0)
     assert sure.accuracy_interval[1] == 1 and sure.accuracy_interval[0] < 0.5
-
-
-def test_two_systems_are_compared_pair_by_pair():
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 2, 300)
-    good, bad = labels + rng.normal(0, 0.5, 300), labels + rng.normal(0, 3, 300)
-    right = [right_or_wrong(scores, labels, 0.5) for scores in (good, bad)]
-    (difference,) = compare_all([right[0]], right[1], samples=1000)
-    assert difference.mean == pytest.approx(right[0].mean() - right[1].mean())
-    assert difference.low > 0 and difference.p < 0.01
 
 
 def test_scores_that_cannot_be_counted():
@@ -398,7 +384,7 @@ def test_evaluate_labels_refuses(model_dir, labelled, tmp_path):
         ),
         (["--labels", "--metrics", "ndcg@1"], 2, "--metrics does not go with --labels"),
         (["--labels", "--gain", "linear"], 2, "--gain does not go with --labels"),
-        (["--labels", "-q"], 2, "--per-query does not go with --labels"),
+        (["--labels", "--per-query"], 2, "--per-query does not go with --labels"),
         (["--threshold", "1"], 2, "--threshold needs --labels"),
         (["--labels", "--threshold", "inf"], 2, "give a finite number or a file"),
         (["--labels", "--threshold", str(one_class)], 1, "one.tsv: only label 1, so there is"),

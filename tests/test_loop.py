@@ -23,7 +23,7 @@ class Count:
     """A task without towers or a log: each update adds the number of its mini-batch to a bias."""
 
     steps = 3
-    figure = "evenness"
+    metric = "evenness"
 
     def __init__(self, workers, dev=()):
         # Any model will do for the folder; only the bias of one tower changes.
@@ -65,7 +65,7 @@ class Count:
         self.calls.append(("flush", update))
 
     def measure(self):
-        return {"other": 1.0, self.figure: self.dev.pop(0)} if self.dev else None
+        return {"other": 1.0, self.metric: self.dev.pop(0)} if self.dev else None
 
     def model(self):
         return SavedModel(self.whole.copy())
@@ -179,7 +179,7 @@ def test_a_checkpoint_that_lacks_the_figure_of_the_task_is_refused(tmp_path):
     with pytest.raises(Interrupted):
         loop.run(on_progress, stop)
     task, loop = loop_of(tmp_path, dev=(0.6, 0.6))
-    task.figure = "another"
+    task.metric = "another"
     notes = []
     loop.note = notes.append
     loop.prepare(resume=True)

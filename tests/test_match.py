@@ -179,7 +179,7 @@ class TestCommands:
         return result
 
     def test_plot_match(self):
-        said = self.run("plot-match", "m", QUERY, TITLE, "-o", "x.png").stderr
+        said = self.run("plot-match", "m", QUERY, TITLE, "-o", "x.png").stdout
         assert said == "x.png: 4 and 8 words, 4 x 7 windows\n"
         assert Path("x.png").read_bytes().startswith(b"\x89PNG")
         found = json.loads(self.run("plot-match", "m", QUERY, TITLE, "--json").stdout)

@@ -262,10 +262,14 @@ def test_the_command_synonyms(model, folder, tmp_path):
     words = [word for word in KNOWN if len(word) > 1]
     expected = synonyms(model, words, words, 2, 0)
     assert out.read_text().splitlines() == list(solr_lines(expected))
-    assert result.stdout == ""
+    assert result.stderr == ""
     count = f"{len(expected)} of {len(words)} words have synonyms among {len(words)}"
-    assert count in result.stderr
-    assert run("synonyms", folder / "model", *options).stdout == out.read_text()
+    assert count in result.stdout
+    streamed = run("synonyms", folder / "model", *options)
+    assert streamed.stdout == out.read_text() and count in streamed.stderr
+    summary = run("synonyms", folder / "model", "-o", out, "--force", "--json", *options).stdout
+    numbers = {"synonyms": len(expected), "words": len(words), "title_words": len(words)}
+    assert json.loads(summary) == {"output": str(out), **numbers}
 
 
 def test_wrong_usage_of_the_commands(folder, tmp_path):

@@ -36,10 +36,10 @@ from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.nearest import TitleVectors
 from sentemb.search.confidence import Confidence
-from sentemb.search.index import NOTHING_KNOWN
 from sentemb.search.index_tuning import score_bands
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
+from sentemb.search.searcher import NOTHING_KNOWN
 from sentemb.system.html_tables import Rows, excerpt, facts_table
 from sentemb.training.classifiers.classifier import train_classifier
 
@@ -239,7 +239,7 @@ def test_the_scores_of_a_confidence_have_it(shown):
 def test_long_texts_and_lists_are_cut():
     page = facts_table({"text": "x" * 1000, "none": None, "whole": 12345, "part": 0.12345})
     assert cells(page) == [["text", "x" * 300 + "…"], ["whole", "12,345"], ["part", "0.123"]]
-    rows = Rows([sentemb.search.index.Hit("a", "b", 1.0, {}, None)] * 101)
+    rows = Rows([sentemb.Hit("a", "b", 1.0, {}, None)] * 101)
     assert len(cells(rows._repr_html_())) == 101 and "and 1 more" in rows._repr_html_()
     page = excerpt(iter([("a", 1)] * 5), 5, ["text", "count"], texts=(0,))
     assert "more" not in page and page.count("text-align: left") == 6

@@ -1,7 +1,9 @@
 """Training in parts of a log: the number of parts and meetings decides the bits, nothing else."""
 
+import csv
 import os
 import signal
+from pathlib import Path
 
 import naive
 import numpy as np
@@ -18,10 +20,12 @@ from sentemb.training.batches.preparing import prepare_log
 from sentemb.training.contracts import Task
 from sentemb.training.meeting import average
 from sentemb.training.stopping import Interrupted
+from sentemb.training.towers import parts_task
 from sentemb.training.towers.parts_task import PartsTask, queries_of_parts
 from sentemb.training.towers.settings import MEETINGS, Settings
 from sentemb.training.towers.two_tower_task import TwoTowerTask
 
+RESULTS = Path(__file__).parents[1] / "docs/results"
 LOG = made_up_log(240)
 TINY = {"cells": 4, "epochs": 4, "batch_size": 16, "parts": 3, "meetings": 2, "threads": 1}
 WAYS = {
@@ -275,6 +279,33 @@ def test_what_parts_cost_is_noted_before_the_training():
     train(LOG, on_note=notes.append, on_progress=lambda progress: notes.append(None), **TINY)
     (note,) = [note for note in notes[: notes.index(None)] if "updates" in note]
     assert "each of 3 parts has 20 updates; parts rank worse than one" in note
+    assert "fewer than 300 updates a part" in note and "give fewer parts" in note
+
+
+# Pairs of the sets of docs/results.
+PAIRS = {"tldr": 26_048, "occupations": 89_964, "msdocs_index": 110_051}
+
+
+def test_the_note_has_the_figures_of_the_results():
+    """What it says that parts cost is the most that any number of meetings cost."""
+    lost = {}  # by parts and updates of each
+    for name, pairs in PAIRS.items():
+        with open(RESULTS / f"parts-quality-in-parts-{name}.csv", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                parts = int(row["parts"])
+                updates = Settings().epochs * -(-pairs // (512 * parts))
+                if parts > 1:
+                    change = float(row["minus one part: NDCG@1"])
+                    lost.setdefault((parts, updates), []).append(-change)
+    most = {few: max(x for (n, _), of in lost.items() if (n <= 4) == few for x in of)
+            for few in (True, False)}  # fmt: skip
+    note = parts_task._cost(4, 299)
+    assert (
+        f"by up to {most[True]:.3f} of NDCG@1 with 2 or 4 parts and {most[False]:.3f} with" in note
+    )
+    of_few = [x for (_, updates), of in lost.items() if updates < 300 for x in of]
+    assert f"all lost, {min(of_few):.3f} to {max(of_few):.3f}: give fewer parts" in note
+    assert "fewer" not in parts_task._cost(4, 300)
 
 
 @pytest.mark.parametrize(

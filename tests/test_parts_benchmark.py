@@ -22,10 +22,11 @@ def test_an_estimate_is_work_divided_and_what_meetings_add():
     found = {way: [one if n == 0 else two] for n, way in enumerate(parts.WAYS)}
     _, first, *_ = parts.rows_of_times(found)
     assert first == [next(iter(parts.WAYS)), "100 s", "1.00", "190 s", "-", "-"]
-    # A round of 1,000 updates takes 100 s; a part's 250 MB travel twice, and its mean takes 0.5 s.
+    # Each part has 500 updates, 100 in each of 5 rounds, which take 10 s. The 250 MB of a part
+    # travel twice, and its mean takes 0.5 s.
     _, row, *_ = parts.rows_of_estimates(found)
-    together = 100 + 2 * (2 * 250e6 / parts.NETWORK + 0.5)
-    assert row == ["2", "250 MB", f"{200 / together:.1f}"]
+    together = 10 + 2 * (2 * 250e6 / parts.NETWORK + 0.5)
+    assert row == ["2", "100", "250 MB", f"{20 / together:.1f}"]
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ def write_run(name, losses, dev=None):
 def run(*arguments, code=0):
     result = CliRunner().invoke(main, ["plot-loss", *arguments])
     assert result.exit_code == code, result.output
-    return result.stderr
+    return result.output
 
 
 def curves_of(ax):

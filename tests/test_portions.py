@@ -349,3 +349,36 @@ def contents_of(folder):
     """Every file in a folder, by its name there."""
     files = (file for file in folder.rglob("*") if file.is_file())
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("portion", [1, 7, 8192])
+def test_a_changed_index_has_its_vectors_on_the_disk(
+    model, tmp_path, small_portions, monkeypatch, dtype, portion
+):
+    monkeypatch.setattr(growing, "_PORTION", portion)
+    log = ClickLog.from_pairs([("bath1", "bath2 bath3"), ("bath4 bath5", "bath6")])
+    ranker = HybridRanker(model, ALL_PARTS, ClickedQueries.of(log))
+    titles, ids = made_up_titles(60), [f"t{k}" for k in range(60)]
+    found = []
+    for scratch in (None, tmp_path):
+        index = Index.build(ranker, titles[:40], ids[:40], dtype=dtype, scratch=scratch)
+        before = index.vectors
+        changes = (index.remove, [ids[3:9]]), (index.add, [titles[40:], ids[40:]])
+        for change, arguments in changes:
+            change(*arguments)
+            assert index.vectors is not before
+            for part in ("cosine", "memory"):
+                for name, array in index.snapshot.catalogue.parts[part].arrays().items():
+                    if name in ("codes", "vectors", "scales"):
+                        assert is_mapped(array) == (scratch is not None), (part, name)
+        found.append((index.search(["bath1", "bath4 bath5", "bath7"], 60), index.ids[:]))
+    assert found[0] == found[1] and len(found[0][1]) == 54
+    assert not list(tmp_path.iterdir())
+
+
+def is_mapped(array):
+    """Whether an array is on the disk."""
+    while array is not None and not isinstance(array, np.memmap):
+        array = getattr(array, "base", None)
+    return array is not None

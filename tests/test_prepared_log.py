@@ -26,7 +26,7 @@ from sentemb.data import prepared_log
 from sentemb.data.click_log import read_click_log, write_click_log
 from sentemb.data.prepared_log import DESCRIPTION, FILES
 from sentemb.kernels.numbering import fill_slots, number_keys
-from sentemb.system.checked_files import checksum
+from sentemb.system.checked_files import described
 from sentemb.text.batch import tokenize
 from sentemb.text.words import SPLITTINGS
 from sentemb.training.batches import key_numbers, preparing
@@ -227,6 +227,138 @@ def test_compressed_logs_and_standard_input(tmp_path, monkeypatch, prepared):
     found = prepare_log("-", tmp_path / "piped")
     assert_same(found, prepared.log)
     assert found.identity == PreparedLog.open(prepared.out).identity
+
+
+# -- several files ---------------------------------------------------------------------------------
+
+
+def parquet(path, rows, *columns):
+    """Write rows as Parquet, in groups of three."""
+    pyarrow = pytest.importorskip("pyarrow", reason="it is optional")
+    from pyarrow.parquet import write_table
+
+    table = pyarrow.table(dict(zip(columns, zip(*rows, strict=True), strict=True)))
+    write_table(table, path, row_group_size=3)
+
+
+def rows_of(log):
+    return [
+        (log.queries[query], log.titles[title], int(clicks))
+        for query, title, clicks in zip(log.query_index, log.title_index, log.clicks, strict=True)
+    ]
+
+
+def files_of(folder):
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+def test_files_and_folders_are_one_log(tmp_path):
+    rows = rows_of(made_up_log(40))
+    (tmp_path / "one.tsv").write_text("".join(f"{q}\t{t}\t{c}\n" for q, t, c in rows))
+    one = prepare_log(tmp_path / "one.tsv", tmp_path / "one")
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (tmp_path / "z.tsv").write_text("".join(f"{q}\t{t}\t{c}\n" for q, t, c in rows[:10]))
+    parquet(logs / "a.parquet", [(5, t, q, c) for q, t, c in rows[10:20]], "id", "title", "query",
+            "clicks")  # fmt: skip
+    lines = [json.dumps({"query": q, "clicked": [t], "clicks": [c]}) for q, t, c in rows[20:30]]
+    (logs / "b.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    (logs / "c.tsv").write_text("\n".join(f"{q}\t{t}\t{c}" for q, t, c in rows[30:]))
+    (logs / "d.tsv").write_text("")
+    for other in ("notes.txt", "_SUCCESS", "_old.tsv", ".c.tsv", ".c.tsv.crc"):
+        (logs / other).write_text("no log\n")
+    several = prepare_log([tmp_path / "z.tsv", logs], tmp_path / "several")
+    assert files_of(tmp_path / "several") == files_of(tmp_path / "one")
+    assert several.identity == one.identity and several.lines == one.lines == 40
+    assert several.sources == (5, "z.tsv", "d.tsv")
+    done = run("prepare", tmp_path / "z.tsv", logs, "-o", tmp_path / "several", "--force")
+    assert not done.exit_code and files_of(tmp_path / "several") == files_of(tmp_path / "one")
+
+
+def test_the_description_does_not_grow_with_the_number_of_files(tmp_path):
+    (tmp_path / "logs").mkdir()
+    for number in range(300):
+        (tmp_path / f"logs/{number:0200}.tsv").write_text(f"query\ttitle {number}\t1\n")
+    prepare_log(tmp_path / "logs", tmp_path / "out")
+    (tmp_path / "one").mkdir()
+    shutil.copy(tmp_path / f"logs/{0:0200}.tsv", tmp_path / "one")
+    (tmp_path / "one/other.tsv").write_text("another\ttitle\n")
+    prepare_log(tmp_path / "one", tmp_path / "few")
+    size, few = ((tmp_path / name / DESCRIPTION).stat().st_size for name in ("out", "few"))
+    assert size < few + 1000
+
+
+def test_parquet_is_a_log_wherever_a_log_is_read(tmp_path):
+    log = made_up_log(300)
+    parquet(tmp_path / "log.parquet", rows_of(log), "query", "title", "clicks")
+    write_click_log(log, tmp_path / "log.tsv")
+    prepare_log(tmp_path / "log.parquet", tmp_path / "parquet")
+    prepare_log(tmp_path / "log.tsv", tmp_path / "tsv")
+    assert files_of(tmp_path / "parquet") == files_of(tmp_path / "tsv")
+    assert_same(PreparedLog.open(tmp_path / "parquet"), read_click_log(tmp_path / "log.parquet"))
+    weights = weights_of(tmp_path / "log.parquet", tmp_path / "a", epochs=1)
+    assert weights == weights_of(tmp_path / "log.tsv", tmp_path / "b", epochs=1)
+    with pytest.raises(SentembError, match=r"x.parquet: a log is not written as Parquet; name"):
+        write_click_log(log, tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "message"),
+    [
+        (("query", "title"), (None, "x"), r"bad.parquet: row 5: the query is missing"),
+        (("query", "title"), ("x", " "), r"bad.parquet: row 5: the title is empty"),
+        (("query", "title", "clicks"), ("a", "b", 0), r"bad.parquet: row 5: the clicks are 0; giv"),
+        (("query", "title", "clicks"), ("a", "b", None), r"row 5: the clicks are None"),
+        (("query", "title", "clicks"), ("a", "b", 2**63), r"row 5: the clicks are more than"),
+        (("query", "titel"), ("a", "b"), r"bad.parquet: has no column title; its columns are q"),
+    ],
+)
+def test_a_bad_row_is_named_with_its_file(tmp_path, columns, row, message):
+    (tmp_path / "good.tsv").write_text("g\th\n")
+    rows = [("a", f"title {number}", 1)[: len(columns)] for number in range(4)]
+    if row[-1] == 2**63:
+        rows = [(*one[:2], 2**63 - 1) for one in rows]
+    pyarrow = pytest.importorskip("pyarrow", reason="it is optional")
+    from pyarrow.parquet import write_table
+
+    types = {"clicks": pyarrow.uint64()}
+    arrays = [
+        pyarrow.array(values, types.get(name))
+        for name, values in zip(columns, zip(*rows, row, strict=True), strict=True)
+    ]
+    write_table(pyarrow.table(arrays, list(columns)), tmp_path / "bad.parquet")
+    both = [tmp_path / "good.tsv", tmp_path / "bad.parquet"]
+    with pytest.raises(SentembError, match=message):
+        prepare_log(both, tmp_path / "out")
+    if "titel" not in columns:
+        found = prepare_log(both, tmp_path / "out", skip_bad_lines=True)
+        assert (found.lines, found.bad_lines, len(found.clicks)) == (6, 1, 5)
+
+
+def test_what_is_no_parquet_or_no_folder_of_logs_is_refused(tmp_path, prepared, monkeypatch):
+    (tmp_path / "log.parquet").write_text("PAR1")
+    with pytest.raises(SentembError, match=r"log.parquet: not a whole Parquet file"):
+        prepare_log(tmp_path / "log.parquet", tmp_path / "out")
+    with pytest.raises(SentembError, match=r"none.parquet: cannot be read"):
+        prepare_log(tmp_path / "none.parquet", tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "pyarrow", None)
+        with pytest.raises(SentembError, match=r"pip install 'sentemb\[parquet\]'"):
+            prepare_log(tmp_path / "log.parquet", tmp_path / "out")
+    (tmp_path / "set").mkdir()
+    with pytest.raises(SentembError, match=r"set: has no logs; let their names end in .tsv, "):
+        prepare_log([prepared.path, tmp_path / "set"], tmp_path / "out")
+    # Of a data set only one file is the log: dev.tsv must not be trained on.
+    for name in ("pairs.tsv", "dev.tsv"):
+        (tmp_path / "set" / name).write_text("a\tb\n")
+    with pytest.raises(SentembError, match=r"set: is a folder; did you mean .*set/pairs.tsv\?"):
+        prepare_log(tmp_path / "set", tmp_path / "out")
+    with pytest.raises(SentembError, match="there is no log to prepare"):
+        prepare_log([], tmp_path / "out")
+    (tmp_path / "empty.tsv").write_text("")
+    with pytest.raises(SentembError, match="2 files: no pairs, the input is empty"):
+        prepare_log([tmp_path / "empty.tsv"] * 2, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_progress_and_notes(tmp_path, monkeypatch):
@@ -581,6 +713,7 @@ def rewritten(out, change):
             "format 2, and this version of sentemb reads format 1",
         ),
         (lambda told: told.update(format="1"), "has format '1'"),
+        (lambda told: told["sources"].update(n_files="2"), '"sources" is missing or wrong'),
         (lambda told: told.update(pairs=-1), '"pairs" is missing or wrong'),
         (lambda told: told.update(pairs=2), "query-index.npy|clicks.npy"),
         (lambda told: told.update(queries=3), "queries"),
@@ -619,7 +752,7 @@ def test_numbers_that_no_kernel_may_see_are_refused(prepared, tmp_path, name, pl
     array = np.load(out / name)
     array[place] = value
     np.save(out / name, array)
-    rewritten(out, lambda told: told["files"].update({name: checksum(out / name)}))
+    rewritten(out, lambda told: told["files"].update({name: described(out / name)}))
     with pytest.raises(SentembError, match=f"{name}: the prepared log is damaged"):
         PreparedLog.open(out)
 

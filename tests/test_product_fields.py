@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from sentemb import Index, SentembError
+from sentemb.bridges.server.answers import Answers
 from sentemb.cli import main
 from sentemb.search.field_columns import FieldColumn, fields_of
 from sentemb.search.filters import checked_condition, sort_order
@@ -44,6 +45,9 @@ def index(model):
         (["1", "12,50", "1,299"], "REAL", [1.0, 12.5, 1.299]),
         (["1,299", "2,500"], "TEXT", ["1,299", "2,500"]),
         (["0,299"], "REAL", [0.299]),
+        (["12,50", "1.299,00", "-12.345.678,9"], "REAL", [12.5, 1299.0, -12345678.9]),
+        (["12.50", "1,299.00"], "REAL", [12.5, 1299.0]),
+        (["12.50", "1.299,00"], "TEXT", ["12.50", "1.299,00"]),
         (["007", "8"], "TEXT", ["007", "8"]),
         (["12,50", "1.299"], "TEXT", ["12,50", "1.299"]),
         (["fix", "5"], "TEXT", ["fix", "5"]),
@@ -62,11 +66,20 @@ def test_the_type_of_a_column_is_that_of_all_its_fields(texts, kind, values):
     assert [value for (value,) in stored.rows()] == values
 
 
-def test_a_column_of_numbers_that_is_text_is_warned_of():
+@pytest.mark.parametrize(
+    ("texts", "named"),
+    [
+        (["12.50", "3", "7 EUR"], r"'7 EUR'; 1 of 3 fields are not"),
+        (["12.50", "3", "1.299,00", "2"], r"'1\.299,00'; write numbers without"),
+        (["12.50", "007", "7 EUR", "1"], r"'007'; 1 of 4 fields are not"),
+        (["5", "1,299"], r"'1,299'; write numbers without"),
+    ],
+)
+def test_a_column_of_numbers_that_is_text_is_warned_of(texts, named):
     column = FieldColumn("price")
-    column.append(["12.50", "3", "7 EUR"])
-    with pytest.warns(UserWarning, match=r"price is text .* '7 EUR'; 1 of 3 fields are not"):
-        fields_of([column], 3)
+    column.append(texts)
+    with pytest.warns(UserWarning, match=f"price is text .* {named}"):
+        fields_of([column], len(texts))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +95,9 @@ def test_a_column_of_numbers_that_is_text_is_warned_of():
         ("brand like 'a%' or stock=0", [0, 1, 2]),
         ("coalesce(price, 0) = 0", [2]),
         ("5 - - 1 = 6", [0, 1, 2, 3]),
+        ("length(brand) = 4 and 2 < stock", [0, 2]),
+        ("stock = 1 or brand = 'Bolt'", [1, 3]),
+        ("stock > '1' and brand > '5'", [0, 2]),
     ],
 )
 def test_a_condition_finds_the_rows_that_meet_it(fields, condition, rows):
@@ -113,6 +129,14 @@ def test_a_condition_finds_the_rows_that_meet_it(fields, condition, rows):
         ("brand glob '" + "*a" * 60 + "'", "the condition is wrong"),
         ("price = 1\0", "cannot be read from"),
         (" ", "is empty"),
+        ("brand > 10", "brand is text and cannot be compared with the number 10; put the number"),
+        ("10 <= Brand", "compared with the number 10"),
+        ("brand > -10", "compared with the number 10"),
+        ("brand in (1, 2)", "compared with the number 1"),
+        ("brand not between 1 and 2", "compared with the number 1"),
+        ("coalesce(brand, 0) > 1", "compared with the number 0"),
+        ("stock > 1 and brand * 2 > stock", "compared with the number 2"),
+        ("price > brand", "compared with the number price"),
         ("1" * 1001, "1,001 characters"),
     ],
 )
@@ -154,15 +178,15 @@ def test_order_and_facets(fields):
     assert sort_order("price asc", ["price"]) == ("price", False)
     with pytest.raises(SentembError, match="did you mean price"):
         fields.ordered("pric", rows)
-    assert checked_condition("Stock>0", ["stock"]) == '"stock" > 0'
+    assert checked_condition("Stock>0", {"stock": "INTEGER"}) == '"stock" > 0'
 
 
 def test_take_and_join_keep_every_field_and_equal_rows_have_equal_bytes(fields):
     taken = fields.take(np.array([2, 0]))
     assert list(taken.rows()) == [(None, 7, "Acme"), (12.5, 3, "Acme")]
-    joined = taken.joined(ProductFields.given({"Stock": ["none"], "size": [5]}, 1))
-    assert joined.types == {"price": "REAL", "stock": "TEXT", "brand": "TEXT", "size": "INTEGER"}
-    assert list(joined.rows())[2] == (None, "none", None, 5)
+    joined = taken.joined(ProductFields.given({"Stock": [1.5], "Brand": [7], "size": [5]}, 1), "e")
+    assert joined.types == {"price": "REAL", "stock": "REAL", "brand": "TEXT", "size": "INTEGER"}
+    assert list(joined.rows())[2] == (None, 1.5, "7", 5)
     assert fields.take(np.arange(4)).image.tobytes() == fields.image.tobytes()
     assert fields.differing(fields.take(np.arange(4))) == 0
     assert fields.differing(fields.take(np.array([0, 1, 2, 0]))) == 1
@@ -223,6 +247,48 @@ def test_an_exact_id_comes_first_and_similar_leaves_the_title_out(index):
         index.similar("z")
 
 
+def test_an_id_is_found_in_capitals_and_in_small_letters(model, tmp_path):
+    index = Index.build(model, TITLES, ["P-1", "p-2", "P-3", "p-3"])
+    for typed, id in (("p-1", "P-1"), (" P-2", "p-2"), ("p-3", "p-3"), ("P-3", "P-3")):
+        assert index.search(typed)[0].id == id
+    index.save(tmp_path / "i")
+    assert "knows nothing of" not in run("search", tmp_path / "i", "p-1").output
+    assert "knows nothing of" in run("search", tmp_path / "i", "p-4").output
+    assert Answers(index).search(["p-1"], 1)[0]["unknown"] == []
+
+
+def test_a_condition_that_no_product_meets_is_named(index):
+    for hits in (
+        index.search("hotels", where="stock > 100"),
+        index.similar("a", where="stock > 100"),
+    ):
+        assert (list(hits), hits.reason) == ([], "no product meets the condition")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"where": 5}, "where is 5; give a text"),
+        ({"where": ["stock > 0"]}, "where is \\['stock > 0'\\]; give a text"),
+        ({"sort": 5}, "sort is 5; give a text"),
+        ({"facets": 5}, "facets: give a list of texts, not int"),
+        ({"facets": "brand"}, "facets: give a list of texts, not str"),
+        ({"facets": [5]}, "facets: text 0, counted from 0, is int"),
+        ({"facets": None}, "facets: give a list of texts"),
+    ],
+)
+def test_arguments_of_another_type_are_refused(index, given, said):
+    for search in (index.search, index.similar):
+        with pytest.raises(SentembError, match=said):
+            search("a", **given)
+
+
+def test_a_run_has_no_other_order_than_that_of_the_scores(index, tmp_path):
+    index.save(tmp_path / "i")
+    done = run("search", tmp_path / "i", "a", "--trec", "--sort", "price")
+    assert "leave --sort out" in done.output and done.exit_code == 2
+
+
 def test_changes_of_an_index_keep_fields_with_their_titles(index, tmp_path):
     index.save(tmp_path / "i")
     index = Index.open(tmp_path / "i")
@@ -248,6 +314,49 @@ def test_changes_of_an_index_keep_fields_with_their_titles(index, tmp_path):
     assert list(Index.open(tmp_path / "i").fields.rows())[1] == (1.5, 7, "Acme")
 
 
+def test_a_column_without_values_takes_the_type_of_the_other_side(index):
+    column = FieldColumn("price")
+    column.append([""])
+    index.add(["and shanghai"], ["e"], fields=fields_of([column], 1))
+    assert index.fields.types == {"price": "REAL", "stock": "INTEGER", "brand": "TEXT"}
+    assert index.search("d", where="price < 5")[0].id == "d"
+    nothing = [None] * 5
+    fields = {"price": nothing, "brand": nothing, "stock": [1, 2, 3, 4, 5]}
+    index.sync(list(index.titles), list(index.ids), fields=fields)
+    assert index.fields.types == {"price": "REAL", "brand": "TEXT", "stock": "INTEGER"}
+    assert not index.fields.mask("price < 5 and brand < 5").any()
+    index.add(["and hotels"], ["f"], fields={"brand": [7]})
+    assert index.fields.types["brand"] == "INTEGER"
+
+
+@pytest.mark.parametrize("value", ["abc", "call us", "1,299", "007"])
+def test_a_text_in_a_column_of_numbers_is_refused(index, value):
+    before = index.fields
+    said = f"price of f is '{value}', but price is a number in the index"
+    for change in (index.add, index.sync):
+        with pytest.raises(SentembError, match=said):
+            change(["x", "y"], ["e", "f"], fields={"Price": [5, value]})
+    assert index.fields is before
+    assert len(index) == 4
+
+
+@pytest.mark.parametrize(
+    ("price", "said"),
+    [("", ""), ("1.299,00", ""), ("12", ""), ("call us", "'call us'"), ("1,299", "'1,299'")],
+)
+def test_a_file_that_is_added_keeps_a_column_of_numbers(index, tmp_path, price, said):
+    index.save(tmp_path / "i")
+    file = tmp_path / "e.tsv"
+    file.write_text(f"id\ttitle\tprice\tstock\tbrand\nE1\tnew hotels\t{price}\t4\tAlder\n")
+    for option in ("--add", "--sync"):
+        done = run("index", tmp_path / "i", option, file, "-o", tmp_path / option)
+        assert (f"price of E1 is {said}, but price is a number" in done.output) == bool(said)
+        assert bool(done.exit_code) == bool(said) != (tmp_path / option).exists()
+        if not said:
+            types = Index.open(tmp_path / option).fields.types
+            assert types["price"] in ("REAL", "INTEGER")
+
+
 def test_an_open_index_reads_its_own_fields_after_the_folder_was_replaced(index, tmp_path):
     index.save(tmp_path / "i")
     old = Index.open(tmp_path / "i")
@@ -263,6 +372,7 @@ def test_fields_are_read_in_threads_and_after_a_fork(index, tmp_path, in_memory)
     index.save(tmp_path / "i")
     opened = Index.open(tmp_path / "i", in_memory=in_memory)
     assert opened.fields.mask("stock > 0").sum() == 3
+    assert opened.fields._reader() is opened.fields._reader()
     sums = []
     threads = [
         threading.Thread(target=lambda k=k: sums.append(opened.fields.mask(f"stock > {k}").sum()))
@@ -370,7 +480,7 @@ def test_from_an_export_of_a_shop_to_a_filtered_search(model_dir, tmp_path):
     done = run(
         *("import", tmp_path / "clicks.csv", "-o", tmp_path / "pairs.tsv", "--id-column", "sku"),
         *("--catalogue", tmp_path / "products.csv", "--title-column", "name"),
-        *("--write-catalogue", tmp_path / "t.tsv", "--keep", "price,brand=Brand,image=pic"),
+        *("--write-catalogue", tmp_path / "t.tsv", "--fields", "price,brand=Brand,image=pic"),
     )
     assert not done.exit_code, done.output
     assert (tmp_path / "t.tsv").read_text().splitlines()[:2] == [
@@ -401,12 +511,12 @@ def test_from_an_export_of_a_shop_to_a_filtered_search(model_dir, tmp_path):
         (["x", "--sort", "size"], "there are price, brand, image"),
         (["--like", "9"], "the id 9 is not in the index"),
         (["--like", "1", "--min-score", "2"], "does not go with --like"),
-        (["x", "--like", "1"], "INDEX --like ID"),
+        (["x", "--like", "1"], "x is not an index; give no QUERY with"),
     ):
         done = run("search", tmp_path / "index", *wrong)
         assert done.exit_code
         assert message in done.output, done.output
-    done = run("import", tmp_path / "clicks.csv", "-o", tmp_path / "p", "--keep", "price")
+    done = run("import", tmp_path / "clicks.csv", "-o", tmp_path / "p", "--fields", "price")
     assert "give both" in done.output
     (tmp_path / "plain.tsv").write_text("1\thotels shanghai\n")
     done = run("index", tmp_path / "index", "--sync", tmp_path / "plain.tsv")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from browsers import chromium, needs_chromium, opened
 from helpers import made_up_model
+from test_serve_network import running
 
 from sentemb import Index
 from sentemb.bridges.export.targets import export
@@ -76,6 +77,12 @@ def test_similar_to_an_unknown_id_is_not_found(client):
     assert "not in the index" in asked(client, 404, like="nothing")["error"]
 
 
+@pytest.mark.parametrize("other", [{"q": "lamp"}, {"all": "true"}, {"all": "false"}])
+def test_similar_titles_have_no_query_and_no_floor(client, other):
+    said = f"{next(iter(other))} does not go with like"
+    assert said in asked(client, 400, like="t3", **other)["error"]
+
+
 def test_facts_name_fields_and_facets(client):
     facts = client.get("/health").get_json()
     assert facts["fields"] == {"price": "REAL", "brand": "TEXT", "link": "TEXT", "image": "TEXT"}
@@ -103,10 +110,12 @@ def page(index, tmp_path_factory):
         ({"brand": MARKUP}, "", "brand like '<img%'"),
         ({"brand": "Acme"}, "-price", "brand = 'Acme'"),
         ({"brand": "Nobody"}, "", "brand = 'Nobody'"),
+        ({">=price": "3", "<=price": "20.5"}, "", "price >= 3 and price <= 20.5"),
+        ({"<=price": "1e1", "brand": "Acme"}, "price", "price <= 10 and brand = 'Acme'"),
     ],
 )
 def test_the_page_without_a_server_finds_what_the_index_finds(page, index, filters, sort, where):
-    for query in ("red lamp", "blue", "t7"):
+    for query in ("red lamp", "blue", "t7", "T7"):
         answer = page.evaluate(
             "([query, how]) => engine.search(query, 8, null, how)",
             [query, {"filters": filters, "sort": sort}],
@@ -117,6 +126,21 @@ def test_the_page_without_a_server_finds_what_the_index_finds(page, index, filte
         assert [hit["id"] for hit in answer["hits"]] == [hit.id for hit in hits]
         assert [hit["fields"] for hit in answer["hits"]] == [hit.fields for hit in hits]
         assert answer["facets"] == hits.facets
+        assert answer.get("no_match") == hits.reason
+        assert not (query == "T7" and answer["unknown"])
+
+
+@needs_chromium
+def test_the_page_of_a_server_finds_what_the_index_finds(page, index):
+    where = "price >= 3 and price <= 20.5 and brand like '<img%'"
+    filters = {">=price": "3", "<=price": "20.5", "brand": MARKUP}
+    app = create_app(index, name="lamps")
+    how = {"filters": filters, "sort": ""}
+    with running(app) as port, opened(page.context.browser, f"http://127.0.0.1:{port}/") as tab:
+        answer = tab.evaluate("(how) => engine.search('red lamp', 8, null, how)", how)
+    hits = index.search("red lamp", 8, where=where, facets=["brand"])
+    assert [hit["id"] for hit in answer["hits"]] == [hit.id for hit in hits]
+    assert hits and answer["facets"] == hits.facets
 
 
 def until(page, condition):
@@ -149,3 +173,20 @@ def test_a_reader_filters_and_sorts_and_nothing_but_web_addresses_is_followed(pa
     page.reload()
     page.locator(".hit").first.wait_for()
     assert page.locator("#filters select").last.input_value() == "-price"
+    lowest, highest = page.locator("#filters input").all()
+    assert lowest.get_attribute("aria-label") == "price, lowest"
+    lowest.fill("4")
+    highest.fill("12.5")
+    highest.press("Tab")
+    within = index.search(
+        "red lamp", where="price >= 4 and price <= 12.5", sort="-price", everything=True
+    )
+    shown = "[...document.querySelectorAll('.title')].map(e => e.innerText).join('|')"
+    until(page, f"{shown} === '{'|'.join(hit.title for hit in within)}'")
+    page.reload()
+    page.locator(".hit").first.wait_for()
+    assert page.locator("#filters input").last.input_value() == "12.5"
+    page.goto(page.url.replace("12.5", "1%20or%201"))  # an address is not to be trusted
+    page.reload()
+    page.locator(".hit").first.wait_for()
+    assert page.locator("#filters input").last.input_value() == ""

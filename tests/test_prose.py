@@ -116,6 +116,8 @@ _PATTERNS = {name: re.compile(pattern, re.I) for name, (pattern, _) in PATTERNS.
 # "Of the softmax." as a whole description: at the start of a docstring or help, or as the first
 # line below an entry of a docstring.
 _GENITIVE = re.compile(r"Of [a-z][^,]*$")  # "Of the three words, two are ..." is a sentence
+# A description below an entry of a docstring.
+_WHAT_IN_ENTRY = re.compile(r"^(?P<indent> *)\S.*\n(?P=indent) +(?P<what>What .*)", re.M)
 _CODE = re.compile(r"``.+?``|`[^`\n]*`|\]\([^)]*\)", re.S)
 
 
@@ -225,12 +227,13 @@ def empty_names(code):
 
 
 def whats(code):
-    """The docstrings that begin with "What" instead of the object that they describe."""
+    """Docstrings, and descriptions in them, that begin with "What" instead of their object."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):
             docstring = ast.get_docstring(node) or ""
             if docstring.startswith("What"):
                 yield docstring
+            yield from (entry["what"] for entry in _WHAT_IN_ENTRY.finditer(docstring))
 
 
 MODULES = {
@@ -263,6 +266,13 @@ def test_modules_of_one_name_have_one_subject():
 def test_empty_names_and_whats_are_found():
     code = '''"""What it does."""
 class Shop:
+    """A shop.
+
+    What it sells is food.
+
+    name : str
+        What it is called.
+    """
     def some(self, own, *, placed=1):
         self.more, (_kept, ones) = [other for other in own], (1, 2)
 '''
@@ -273,7 +283,7 @@ class Shop:
         "own",
         "some",
     ]
-    assert list(whats(code)) == ["What it does."]
+    assert list(whats(code)) == ["What it does.", "What it is called."]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -310,6 +311,21 @@ def test_titles_without_clicks_are_candidates_right_ones_and_wrong_ones(bag, log
     assert fits
     for is_unclicked, is_right in fits:
         assert set(is_unclicked[is_right]) == set(is_unclicked[~is_right]) == {0, 1}
+
+
+def test_titles_without_clicks_teach_where_few_others_do(bag, log):
+    """A judged set of new titles: the log has no clicks on what is right."""
+    judged = made_judged(log)
+    new = replace(judged, titles=[f"{title} new" for title in judged.titles])
+    new.titles[:2] = judged.titles[:2]
+    notes = []
+    fit_ranker(bag, log, new, threads=1, on_note=notes.append)
+    (note,) = [note for note in notes if "without clicks" in note]
+    n_right = int((new.title_index[new.grade == 2] < 2).sum())
+    assert note.startswith(f"only {n_right} of 12 dev queries have a right title with clicks")
+    notes.clear()
+    fit_ranker(bag, log, judged, threads=1, on_note=notes.append)
+    assert not any("without clicks" in note for note in notes)
 
 
 def test_many_held_out_queries_are_sampled(bag, log, monkeypatch):

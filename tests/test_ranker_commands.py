@@ -9,14 +9,16 @@ from test_ranking import ALL, made_log
 from test_report import data_of
 
 import sentemb
+from sentemb.analysis.report.page_pairs import read_pairs
 from sentemb.bridges.server.server import Server
 from sentemb.cli import main
+from sentemb.comparison.difference import sides_of
 from sentemb.data.click_log import write_click_log
 from sentemb.data.judged_set import write_judged_set
 from sentemb.data.splitting import split_log
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.ranking import fitting
-from sentemb.search.ranking.opening import load_ranker
+from sentemb.search.ranking.opening import load_best, load_ranker
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.ranker_files import has_ranker
 from sentemb.search.ranking.recipe import MEANINGS, PARTS
@@ -372,6 +374,57 @@ def test_every_command_gives_a_pair_the_same_score(hybrid, data, tmp_path, optio
             right = expected[q, "t3"]
             rank = 1 + sum(expected[q, t] > right for t in titles)
             assert one["systems"][str(model)]["mrr@10"] == pytest.approx(1 / rank)
+
+
+def test_a_renamed_product_keeps_its_score_in_every_command(hybrid, data, tmp_path):
+    log = made_log()
+    ids = [f"p{n}" for n in range(len(log.titles))]
+    folder, catalogue, index = (tmp_path / name for name in ("model", "titles.tsv", "index"))
+    ranker = load_ranker(hybrid)
+    ranker.model.save_pretrained(folder)
+    ranker.with_ids(log.titles, ids).save(folder)
+    texts = [log.titles[0] + " neu", *log.titles[1:]]
+    catalogue.write_text("".join(f"{id}\t{text}\n" for id, text in zip(ids, texts, strict=True)))
+    run("index", folder, catalogue, "-o", index)
+    query = log.queries[log.query_index[list(log.title_index).index(0)]]
+    (tmp_path / "q.tsv").write_text(f"q\t{query}\n")
+    (tmp_path / "clicks.tsv").write_text(f"{query}\t{texts[0]}\n")
+    (hit,) = [hit for hit in sentemb.Index.open(index).search(query, 99) if hit.id == "p0"]
+    expected = pytest.approx(hit.score, abs=1e-6)
+    clickless = load_ranker(folder).score_pairs([query], [texts[0]], [0], [0])
+    assert abs(clickless[0] - hit.score) > 0.01
+
+    ranked = ("rank", folder, tmp_path / "q.tsv", catalogue, "-k", 0)
+    run(*ranked, "-o", tmp_path / "rank.run")
+    assert pairs_of_run(tmp_path / "rank.run")["q", "p0"] == expected
+    run(*ranked, "--candidates", tmp_path / "rank.run", "-o", tmp_path / "again.run")
+    assert pairs_of_run(tmp_path / "again.run")["q", "p0"] == expected
+    explained = json.loads(run("explain", index, query, texts[0], "--json").stdout)
+    assert explained["score"] == expected
+    assert sum(part["added"] for part in explained["parts"]) == expected
+    measured = ("--per-query", "--json", "--metrics", "mrr@10")
+    clicked = tmp_path / "clicks.tsv", "--catalogue", catalogue
+    of_model = json.loads(run("evaluate", folder, *clicked, *measured).stdout)
+    of_index = json.loads(run("evaluate", index, clicked[0], *measured).stdout)
+    figures = of_model["systems"][str(folder)], of_index["systems"][str(index)]
+    assert figures[0] == figures[1]
+    run("report", folder, *clicked, "-o", tmp_path / "r.html")
+    shown = data_of((tmp_path / "r.html").read_text())["triage"]
+    scores = {shown["titles"][t]: score for t, _, _, score, *_ in shown["worst"][0]["titles"]}
+    assert scores[texts[0]] == pytest.approx(hit.score, abs=1e-3)
+    run("diff", folder, folder, "--catalogue", catalogue, "--queries", tmp_path / "q.tsv", "--json")
+    sides, every = sides_of(folder, folder, texts, ids=ids)
+    places, found = sides[0].find([query], len(every))
+    assert found[0][places[0].tolist().index(every.index(texts[0]))] == expected
+
+
+def test_a_report_of_a_few_pairs_ranks_by_the_ranker(hybrid, data, tmp_path):
+    pairs = [read_pairs(load_ranker(hybrid).model, data / "test", 40, ranker)[0] for ranker in
+             (load_ranker(hybrid), load_best(hybrid, cosine=True))]  # fmt: skip
+    assert pairs[0] != pairs[1]
+    run("report", hybrid, data / "test", "--limit", 40, "-o", tmp_path / "page.html")
+    shown = data_of((tmp_path / "page.html").read_text())["pairs"]
+    assert [pair["rank"] for pair in shown] == [pair.rank for pair in pairs[0]]
 
 
 def test_a_stale_ranker_is_refused_with_a_remedy(hybrid, data, tmp_path, make_model):

@@ -1,8 +1,11 @@
 """The same bits whatever the threads, the hash seed, BLAS and the form of the click log."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from reliability.determinism import different, matrix, sources
+from reliability.orders import drawn_orders, pairs_of_trainings
 
 
 def test_threads_and_hash_seed_change_no_bit():
@@ -44,3 +47,9 @@ def test_the_whole_matrix():
     count = matrix()
     assert count.failures == []
     assert count.tried >= 12
+
+
+def test_every_training_comes_after_every_other():
+    drawn = drawn_orders(n_orders=40, length=8, seed=0)
+    pairs = {pair for order in drawn for pair in combinations(order, 2)}
+    assert len(drawn) == 40 and pairs >= pairs_of_trainings()

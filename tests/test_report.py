@@ -343,7 +343,8 @@ class TestJudgedSet:
     def test_a_second_title_only_if_it_is_graded_higher(
         self, model, judged, monkeypatch, first, shown
     ):
-        monkeypatch.setattr(model, "rank", lambda query, titles: [(first, 0.9), (1 - first, 0.1)])
+        scores = np.array([0.9, 0.1] if first == 0 else [0.1, 0.9])
+        monkeypatch.setattr(model, "score_pairs", lambda *pairs: scores)
         (judged / "qrels.txt").write_text("q2 0 d2 0\nq2 0 d3 1\n")
         pairs, _ = read_pairs(model, judged, 20)
         assert [pair.grade for pair in pairs] == [0, 1][first:]

@@ -230,7 +230,7 @@ def test_an_explanation_names_effects_and_unknown_words(page):
         ["BM25", "+0.240", "0.02 × 12.000", "cheap +0.160, hotels +0.080"],
         ["BM25 of clicked queries", "−0.100", "−0.02 × 5.000", ""],
     ]
-    assert "the cosine minus the cosine without the word" in text
+    assert "the score minus the score without the word" in text
     assert "For 73 % of the queries with such a score" in text
     assert "The model knows nothing of qua." in text
     assert "In no query of the log: quux." in text
@@ -297,7 +297,7 @@ def test_what_cannot_be_found_is_said(page):
     page.locator("#status", has_text="Nothing found.").wait_for()
     assert not page.locator("#remark").is_visible()
     page.fill("#query", "qua (qux)")
-    page.locator("#remark", has_text="no word of this query").wait_for()
+    page.locator("#remark", has_text="none of the words of this query").wait_for()
     page.fill("#query", "   ")
     page.locator("#status", has_text="Type to search").wait_for()
     assert page.locator(".hit").count() == 0

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -31,6 +32,7 @@ from sentemb.data.search_record import (
     record_rows,
 )
 
+DOCS = Path(__file__).parents[1] / "docs"
 TITLES = made_up_texts(np.random.default_rng(1), [3] * 50)
 
 
@@ -204,6 +206,12 @@ def test_a_record_is_imported_as_a_click_log(path, tmp_path):
     run("import", path, "-o", tmp_path / "l.tsv", "--id-column", "id", "--write-catalogue",
         catalogue)  # fmt: skip
     assert sorted(catalogue.read_text().splitlines()) == [f"{id}\ttitle {id}" for id in "abc"]
+    catalogue.write_text("id\ttitle\na\ttitle a\nb\tnew name of b\nc\ttitle c\n")
+    for file in ("serve.md", "howto/fresh.md"):
+        (line,) = re.findall(r"^sentemb (import .*)", (DOCS / file).read_text("utf-8"), re.M)
+        names = {"searches.sqlite": path, "titles.tsv": catalogue, "new.tsv": log}
+        run(*(names.get(word, word) for word in line.split()), "--force")
+        assert "desk\tnew name of b\n" in log.read_text()
     assert "no column" in run(
         "import", path, "-o", tmp_path / "x", "--title-column", "name", code=1
     )
@@ -261,6 +269,24 @@ def test_a_search_is_answered_where_it_cannot_be_recorded(index, path, capsys):
     assert answer.status_code == 200 and "search" not in answer.json
     assert client.post("/click", json={"search": name, "id": "t1"}).status_code == 503
     assert capsys.readouterr().err.count("not recorded: ") == 2
+
+
+def test_the_rare_query_asked_longest_ago_is_forgotten(path, monkeypatch):
+    monkeypatch.setattr("sentemb.data.search_record._COUNTED", 2)
+    record = SearchRecord(path, anonymous=True)
+    for query in ["a"] * (COMMON - 1) + ["b", "c", "a"]:
+        record.add_searches([searched(query)])
+    assert not list(record_rows(path, all_shown=True))
+    record.add_searches([searched("a")] * (COMMON - 1))
+    assert {row[0] for row in record_rows(path, all_shown=True)} == {"a"}
+
+
+def test_a_record_that_somebody_made_runs_no_functions(path):
+    record = SearchRecord(path)
+    assert record._opened().execute("PRAGMA trusted_schema").fetchone() == (0,)
+    for top_k in (0, 2**31):
+        with pytest.raises(SentembError, match="top_k"):
+            insights(path, top_k)
 
 
 def test_anonymous_needs_a_record(tmp_path):

@@ -8,16 +8,18 @@ from functools import partial
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from helpers import made_up_model, made_up_pair_model, made_up_texts
 
 from sentemb import Index, SentembError
-from sentemb.analysis.explanation import explain
+from sentemb.analysis.explanation import Explainer, explain
 from sentemb.bridges.server import request_limits
 from sentemb.bridges.server.answers import Answers
 from sentemb.bridges.server.app import create_app, replace_index
 from sentemb.bridges.server.hosts import checked_hosts, checked_origins, host_name, is_loopback
 from sentemb.bridges.server.request_limits import Limits, Rates
-from sentemb.data.click_log import ClickLogBuilder
+from sentemb.cli import main
+from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.models.files.model_files import fingerprint
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
@@ -186,19 +188,37 @@ def test_explain_is_that_of_the_analysis_and_of_the_index(client, index, log):
     for query, place in (("a", 0), (QUERIES[3], 40), ("上海 " + QUERIES[1], 41)):
         found = asked(client, "/explain", q=query, id=f"t{place}")
         ranker = found.pop("ranker")
-        told = explain(index.model, query, TITLES[place], log).as_dict()
-        del told["parts"]
+        id = f"t{place}"
+        told = Explainer(index.ranker, log).explain(query, TITLES[place], id=id).as_dict()
+        assert ranker["parts"] == json.loads(json.dumps(told.pop("parts")))
         assert found == json.loads(json.dumps(told))
+        assert found["score"] == pytest.approx(ranker["score"], abs=1e-12)
         assert len(found["nearest_queries"]) == 5
         (shares,) = index.explain(query, [f"t{place}"])
         assert ranker["parts"] == json.loads(json.dumps([share.as_dict() for share in shares]))
         hits = index.search(query, len(index))
         (score,) = [hit.score for hit in hits if hit.id == f"t{place}"]
         assert ranker["score"] == pytest.approx(score, abs=1e-12)
+        alone = asked(client, "/explain", q=query, id=id, cosine="true")
+        del alone["ranker"]
+        told = explain(index.model, query, TITLES[place], log).as_dict()
+        del told["parts"]
+        assert alone == json.loads(json.dumps(told))
     without = create_app(index).test_client()
     found = asked(without, "/explain", q="a", id="t0")
     assert set(found) == {"score", "query", "title", "ranker"}
     assert asked(without, "/health")["evidence"] is False
+
+
+def test_explain_is_what_the_command_prints(client, index, log, tmp_path):
+    index.save(tmp_path / "index")
+    write_click_log(log, tmp_path / "pairs.tsv")
+    served = asked(client, "/explain", q=QUERIES[3], id=index.search(QUERIES[3], 1)[0].id)
+    files = [str(tmp_path / "index"), QUERIES[3], "--log", str(tmp_path / "pairs.tsv")]
+    done = CliRunner().invoke(main, ["explain", *files, "--json"])
+    printed = json.loads(done.stdout)
+    assert served.pop("ranker")["parts"] == printed.pop("parts")
+    assert served == printed
 
 
 def test_an_explanation_names_the_nearest_clicked_query_and_the_words(client, index, log):

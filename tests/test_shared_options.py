@@ -12,8 +12,8 @@ from sentemb.system.parallel import Workers, available_threads
 from sentemb.system.terminal import is_silenced, note
 
 LOG = "".join(f"query {k}\ttitle {k % 7}\n" for k in range(40))
-# They print figures, lines of an engine's format, or nothing but an address.
-WITHOUT_JSON = {"plot-gates", "plot-loss", "synonyms", "serve"}
+# It prints nothing but an address.
+WITHOUT_JSON = {"serve"}
 
 
 def _commands():
@@ -52,13 +52,24 @@ def test_a_command_has_the_shared_options_by_their_names(name):
     written = [one for one in parameters if isinstance(one.type, Written)]
     assert all(isinstance(one, click.Option) for one in written)
     assert not written or {"-o", "--output", "--force"} <= names
-    short = {"-o": "--output", "-k": "--top-k", "-q": "--per-query"}
+    short = {"-o": "--output", "-k": "--top-k"}
     for one in options.values():
         for spelt in one.opts:
             if spelt in short:
                 assert short[spelt] in one.opts
-    former = {"--metric", "--cutoffs", "--top", "--n-results", "--out", "--word-vectors"}
+    metavars = {"--log": "LOG", "--start-from": "MODEL", "--catalogue": "TITLES"}
+    for one in options.values():
+        if one.opts[0] in metavars and name != "import":
+            assert one.metavar == metavars[one.opts[0]]
+    former = {"--metric", "--cutoffs", "--top", "--n-results", "--out", "--word-vectors", "-q"}
     assert not names & former
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_help_has_no_section_for_quiet_alone(name):
+    sections = run(*name.split(), "--help").stdout.split("\n\n")
+    section = next(section for section in sections if "\n  --quiet " in section)
+    assert "\n  -h, --help " in section and section.count("\n  -") > 2
 
 
 def test_quiet_leaves_results_and_errors(log, tmp_path):
@@ -111,4 +122,4 @@ def test_threads_are_the_default_of_all_that_a_command_calls():
     assert seen == [(5, 5, 3), (before, before, 3)]
     assert available_threads() == before
     wrong = CliRunner().invoke(counted, ["--threads", "0"])
-    assert "give an integer from 1 to 1,024" in str(wrong.exception)
+    assert "0 is not in the range 1<=x<=1024" in wrong.output

@@ -23,6 +23,7 @@ from sif_lab import Laboratory, Setting, Similarity, group_means
 from sif_pairs import key_of, sentence_pairs, unseen_parts
 from sif_parts import TESTED, _best_with, _Rankers, p_against
 from sif_printed import gains, mean_over, printed, tasks_of, wrong_means
+from sif_supervised import REMOVED, WithoutComponent
 from sif_tables import REFERENCE, SECTIONS
 
 from sentemb.data.judged_set import JudgedSet
@@ -140,25 +141,57 @@ def test_verdicts_on_similarity(key, values, verdict):
     ("best", "verdict"), [("0.001", HOLDS), ("0.0001", HOLDS), ("0.1", FAILS), ("1e-05", FAILS)]
 )
 def test_the_verdict_on_a(best, verdict):
-    years = ("2012", "2013", "2014", "2015", "2016")
-    lines = [{"vectors": "x", "row": "avg", "a": "", **dict.fromkeys(years, "40")}]
+    lines = [{"vectors": "x", "row": "avg", "a": "", "2012": "40", "2013": "90"}]
     lines += [
-        {"vectors": "x", "row": "WR", "a": a, **dict.fromkeys(years, "60" if a == best else "50")}
+        {"vectors": "x", "row": "WR", "a": a, "2012": "60" if a == best else "50", "2013": "10"}
         for a in ("1e-05", "0.0001", "0.001", "0.1")
     ]
     claim = next(one for one in CLAIMS if one.key == "C4")
     assert claim.judge({"sweep": lines})[0] == verdict
 
 
-@pytest.mark.parametrize(("gap", "verdict"), [(0.5, HOLDS), (3, FAILS)])
-def test_the_verdict_on_the_source_of_p(gap, verdict):
+@pytest.mark.parametrize(
+    ("gap", "other", "verdict"),
+    [(0.5, "enwiki", HOLDS), (3, "enwiki", FAILS), (3, "occupations", IN_PART)],
+)
+def test_the_verdict_on_the_source_of_p(gap, other, verdict):
     lines = [
-        {"source": source, "row": row, "2012": str(value), "2013": str(value)}
-        for source, value in (("a", 50), ("b", 50 + gap))
+        {"source": source, "row": row, "2012": str(value if row == "WR" else 0), "2013": str(k)}
+        for k, (source, value) in enumerate((("sts", 50), (other, 50 + gap)))
         for row in ("W", "WR")
     ]
     claim = next(one for one in CLAIMS if one.key == "C5")
     assert claim.judge({"sources": lines})[0] == verdict
+
+
+@pytest.mark.parametrize(("gain", "verdict"), [(10, HOLDS), (-10, IN_PART)])
+def test_the_verdict_on_other_vectors(gain, verdict):
+    other = [{"vectors": "skip-gram", "row": row, "part": "2012 a", "r": str(r)}
+             for row, r in (("avg", 50), ("WR", 50 + gain))]  # fmt: skip
+    claim = next(one for one in CLAIMS if one.key == "C17")
+    assert claim.judge(_similarity(avg=50, WR=60) | {"skip-gram": other})[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("gaps", "verdict"), [((0.5, -0.5, 0), HOLDS), ((0, 2, 0), IN_PART), ((2, 2, -2), FAILS)]
+)
+def test_the_verdict_on_removal_before_a_classifier(gaps, verdict):
+    lines = []
+    for task, gap in zip(("similarity", "entailment", "sentiment"), gaps, strict=True):
+        base = {"task": task, "a": "0.01", "seed": "0", "order": "original", "dev": "9"}
+        lines += [base | {"system": "SIF", "test": "80"},
+                  base | {"system": REMOVED, "test": str(80 + gap)}]  # fmt: skip
+    claim = next(one for one in CLAIMS if one.key == "C20")
+    assert claim.judge({"supervised": lines})[0] == verdict
+    assert claim.judge({"supervised": lines[::2]}) is None
+
+
+def test_features_lose_the_component_of_the_training_texts():
+    rng = np.random.default_rng(0)
+    vectors = dict(zip("abcd", rng.normal(size=(4, 3)) + [5, 0, 0], strict=True))
+    removed = WithoutComponent(lambda texts: np.array([vectors[text] for text in texts]), "abc")
+    u = np.linalg.svd(np.array([vectors[text] for text in "abc"]))[2][0]
+    np.testing.assert_allclose(removed("d"), [vectors["d"] - vectors["d"] @ u * u])
 
 
 def _features(lstm, sif, sentiment):

@@ -31,4 +31,4 @@ def test_the_page_has_a_row_for_each_size(sizes):
 def test_functions_stay_short(sizes):
     lengths = sizes.function_lengths()
     assert sorted(lengths)[len(lengths) // 2] <= 8
-    assert sum(length > sizes.LONG for length in lengths) / len(lengths) < 0.035
+    assert sum(length > sizes.LONG for length in lengths) / len(lengths) < 0.029

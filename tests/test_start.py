@@ -17,6 +17,7 @@ from sentemb import Index, SentembError
 from sentemb.cli import main
 from sentemb.data.importers.guessing import guess_columns
 from sentemb.data.simulation import example_shop
+from sentemb.system.parallel import available_threads
 
 
 def start(*arguments, code=0):
@@ -49,6 +50,16 @@ def test_columns_are_guessed_from_their_names(tmp_path, text, roles, fields):
     assert all(f"{role} = {name}" in str(guess) for role, name in {**roles, **fields}.items())
 
 
+def test_threads_limit_the_commands_that_start_runs(tmp_path, monkeypatch):
+    threads = []
+    monkeypatch.setattr(
+        "sentemb.data.simulation.example_shop.write_example_shop",
+        lambda folder: threads.append(available_threads()) or ["no.csv", "no.csv"],
+    )
+    start("--example", "-o", tmp_path / "shop", "--threads", 3, code=1)
+    assert threads == [3]
+
+
 def test_a_column_that_is_missing_is_named(tmp_path):
     (tmp_path / "clicks.csv").write_text("suche,artikel\nlampe,7\n")
     with pytest.raises(SentembError, match="no column looks like the query; there are suche"):
@@ -71,8 +82,24 @@ def test_the_example_becomes_an_index_and_a_page(tmp_path, monkeypatch):
     assert "\\n" not in said
     index = Index.open(shop / "index")
     clicked, *_ = (shop / "log/test.tsv").read_text().splitlines()
+    clicks = [int(line.rsplit(",", 1)[1]) for line in (shop / "clicks.csv").open().readlines()[1:]]
+    assert 0.03 < np.mean(np.array(clicks) >= 5) < 0.3  # queries to suggest
     assert index.search(clicked.split("\t")[0], everything=True, where="price > 0")
     assert "is not empty" in start("--example", "-o", shop, code=1)
+
+
+def test_the_example_replaces_no_table_of_a_shop(tmp_path, monkeypatch):
+    monkeypatch.setattr(example_shop, "_PAIRS", 700)
+    example_shop.write_example_shop(tmp_path)
+    (tmp_path / "clicks.csv").unlink()
+    (tmp_path / "products.csv").write_text("sku,name\n1,mine\n")
+    assert "products.csv: is not of the example" in start(
+        "--example", "-o", tmp_path, "--force", code=1
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["products.csv"]
+    (tmp_path / "products.csv").unlink()
+    clicks, _ = example_shop.write_example_shop(tmp_path)
+    assert example_shop.write_example_shop(tmp_path)[0] == clicks
 
 
 @pytest.mark.slow

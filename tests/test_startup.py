@@ -77,6 +77,22 @@ def test_help_of_each_command_compiles_nothing():
     assert not set(loaded) & {"numba", "matplotlib"}
 
 
+def test_commands_that_run_no_kernel_do_not_load_numba(tmp_path):
+    log, history = tmp_path / "log.tsv", tmp_path / "run" / "history.jsonl"
+    log.write_text("".join(f"query {k}\ttitle {k}\n" for k in range(20)))
+    history.parent.mkdir()
+    history.write_text('{"epoch": 1, "step": 2, "loss": 0.5, "dev": null}\n')
+    code = (
+        "import sys\nfrom sentemb.cli import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit as end:\n    assert not end.code\n"
+        "assert 'numba' not in sys.modules"
+    )
+    run_python(
+        code, "split", log, "--dev", "30%", "--test", "30%", "-o", tmp_path / "split", check=True
+    )
+    run_python(code, "plot-loss", history.parent, "-o", tmp_path / "loss.svg", check=True)
+
+
 def test_names_of_the_package_are_found_on_first_use():
     code = (
         "import sentemb\n"

@@ -8,7 +8,9 @@ import time
 
 import pytest
 
+from sentemb.cli import common
 from sentemb.system import terminal
+from sentemb.system.tables import cut
 from sentemb.system.terminal import escaped, note, working
 
 TITLE = "r\u00e9d\x1b]0;owned\x07 \x9b31mtea\x7f\r\u3042"
@@ -41,6 +43,25 @@ def test_ids_of_a_run_do_not_reach_the_terminal_raw(rank):
     piped = subprocess.run(rank, capture_output=True, check=True).stdout.decode()
     assert "q\x1b[1m Q0 d" in piped and "d\x1b[31m1" in piped
     assert printed == escaped(piped)
+
+
+def test_long_titles_are_cut_on_a_terminal_and_only_there(model_dir, tmp_path, monkeypatch):
+    title = "hotels in shanghai " * 9
+    (tmp_path / "t.tsv").write_text(f"id\ttitle\tprice\nd1\t{title}\t12\nd2\thotels\t5\n")
+    command = [sys.executable, "-m", "sentemb"]
+    rank = [*command, "rank", model_dir, "--query", "hotels", str(tmp_path / "t.tsv"), "--table"]
+    index = [str(tmp_path / "index")]
+    made = [*command, "index", model_dir, str(tmp_path / "t.tsv"), "-o", *index]
+    subprocess.run(made, capture_output=True, check=True)
+    search = [*command, "search", *index, "hotels", "--all"]
+    monkeypatch.setenv("COLUMNS", "60")
+    for printing in (rank, search):
+        (line,) = [line for line in on_terminal(*printing).split("\n") if "…" in line]
+        assert len(line) == 60 and "hotels in shanghai" in line
+        piped = subprocess.run(printing, capture_output=True, check=True).stdout.decode()
+        assert title.strip() in piped and "…" not in piped
+    assert line.endswith("…  price 12")
+    assert (cut("\u3042" * 5, 10), cut("\u3042" * 5, 9)) == ("\u3042" * 5, "\u3042" * 4 + "…")
 
 
 def test_letters_in_pieces_and_bytes_that_are_no_text(tmp_path):
@@ -109,3 +130,19 @@ def test_commands_that_may_take_long_show_their_time(command):
 
     module = importlib.import_module(f"sentemb.cli.{command}")
     assert module.working is working
+
+
+def test_the_time_of_a_second_piece_of_work_begins_with_it(monkeypatch):
+    lines, clock = [], iter([0, 10, 100, 102])
+
+    class Line:
+        is_due = True
+        draw = staticmethod(lines.append)
+
+    monkeypatch.setattr(common, "ProgressLine", Line)
+    monkeypatch.setattr(common.time, "monotonic", lambda: next(clock))
+    line = common.TimeLeft("titles")
+    line.show(5, 10)
+    monkeypatch.setattr(common, "duration", lambda seconds: f"{seconds:g} s")
+    line.show(1, 4)
+    assert lines[1] == "1 of 4 titles, 6 s left"

@@ -153,7 +153,7 @@ class TestCommand:
         assert [line.split()[0] for line in lines] == [found.word for found in words]
 
     def test_every_query(self, model_dir, files):
-        result = run(model_dir, "queries.tsv", "-q")
+        result = run(model_dir, "queries.tsv", "--per-query")
         blocks = result.stdout.split("\n\n")
         assert [block.split("\n")[0].split()[0] for block in blocks[:3]] == ["q1", "q2", "q3"]
         assert all(len(block.split("\n")) == 6 for block in blocks[:3])
@@ -162,7 +162,7 @@ class TestCommand:
         assert "no word is extracted from 1 of 3 queries" in result.stderr
 
     def test_json(self, model, model_dir, files):
-        report = json.loads(run(model_dir, "queries.tsv", "-q", "--json").stdout)
+        report = json.loads(run(model_dir, "queries.tsv", "--per-query", "--json").stdout)
         found = query_cells(model, "hotels in shanghai")
         (first, *_) = report["queries"]
         assert {cell["cell"]: cell["words"] for cell in first["cells"]} == {

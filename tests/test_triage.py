@@ -123,6 +123,20 @@ class TestCatalogue:
                 1 if title in clicked else None for title in order[:10]
             ]
 
+    def test_most_lost_clicks_come_first_and_slips_last(self, encoder, log, monkeypatch):
+        monkeypatch.setattr(dev_rankings, "DEPTH", 12)
+        clicks = log.clicks.copy()
+        clicks[::3] = 1
+        log = ClickLog(**{**vars(log), "clicks": clicks})
+        found = triage(encoder, log)
+        keys = []
+        for q in found.order:
+            is_slip = found.clicks[q] == 1 and found.best[q].rank is None
+            lost = 0 if is_slip else found.clicks[q] * (1 - found.values[q])
+            keys.append((-round(lost, 9), found.values[q].round(9), -found.first[q].score))
+        assert keys == sorted(keys)
+        assert any(found.best[q].rank is None for q in found.order)
+
     def test_titles_outside_the_catalogue_and_far_down(self, encoder, log, monkeypatch):
         monkeypatch.setattr(dev_rankings, "DEPTH", 12)
         found = triage(encoder, log, log.titles[10:], worst=1000)

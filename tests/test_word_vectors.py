@@ -852,7 +852,7 @@ def test_convert_and_show(tmp_path):
     path = write(tmp_path / "v.txt", glove([*WORDS, "the"], np.vstack([VECTORS, VECTORS[:1]])))
     counts = write(tmp_path / "counts.txt", b"the 5\nnew york 3\n")
     out = tmp_path / "out"
-    options = ["--counts", counts, "--source", "here", "--licence", "PDDL", "--limit", 6]
+    options = ["--counts", counts, "--source", "here", "--licence", "PDDL", "--words", 6]
     code, said, notes = run("convert", path, "-o", out, *options)
     assert code == 0
     assert said.splitlines() == [
@@ -922,7 +922,7 @@ def test_train_writes_a_folder(tmp_path):
         ["convert", "v.txt", "-o", "out", "--counts", "log.tsv"],
         ["convert", "v.txt", "-o", "out", "--counts", "."],
         ["convert", "v.txt", "-o", "out", "--dtype", "float64"],
-        ["convert", "v.txt", "-o", "out", "--limit", "0"],
+        ["convert", "v.txt", "-o", "out", "--words", "0"],
         ["show", "missing"],
         ["show", "model"],
         ["show", "v.txt", "nothing"],

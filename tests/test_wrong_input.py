@@ -432,7 +432,7 @@ def test_places_that_are_wrong(judged, run_file, tmp_path):
 def test_ids_are_printed_without_control_characters(judged, run_file, tmp_path):
     for path in (judged / "queries.tsv", judged / "qrels.txt", run_file):
         path.write_bytes(path.read_bytes().replace(b"test1", b"\x1b[31mt1"))
-    code, _, out = run("evaluate", run_file, judged, "-q")
+    code, _, out = run("evaluate", run_file, judged, "--per-query")
     assert code == 0 and "\x1b" not in out and "[31mt1" in out
 
 

@@ -59,12 +59,13 @@ if TYPE_CHECKING:
     from sentemb.models.vectors.skip_gram import train_word_vectors
     from sentemb.models.vectors.word_vectors import WordVectors
     from sentemb.models.vectors.writing import write_word_vectors
-    from sentemb.search.index import Hit, Index
+    from sentemb.search.index import Index
     from sentemb.search.measuring import evaluate
     from sentemb.search.ranking.fitting import fit_ranker
     from sentemb.search.ranking.opening import load_ranker
     from sentemb.search.ranking.ranker import HybridRanker
     from sentemb.search.ranking.recipe import Recipe
+    from sentemb.search.searcher import Hit
     from sentemb.text.vocabulary import Vocabulary
     from sentemb.text.words import letter_trigrams
     from sentemb.training.batches.preparing import prepare_log
@@ -89,7 +90,7 @@ _SECTIONS = {
     },
     "Search": {
         "Index": "search.index",
-        "Hit": "search.index",
+        "Hit": "search.searcher",
         "HybridRanker": "search.ranking.ranker",
         "Recipe": "search.ranking.recipe",
         "fit_ranker": "search.ranking.fitting",

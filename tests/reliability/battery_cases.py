@@ -252,22 +252,16 @@ NUMBERS = {
         "--seed": (("-1",), (HUGE,)),
     },
     "data onet": {"--seed": ((), ("-1", HUGE))},
-    "train": {"--threads": (("-1", "0", HUGE), ())},
-    "vectors convert": {"--limit": ((), (HUGE,))},
+    "vectors convert": {"--words": ((), (HUGE,))},
     "vectors show": {"--top-k": ((), (HUGE,))},
     "vectors train": {"--window": ((), ("1000",)), "--min-count": (("1000",), ())},
-    "sif": {"--components": (("4",), ("0", "3")), "--threads": (("-1", "0", HUGE), ())},
+    "sif": {"--components": (("4",), ("0", "3"))},
     "sts": {"--components": (("4",), ("0", "3"))},
     "rank": {"--top-k": ((), (HUGE,))},
     "report": {"--limit": ((), (HUGE,)), "--show": ((), ("0", "1000")), "--top-k": ((), ("100",))},
     "topics": {"--cell": (("8", HUGE), ()), "--top-k": ((), (HUGE,))},
-    "compare": {"--threads": (("-1", "0", HUGE), ())},
 }
 FRACTIONS = {
-    "simulate": dict.fromkeys(
-        ("--order-share", "--misspelt-share", "--navigational-share", "--transactional-share"),
-        (("-0.1", "1.1", *INFINITE), ()),
-    ),
     "data onet": dict.fromkeys(("--dev", "--test"), (("-1", "0", "1.5", "1e30", *INFINITE), ())),
     "train": {
         **dict.fromkeys(("--gamma", "--learning-rate", "--max-norm"), ((), ("1e-300",))),
@@ -1510,7 +1504,7 @@ def what_is_printed():
         "rank --table": (*WHOLE["rank"], "--table"),
         "rank": WHOLE["rank"],
         "topics": WHOLE["topics"],
-        "topics -q": (*WHOLE["topics"], "-q"),
+        "topics --per-query": (*WHOLE["topics"], "--per-query"),
         "train": WHOLE["train"],
         "vectors convert": ("vectors", "convert", "odd.txt", "-o", "new"),
         "vectors show": ("vectors", "show", "odd.txt"),

@@ -130,8 +130,6 @@ def usage():
     for value in ("1,,2", "1,0"):
         argv = train(small=("--maps", value))
         yield Case(f"pairs usage: --maps {value}", argv, REFUSED, ("maps",))
-    for value in ("0", "-1"):
-        yield Case(f"pairs usage: --threads {value}", (*train(), "--threads", value), REFUSED)
     for argv, says in (
         (
             ("rank", "arc2", "queries.tsv", "docs.tsv", "--depth", "0", "--candidates", "run.txt"),

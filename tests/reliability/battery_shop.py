@@ -175,7 +175,6 @@ NUMBERS = {
         "--top-k": ((), ("2147483647",)),
         "--min-score": (("nan",), ("-1e300", "inf", "-inf")),
         "--min-confidence": (("nan", "-1", "2", "inf", "0.5"), ()),
-        "--threads": (("0", "-1", HUGE), ()),
     },
     "search sums": {
         "--min-confidence": (("nan", "-1", "2", "inf"), ("0", "1")),
@@ -203,7 +202,6 @@ NUMBERS = {
     "serve": {
         "--rate": (("0", "-1", "nan", "inf", "1e300"), ()),
         "--queue": (("0", "-1", HUGE), ()),
-        "--threads": (("0", "-1", HUGE), ()),
     },
 }
 
@@ -563,7 +561,7 @@ def texts():
             "explain": ("explain", "bag", "hotels in rome", "--catalogue", "titles.tsv", "--log", "log.tsv"),  # noqa: E501
             "diff": ("diff", "bag", "lstm", "--catalogue", "titles.tsv", "--queries", "queries.tsv"),  # noqa: E501
             "diff -o": (*WHOLE["diff -o"][:3], "--catalogue", "titles.tsv", *WHOLE["diff -o"][5:]),
-            "evaluate": ("evaluate", "bag", "held.tsv", "--catalogue", "titles.tsv", "-q"),
+            "evaluate": ("evaluate", "bag", "held.tsv", "--catalogue", "titles.tsv", "--per-query"),
             "split": (*WHOLE["split"], "--catalogue", "titles.tsv"),
             "encode": ("encode", "bag", "titles.tsv", "--ids", "-o", "new.npy"),
         }.items():  # fmt: skip

@@ -18,6 +18,7 @@ from reliability.count import Count
 from reliability.fuzz import TEXTS, Judge, Reader, attacked, vectors_of
 from reliability.model_format import parts_of_pair, write_parts
 from reliability.samples import PAIR_MODELS, PAIR_TRAINING, make_scorer, pairs
+from sentemb.system.checked_files import described
 
 # Settings that read a log in different ways.
 TRAININGS = {
@@ -122,8 +123,7 @@ class Crafted(Judge):
                 (place / name).write_bytes(contents)
             else:
                 np.save(place / name, contents)
-            raw = (place / name).read_bytes()
-            listed[name] = {"bytes": len(raw), "sha256": sha256(raw).hexdigest()}
+            listed[name] = described(place / name)
         own = {**told, "files": {name: listed[name] for name in told["files"]}}
         own.pop("sha256")
         text = mutations.dump(own)

@@ -16,6 +16,7 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import combinations, permutations
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +60,10 @@ COMMANDS = {
     "index model dev/docs.tsv -o out": "out/cosine/vectors.npy",
     "encode model dev/queries.tsv -o out.npy": "out.npy",
 }  # fmt: skip
+_DSSM = next(command for command in COMMANDS if "--model dssm" in command)
 _SECONDS = 900
+# Orders to choose each from.
+_DRAWS = 500
 
 
 @dataclass(frozen=True)
@@ -152,34 +156,61 @@ def orders(n_orders: int = 40, length: int = 8, seed: int = 0) -> Count:
     Parameters
     ----------
     n_orders, length : int
-        How many orders, of how many commands. The first order is one that once ended with a
-        segmentation fault; the next ones hold every command once, the rest are drawn.
+        How many orders, of how many commands; see `drawn_orders`.
     seed : int
     """
     count = Count("orders of commands on one cache of kernels")
-    generator = np.random.default_rng(seed)
     commands = list(COMMANDS)
-    dssm = next(command for command in commands if "--model dssm" in command)
-    chosen = [[next(command for command in commands if "linear" in command), dssm, dssm]]
-    shuffled = [commands[c] for c in generator.permutation(len(commands))]
-    chosen += [shuffled[k : k + length] for k in range(0, len(shuffled), length)]
-    while len(chosen) < n_orders:
-        chosen.append([commands[c] for c in generator.permutation(len(commands))[:length]])
+    chosen = drawn_orders(n_orders, length, seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shop = Shop(folder)
-        for number, order in enumerate(chosen[:n_orders]):
+        for number, order in enumerate(chosen):
             for k, command in enumerate(order):
                 outcome = shop.run(command, folder / f"cache-{number}")
                 count.tried += 1
                 if outcome.code or outcome != shop.alone(command):
                     before = "; ".join(order[:k])
                     count.failures.append(f"{command}: {outcome.ending}, after: {before}")
-        tried = {command for order in chosen[:n_orders] for command in order}
+        tried = {command for order in chosen for command in order}
+        pairs = {pair for order in chosen for pair in combinations(order, 2)} & pairs_of_trainings()
         count.notes.append(f"{len(tried)} of {len(commands)} commands in {n_orders} orders")
+        count.notes.append(f"{len(pairs)} of {len(pairs_of_trainings())} trainings after another")
         _at_the_same_time(shop, commands, count)
-        _on_another_processor(shop, [commands[0], dssm, commands[-1]], count)
+        _on_another_processor(shop, [commands[0], _DSSM, commands[-1]], count)
     return count
+
+
+def pairs_of_trainings() -> set[tuple[str, str]]:
+    """Each training with each other, in both orders."""
+    trainings = [command for command in COMMANDS if command.startswith("train ")]
+    return set(permutations(trainings, 2))
+
+
+def drawn_orders(n_orders: int, length: int, seed: int) -> list[list[str]]:
+    """Orders of commands, in 40 of which every training comes after every other.
+
+    The first order is one that once ended with a segmentation fault; the next ones hold every
+    command once. Of those drawn for each of the rest, it is that with the most new pairs.
+    """
+    generator = np.random.default_rng(seed)
+    commands = list(COMMANDS)
+
+    def draw() -> list[str]:
+        return [commands[c] for c in generator.permutation(len(commands))]
+
+    shuffled = draw()
+    chosen = [[next(command for command in commands if "linear" in command), _DSSM, _DSSM]]
+    chosen += [shuffled[k : k + length] for k in range(0, len(shuffled), length)]
+    missing = pairs_of_trainings()
+    for order in chosen:
+        missing.difference_update(combinations(order, 2))
+    while len(chosen) < n_orders:
+        draws = (draw()[:length] for _ in range(_DRAWS))
+        best = max(draws, key=lambda order: len(missing.intersection(combinations(order, 2))))
+        missing.difference_update(combinations(best, 2))
+        chosen.append(best)
+    return chosen[:n_orders]
 
 
 def _at_the_same_time(shop, commands, count, n_pairs=8):

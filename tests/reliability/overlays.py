@@ -32,6 +32,7 @@ FOLDERS_OUT["data clauses OUT"] += ("--dev", "2", "--test", "2", "--least", "3")
 # Commands that change an index where it is.
 IN_PLACE = {
     "index --add": ("index", "sums", "--add", "more.tsv"),
+    "index --sync": ("index", "sums", "--sync", "more.tsv"),
     "index --remove": ("index", "sums", "--remove", "ids.txt"),
     "tune": ("tune", "sums", "held.tsv"),
     "calibrate": ("calibrate", "sums", "held.tsv"),
@@ -87,6 +88,13 @@ def overlays() -> Iterator[Overlay]:
         yield Overlay(f"{label}, the model of an index", _with((*plain, "--force"), "index/model"))
     for label, argv in IN_PLACE.items():
         yield Overlay(label, argv, argv[1])
+    for place in (*_SAMPLES, *FOREIGN, "mine.html", "link-log.tsv.html"):
+        # No machine has this address, so that a server ends once it has opened its record.
+        serve = ("serve", "sums", "--host", "203.0.113.1", "--record", place)
+        yield Overlay(f"serve --record over {place}", serve)
+    for place in (*FOREIGN, "."):
+        yield Overlay(f"start, over {place}", ("start", "clicks.csv", "-o", place))
+    yield Overlay("start --example, over clicks.csv", ("start", "--example", "--force", "-o", "."))
 
 
 def _with(argv: tuple[str, ...], place: str) -> tuple[str, ...]:

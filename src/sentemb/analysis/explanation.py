@@ -93,12 +93,12 @@ class Explanation:
     Attributes
     ----------
     score : float
-        What the title is ranked by.
+        The score that the title is ranked by.
     query, title : ExplainedText
     similar : list of SimilarQuery or None
         The nearest queries of the log, nearest first; None without a log.
     shares : list of Share
-        What each part adds to the score.
+        The share of each part in the score.
     """
 
     score: float
@@ -242,23 +242,11 @@ class Explainer:
     def explain(
         self, query: str, title: str, k: int = 5, id: str | None = None, cosine: bool = False
     ) -> Explanation:
-        """Explain the score of a query and a title.
+        """Explain the score of a query and a title, each with at least one word.
 
-        Parameters
-        ----------
-        query, title : str
-            Texts with at least one word.
-        k : int
-            How many queries of the log to show.
-        id : str, optional
-            The id of the title, by which its clicks are known; by default its text.
-        cosine : bool
-            Explain the cosine of the model alone.
-
-        Raises
-        ------
-        SentembError
-            For a text without words.
+        ``k`` is the number of queries of the log to show. ``id`` is that of the title, by which its
+        clicks are known; by default its text. ``cosine`` explains the cosine of the model alone.
+        Raises `SentembError` for a text without words.
         """
         whole("k", k, 1, _MOST_QUERIES)
         query_words, title_words = _words_of(self.model, query, title)
@@ -324,8 +312,7 @@ def explain(
     >>> log = read_click_log("pairs.tsv")  # doctest: +SKIP
     >>> print(explain(model, "coder", log=log))  # doctest: +SKIP
     """
-    Explainer(model)  # refuses a pair model before the titles are read
-    ranker = HybridRanker(model, MODEL_ALONE) if isinstance(model, SentenceEncoder) else model
+    ranker = Explainer(model).ranker  # refuses a pair model before the titles are read
     whole("k", k, 1, _MOST_QUERIES)
     catalogue = log.titles if titles is None and log is not None else titles
     if title is None:

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from sentemb.analysis.next_step import next_step
+from sentemb.data.prepared_log import is_prepared
 from sentemb.errors import SentembError
+from sentemb.models.face import Face
 from sentemb.models.files.history import best_epoch, shown_figure
 from sentemb.models.files.model_folder import CONFIG, is_model
 from sentemb.models.loading import load
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.parameters import stored_parameters, trained_parameters
-from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.search.index import Index
 from sentemb.search.index_files import DESCRIPTION, is_index
 from sentemb.search.ranking.opening import load_ranker
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.ranker_files import has_ranker
 from sentemb.search.ranking.recipe import MEANINGS, PARTS
+from sentemb.system.files import path_of, size_and_time
 from sentemb.system.paths import AnyPath
 from sentemb.system.tables import aligned
 
 _TOWERS, _PAIR, _INDEX = "model with two towers", "pair model", "index"
 # Settings that say how a model was trained in few words.
 _SHOWN = ("objective", "optimiser", "learning_rate", "epochs", "batch_size", "seed")
+_OF_PARTS = ("parts", "meetings")
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Overview:
     ranking : str or None
         The same with the parameters of BM25, in one line.
     ranker_dev : dict
-        What the fit of the ranker reached on dev: metrics of the sum and of each part.
+        The dev figures of the ranker: metrics of the sum and of each part.
     clicks : dict
         Numbers of clicked queries, titles and pairs that the ranking knows.
     titles : int or None
@@ -69,6 +70,8 @@ class Overview:
     dtype : str or None
     calibrated : bool or None
         Whether an index knows how sure it is of its first title.
+    clusters : str or None
+        How many clusters an index has and a query meets, and the recall; None without any.
     next : str
         The command that is useful next.
     """
@@ -95,6 +98,7 @@ class Overview:
     titles: int | None = None
     dtype: str | None = None
     calibrated: bool | None = None
+    clusters: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON-serialisable dict."""
@@ -126,6 +130,8 @@ class Overview:
             yield "titles", f"{self.titles:,}, vectors in {self.dtype}"
             calibrated = "calibrated" if self.calibrated else "not calibrated: sentemb calibrate"
             yield "confidence", calibrated
+        if self.clusters is not None:
+            yield "clusters", self.clusters
         shape = ", ".join(_spelt(name, value) for name, value in self.settings.items())
         yield "model", f"{self.model}: {shape}" if shape else self.model
         yield "trained", self._training()
@@ -150,18 +156,22 @@ class Overview:
         if not self.training:
             return "no"
         parts = [f"on {self.training['pairs']:,} pairs"] if "pairs" in self.training else []
-        shown = {name: self.training.get(name) for name in _SHOWN}
+        names = (*_SHOWN, *_OF_PARTS) if self.training.get("parts", 1) > 1 else _SHOWN
+        shown = {name: self.training.get(name) for name in names}
         parts += [_spelt(name, value) for name, value in shown.items() if value is not None]
         return ", ".join(parts)
 
 
-def overview(folder: AnyPath) -> Overview:
+def overview(folder: AnyPath, verify: bool = False) -> Overview:
     """Say what the model or the index in a folder is.
 
     Parameters
     ----------
     folder : path
         A folder that `train`, `Index.save` or a command wrote.
+    verify : bool
+        Read every file of an index and compare the checksums, as is always done for a model;
+        otherwise sizes and samples are compared.
 
     Returns
     -------
@@ -172,7 +182,11 @@ def overview(folder: AnyPath) -> Overview:
     SentembError
         If the folder holds neither, or is damaged.
     """
+    if is_prepared(folder):
+        raise SentembError(f"{folder}: is a prepared log; open it with PreparedLog.open")
     if is_index(folder):
+        if verify:
+            Index.verify(folder)
         index = Index.open(folder)
         parts = index.snapshot.catalogue.parts.values()
         return _overview(
@@ -185,12 +199,13 @@ def overview(folder: AnyPath) -> Overview:
             titles=len(index),
             dtype=index.dtype,
             calibrated=index.confidence is not None,
+            clusters=None if index.clusters is None else str(index.clusters),
             next=next_step(str(folder)),
         )
     if not is_model(folder):
         raise SentembError(
-            f"{folder}: this folder holds neither a model nor an index; make one with "
-            "`sentemb train` or `sentemb index`"
+            f"{folder}: this folder holds no model, index or prepared log; make one with "
+            "`sentemb train`, `sentemb index` or `sentemb prepare`"
         )
     model = load(folder)
     if isinstance(model, PairScorer):
@@ -205,16 +220,14 @@ def overview(folder: AnyPath) -> Overview:
 def _overview(
     folder: AnyPath,
     description: str,
-    model: SentenceEncoder | PairScorer,
+    model: Face,
     ranker: HybridRanker | None,
     titles_bytes: int = 0,
     **facts: Any,
 ) -> Overview:
     """The facts that models and indexes share; ``description`` is the file that is written last."""
-    shape = model.model if isinstance(model, PairScorer) else model.encoder
     best, vocabulary = best_epoch(model.history), model.vocabulary
-    towers = [model.weights] if isinstance(model, PairScorer) else model.towers.each.values()
-    weights = {id(array): array.nbytes for tower in towers for array in tower.values()}
+    memory_bytes = sum(array.nbytes for arrays in model.weight_sets() for array in arrays.values())
     if ranker is not None:
         recipe, clicks = ranker.recipe, ranker.clicks
         facts |= {
@@ -224,13 +237,12 @@ def _overview(
         }
         if recipe.needs_clicks and clicks.queries:
             facts["clicks"] = {"queries": len(clicks.queries), "titles": len(clicks.titles)}
-    path = Path(folder)
-    when = datetime.fromtimestamp((path / description).stat().st_mtime)
+    disk_bytes, written = size_and_time(path_of(folder), description)
     return Overview(
         folder=str(folder),
-        model=shape.name,
-        settings=shape.settings(),
-        written=f"{when:%Y-%m-%d %H:%M}",
+        model=model.shape.name,
+        settings=model.shape.settings(),
+        written=written,
         training=dict(model.training),
         dev=dict(best["dev"]) if best is not None else {},
         trained_parameters=trained_parameters(model),
@@ -238,8 +250,8 @@ def _overview(
         trigrams=len(vocabulary.trigrams),
         words=len(vocabulary.words),
         vectors=0 if vocabulary.vectors is None else len(vocabulary.vectors),
-        disk_bytes=sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
-        memory_bytes=sum(weights.values()) + titles_bytes,
+        disk_bytes=disk_bytes,
+        memory_bytes=memory_bytes + titles_bytes,
         **facts,
     )
 

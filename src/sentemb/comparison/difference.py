@@ -18,7 +18,7 @@ from sentemb.models.contracts import Retriever
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.search.index import Index
 from sentemb.search.index_files import is_index
-from sentemb.search.ranking.opening import load_best
+from sentemb.search.ranking.opening import known_by_ids, load_best
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import MODEL_ALONE
 from sentemb.system.bounds import whole
@@ -242,12 +242,8 @@ def _cut(text: str) -> str:
 class Numbered:
     """An index whose titles have the numbers of a common list: a `Retriever`.
 
-    Parameters
-    ----------
-    index : Index
-        Its equal titles count once, the first.
-    titles : sequence of str
-        All titles of the index, stripped, and perhaps others, each once.
+    Equal titles of ``index`` count once, the first. ``titles`` are all titles of the index,
+    stripped, and perhaps others, each once.
     """
 
     def __init__(self, index: Index, titles: Sequence[str]) -> None:
@@ -282,9 +278,9 @@ def diff(
     queries : sequence of str, optional
         By default those of the clicks.
     titles : sequence of str, optional
-        What models rank. Indexes have titles of their own.
+        The titles that models rank. Indexes have titles of their own.
     clicks : ClickLog, optional
-        What was clicked: says which ranking is better.
+        Clicks, which say which ranking is better.
     k : int
         Titles per query.
 
@@ -305,9 +301,16 @@ def diff(
 
 
 def sides_of(
-    first: Any, second: Any, titles: Sequence[str] | None, cosine: bool = False
+    first: Any,
+    second: Any,
+    titles: Sequence[str] | None,
+    cosine: bool = False,
+    ids: Sequence[str] | None = None,
 ) -> tuple[list[Any], list[str]]:
-    """The ranker of each side, and the titles that both number alike; see `diff`."""
+    """The ranker of each side, and the titles that both number alike; see `diff`.
+
+    ``ids`` are those of the products that have the titles.
+    """
     opened: list[Any] = []
     for named in (first, second):
         side = named
@@ -331,6 +334,8 @@ def sides_of(
     if titles is None:
         raise SentembError("models have no titles; give some")
     catalogue = in_tie_order({text.strip() for text in titles})
+    if ids is not None:
+        opened = [known_by_ids(ranker, titles, ids) for ranker in opened]
     return [ranker.over(catalogue) for ranker in opened], catalogue
 
 
@@ -342,31 +347,13 @@ def difference(
     clicks: ClickLog | None = None,
     k: int = 10,
 ) -> RankingDifference:
-    """Compare what two rankers find.
+    """Compare the rankings of two rankers.
 
-    Parameters
-    ----------
-    first, second : Retriever
-        A and B, such as `sentemb.retrieval.nearest.TitleVectors` of two models; both find indices
-        into ``titles``.
-    queries : sequence of str
-        The queries to look up; equal ones count once each.
-    titles : sequence of str
-        The catalogue of both: distinct titles. White space around texts does not count.
-    clicks : ClickLog, optional
-        What was clicked, for some of the queries at least.
-    k : int
-        Titles per query.
-
-    Returns
-    -------
-    RankingDifference
-
-    Raises
-    ------
-    SentembError
-        Without queries or titles, for titles that are not distinct, or if the clicks are for none
-        of the queries.
+    ``first`` and ``second`` are A and B, such as `sentemb.retrieval.nearest.TitleVectors` of two
+    models; both find indices into ``titles``, the catalogue: distinct titles. White space around
+    texts does not count. Equal queries count once each. ``clicks`` are for some of the queries at
+    least; ``k`` titles are ranked per query. Raises `SentembError` without queries or titles, for
+    titles that are not distinct, or if the clicks are for none of the queries.
     """
     whole("k", k, 1, _MOST)
     texts, catalogue = as_texts(queries), as_texts(titles)

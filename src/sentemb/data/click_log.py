@@ -10,17 +10,20 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.frames import checked_pairs, rows_of
+from sentemb.data.frames import checked_pair, checked_pairs, rows_of
 from sentemb.data.lines import write_lines
+from sentemb.data.parquet_files import parquet_batches
 from sentemb.data.spreadsheets import REMEDY, is_header, is_quoted
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
-from sentemb.system.files import is_file, is_folder, path_of, place_name, raw_lines
+from sentemb.system.files import is_file, is_folder, names_in, path_of, place_name, raw_lines
 from sentemb.system.html_tables import excerpt, facts_table
 from sentemb.system.paths import AnyPath
 
 PAIRS = "pairs.tsv"  # in the folder of a data set
 PREPARED = "prepared.json"  # in the folder of a prepared log
+# How the names of logs end that are read as those of a folder.
+_ENDINGS = (".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet")
 MAX_TEXT_WORDS = 10_000
 MAX_CLICKS = 2**63 - 1
 
@@ -288,14 +291,10 @@ def too_many_clicks() -> SentembError:
 class NumberedClicks(NamedTuple):
     """Distinct texts and pairs in order of first appearance, with every skipped title.
 
-    Attributes
-    ----------
-    queries, titles : list of str
-        Distinct texts; skipped titles are among ``titles``.
-    query_index, title_index : (n_pairs,) int32
-    clicks : (n_pairs,) int64
-    skipped_pair, skipped_title : (n_shown,) int32
-        A title that was skipped, and the pair that it was shown with.
+    queries, titles : distinct texts; skipped titles are among ``titles``
+    query_index, title_index, clicks : (n_pairs,)
+    skipped_pair, skipped_title : (n_shown,), a title that was skipped, and the pair that it was
+        shown with
     """
 
     queries: list[str]
@@ -310,13 +309,10 @@ class NumberedClicks(NamedTuple):
 class Arranged(NamedTuple):
     """Pairs whose titles are numbered as in a `ClickLog`.
 
-    Attributes
-    ----------
-    title_order : (n_titles,) int32
-        The former number of every title. Titles that belong to no pair are left out.
-    title_index : (n_pairs,) int32
-    skipped_offsets, skipped_index : (n_pairs + 1,) int64, (n,) int32
-        As in a `ClickLog`.
+    title_order : (n_titles,), the former number of every title. Titles that belong to no pair are
+        left out.
+    title_index : (n_pairs,)
+    skipped_offsets, skipped_index : (n_pairs + 1,), (n,), as in a `ClickLog`
     """
 
     title_order: NDArray[np.int32]
@@ -424,7 +420,9 @@ def read_click_log(path: AnyPath, *, skip_bad_lines: bool = False) -> ClickLog:
     Parameters
     ----------
     path : str or path-like
-        A file, compressed if its name ends in ``.gz``, or ``-`` for standard input. Either TSV,
+        A file, compressed if its name ends in ``.gz``, or ``-`` for standard input. Parquet, if
+        the name ends in ``.parquet``, with columns ``query``, ``title`` and, optionally,
+        ``clicks``; others are ignored. Otherwise either TSV,
         ``query<TAB>clicked title[<TAB>clicks]``, or JSON lines
         ``{"query": …, "clicked": […], "clicks": […], "skipped": […]}``, where ``clicks`` (a count
         for each clicked title, by default 1) and ``skipped`` are optional and other keys are
@@ -447,7 +445,7 @@ def read_click_log(path: AnyPath, *, skip_bad_lines: bool = False) -> ClickLog:
         first line of column names, and lines with the quotes of CSV. Also if no pair is left.
     """
     builder = ClickLogBuilder()
-    return builder.build(add_lines(builder, path, skip_bad_lines=skip_bad_lines))
+    return builder.build(add_lines(builder, [path], skip_bad_lines=skip_bad_lines))
 
 
 class Collector(Protocol):
@@ -457,28 +455,56 @@ class Collector(Protocol):
         """Add one pair; a `SentembError` without a place, if a text or a count is unusable."""
 
 
+# A line or a row: its number, its size in bytes, and how it is added, by a function of the
+# collector and the content.
+_Line: TypeAlias = tuple[int, int, Callable[[Collector, Any], None], Any]
+
+
 def add_lines(
     collected: Collector,
-    path: AnyPath,
+    paths: Sequence[AnyPath],
     *,
     skip_bad_lines: bool = False,
     on_line: Callable[[int], None] | None = None,
 ) -> int:
     """Add the pairs of a log in the order of its lines; return the number of bad lines.
 
-    `read_click_log` describes parameters and errors. Only one line is in memory at a time.
-    ``on_line`` is called with the number of bytes of each.
+    `read_click_log` describes parameters and errors; several files are read one after the other.
+    Few lines are in memory at a time. ``on_line`` is called with the number of bytes of each, 0 for
+    a row of Parquet.
     """
-    name = place_name(path)
-    if name == str(path) and is_folder(path):
-        raise SentembError(f"{name}: is a folder{_meant(path)}")
+    n_lines = bad_lines = 0
+    first_fault = None
+    for path in paths:
+        name = place_name(path)
+        if name == str(path) and is_folder(path):
+            raise SentembError(f"{name}: is a folder{_meant(path)}")
+        lines = _parquet_lines(path) if _is_parquet_name(path) else _text_lines(path)
+        for number, n_bytes, add, content in lines:
+            n_lines += 1
+            if on_line is not None:
+                on_line(n_bytes)
+            try:
+                add(collected, content)
+            except SentembError as error:
+                is_text = isinstance(content, str)
+                at = f":{number}{_column(content, error)}" if is_text else f": row {number}"
+                fault = SentembError(f"{name}{at}: {error}")
+                if not skip_bad_lines:
+                    raise fault from None
+                bad_lines += 1
+                first_fault = first_fault or fault
+    if n_lines == bad_lines:
+        name = place_name(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
+        raise _no_pairs(name, n_lines, first_fault)
+    return bad_lines
+
+
+def _text_lines(path: AnyPath) -> Iterator[_Line]:
+    """The lines of TSV or JSON lines."""
     add_line: Callable[[Collector, str], None] | None
     add_line = _add_json_line if is_json_name(path) else None
-    number = bad_lines = 0
-    first_fault = None
     for number, raw in raw_lines(path):
-        if on_line is not None:
-            on_line(len(raw))
         # Bytes that are not UTF-8 become lone surrogates, which `clean_text` finds: each distinct
         # text is checked once, not each line.
         line = raw.decode("utf-8", "surrogateescape")
@@ -487,19 +513,26 @@ def add_lines(
         if add_line is None and not line.isspace():
             is_json = line.lstrip().startswith("{") and "\t" not in line
             add_line = _add_json_line if is_json else _add_tsv_line
-        try:
-            if number == 1 and add_line is _add_tsv_line:
-                _check_first_line(line)
-            (add_line or _add_tsv_line)(collected, line)
-        except SentembError as error:
-            fault = SentembError(f"{name}:{number}{_column(line, error)}: {error}")
-            if not skip_bad_lines:
-                raise fault from None
-            bad_lines += 1
-            first_fault = first_fault or fault
-    if number == bad_lines:
-        raise _no_pairs(name, number, first_fault)
-    return bad_lines
+        is_first = number == 1 and add_line is _add_tsv_line
+        yield number, len(raw), _add_first_line if is_first else add_line or _add_tsv_line, line
+
+
+def _parquet_lines(path: AnyPath) -> Iterator[_Line]:
+    """The rows of Parquet, counted from 1."""
+
+    def choose(names: list[str]) -> list[str]:
+        for column in ("query", "title"):
+            if column not in names:
+                listed = ", ".join(names[:20])
+                raise SentembError(
+                    f"{place_name(path)}: has no column {column}; its columns are {listed}: rename "
+                    "one, or use `sentemb import`"
+                )
+        return ["query", "title", *(["clicks"] if "clicks" in names else [])]
+
+    rows = (row for lists in parquet_batches(path, choose) for row in zip(*lists, strict=True))
+    for number, row in enumerate(rows, 1):
+        yield number, 0, _add_row, row
 
 
 def _no_pairs(name: str, n_lines: int, first_fault: SentembError | None) -> SentembError:
@@ -508,7 +541,36 @@ def _no_pairs(name: str, n_lines: int, first_fault: SentembError | None) -> Sent
     return SentembError(f"{name}: no pairs, the input is empty; give query<TAB>title lines")
 
 
-def _meant(folder: AnyPath) -> str:
+def log_files(paths: Sequence[AnyPath]) -> list[AnyPath]:
+    """The files of a log: those of ``paths`` and, of a folder, its logs in the order of names.
+
+    Raises
+    ------
+    SentembError
+        For a folder without logs, that of a data set or that of a prepared log.
+    """
+    files: list[AnyPath] = []
+    for path in paths:
+        if str(path) == "-" or not is_folder(path):
+            files.append(path)
+            continue
+        if meant := _meant(path, otherwise=""):
+            raise SentembError(f"{path}: is a folder{meant}")
+        # A dot and an underline are how other programs hide files.
+        names = [
+            name
+            for name in names_in(path)
+            if name.endswith(_ENDINGS) and not name.startswith((".", "_"))
+        ]
+        if not names:
+            raise SentembError(
+                f"{path}: has no logs; let their names end in {', '.join(_ENDINGS)}, or name files"
+            )
+        files += [path_of(path) / name for name in names]
+    return files
+
+
+def _meant(folder: AnyPath, otherwise: str = "; name a file of query<TAB>title lines") -> str:
     """The log that someone who named ``folder`` may have meant."""
     if is_file(path_of(folder) / PREPARED):
         return (
@@ -518,7 +580,7 @@ def _meant(folder: AnyPath) -> str:
     for log in (PAIRS, f"{PAIRS}.gz", "pairs.jsonl", "log.jsonl"):
         if is_file(path_of(folder) / log):
             return f"; did you mean {path_of(folder) / log}?"
-    return "; name a file of query<TAB>title lines"
+    return otherwise
 
 
 def write_click_log(log: ClickLog, path: AnyPath) -> None:
@@ -526,8 +588,11 @@ def write_click_log(log: ClickLog, path: AnyPath) -> None:
 
     The file is TSV, or JSON lines with one pair each if there are skipped titles or the name ends
     in ``.jsonl`` or ``.jsonl.gz``; it is compressed if the name ends in ``.gz``; ``-`` is standard
-    output. If a text could not be read back, a `SentembError` is raised and nothing is written.
+    output. If a text could not be read back, or the name is one of Parquet, a `SentembError` is
+    raised and nothing is written.
     """
+    if _is_parquet_name(path):
+        raise SentembError(f"{path}: a log is not written as Parquet; name a .tsv or .jsonl file")
     for what, texts in (("query", log.queries), ("title", log.titles)):
         for text in texts:
             if clean_text(text, what) != text:
@@ -544,6 +609,10 @@ def write_click_log(log: ClickLog, path: AnyPath) -> None:
 def is_json_name(path: AnyPath) -> bool:
     """Whether the name says that a log is in JSON lines."""
     return str(path).endswith((".jsonl", ".jsonl.gz"))
+
+
+def _is_parquet_name(path: AnyPath) -> bool:
+    return str(path).endswith(".parquet")
 
 
 def _number(raw: str, text: str, index_of: dict[str, int], texts: list[str]) -> int:
@@ -578,6 +647,18 @@ def _check_quotes(fields: list[str], first: bool = False) -> None:
             f"quoted as CSV, and the quotes would be part of the texts; {REMEDY}, or write JSON "
             "lines if they are"
         )
+
+
+def _add_first_line(builder: Collector, line: str) -> None:
+    _check_first_line(line)
+    _add_tsv_line(builder, line)
+
+
+def _add_row(builder: Collector, row: Sequence[Any]) -> None:
+    query, title, clicks = checked_pair(*row)
+    if not _is_count(clicks):
+        raise SentembError(f"the clicks are more than {MAX_CLICKS}; scale them down")
+    builder.add(query, title, clicks)
 
 
 def _add_tsv_line(builder: Collector, line: str) -> None:

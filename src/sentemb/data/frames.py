@@ -32,11 +32,9 @@ def rows_of(
 ) -> Iterator[tuple[str, str, int]]:
     """Query, title and clicks of each row of a table; without ``clicks``, each row is one click.
 
-    Raises
-    ------
-    SentembError
-        For a column that is missing; with the number of the row, counted from 0, for a value that
-        is missing (None, NaN, NA), a text that is not a str, a count that is not an integer.
+    Raises `SentembError` for a column that is missing; with the number of the row, counted from 0,
+    for a value that is missing (None, NaN, NA), a text that is not a str, a count that is not an
+    integer.
     """
     names = columns_of(frame)
     columns = []
@@ -51,10 +49,11 @@ def rows_of(
     if len({len(column) for column in columns}) > 1:
         raise SentembError("the columns of the table have different lengths; give equal ones")
     for row, values in enumerate(zip(*columns, strict=True)):
-        for name, value in zip((query, title), values, strict=False):
-            if not isinstance(value, str):
-                raise SentembError(f"row {row}: {_no_text(name, value)}")
-        yield values[0], values[1], _count(values[2], f"row {row}") if clicks else 1
+        try:
+            pair = checked_pair(*values, names=(query, title))
+        except SentembError as error:
+            raise SentembError(f"row {row}: {error}") from None
+        yield pair
 
 
 def checked_pairs(pairs: Iterable[Any]) -> Iterator[tuple[str, str, int]]:
@@ -68,11 +67,24 @@ def checked_pairs(pairs: Iterable[Any]) -> Iterator[tuple[str, str, int]]:
                 f"pair {number}: {brief(pair)} is not a pair; give (query, title) or "
                 "(query, title, clicks)"
             )
-        query, title, *clicks = pair
-        for name, value in (("query", query), ("title", title)):
-            if not isinstance(value, str):
-                raise SentembError(f"pair {number}: {_no_text(name, value)}")
-        yield query, title, _count(clicks[0], f"pair {number}") if clicks else 1
+        try:
+            checked = checked_pair(*pair)
+        except SentembError as error:
+            raise SentembError(f"pair {number}: {error}") from None
+        yield checked
+
+
+def checked_pair(
+    query: Any, title: Any, clicks: Any = 1, *, names: tuple[str, str] = ("query", "title")
+) -> tuple[str, str, int]:
+    """Query, title and clicks of one pair; ``names`` are those of the texts in messages.
+
+    A value that is missing or of another type raises a `SentembError` without a place.
+    """
+    for name, value in zip(names, (query, title), strict=True):
+        if not isinstance(value, str):
+            raise SentembError(_no_text(name, value))
+    return query, title, _count(clicks)
 
 
 def _names(frame: Any) -> list[str] | None:
@@ -105,13 +117,12 @@ def _is_missing(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _count(value: Any, where: str) -> int:
+def _count(value: Any) -> int:
     # pandas stores integers as floats where a value is missing.
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not is_integer(value) or value < 1:
         raise SentembError(
-            f"{where}: the clicks are {brief(value)}; give an integer of at least 1 or leave the "
-            "row out"
+            f"the clicks are {brief(value)}; give an integer of at least 1 or leave the row out"
         )
     return int(value)

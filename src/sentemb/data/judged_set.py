@@ -159,7 +159,7 @@ def _text_lines(ids: list[str], texts: list[str]) -> Iterator[str]:
 def read_texts(path: AnyPath) -> tuple[list[str], list[str]]:
     """Ids and texts of a file of ``id<TAB>text`` lines: two lists of str.
 
-    A `SentembError` is raised as by `text_lines`, and for an id that is repeated.
+    A `SentembError` is raised as by `product_lines`, and for an id that is repeated.
     """
     _, ids, texts, _ = read_products(path)
     return ids, texts
@@ -182,30 +182,16 @@ def read_products(path: AnyPath) -> tuple[list[str], list[str], list[str], list[
     return columns, ids, texts, all_fields
 
 
-def text_lines(path: AnyPath) -> Iterator[tuple[int, str, str]]:
-    """Yield ``(number, id, text)`` for each line ``id<TAB>text`` of a file, counted from 1.
-
-    A line without tab, an id that is empty or has white space, an empty text, bytes that are not
-    UTF-8, a first line of column names or the quotes of CSV raise a `SentembError` with the line
-    number. An id may be repeated. The fields of a file of products are skipped; see
-    `product_lines`.
-    """
-    for number, id, text, _ in product_lines(path):
-        yield number, id, text
-
-
 def product_lines(
     path: AnyPath, on_columns: Callable[[list[str]], None] = lambda names: None
 ) -> Iterator[tuple[int, str, str, list[str]]]:
-    """As `text_lines`, with the fields of each line.
+    """Yield ``(number, id, text, fields)`` for each line ``id<TAB>text`` of a file, counted from 1.
 
-    Parameters
-    ----------
-    path : path
-        Lines ``id<TAB>text``. A first line ``id<TAB>title<TAB>price<TAB>...`` names fields; each
-        line then has as many, which may be empty.
-    on_columns : function of a list of str
-        Called with the names of the fields before the first line, if there are fields.
+    An id may be repeated.
+
+    Lines are ``id<TAB>text``. A first line ``id<TAB>title<TAB>price<TAB>...`` names fields; each
+    line then has as many, which may be empty. ``on_columns`` is called with the names of the fields
+    before the first line, if there are fields.
     """
     name = place_name(path)
     n_fields = 0

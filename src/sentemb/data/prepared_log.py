@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from sentemb.data.click_log import PREPARED, counts_of, html_of
 from sentemb.data.text_array import Texts, mapped_texts
 from sentemb.errors import SentembError
 from sentemb.system.bounds import is_integer
-from sentemb.system.checked_files import CheckedFiles, are_listed, checksum
+from sentemb.system.checked_files import CheckedFiles, are_listed, described
 from sentemb.system.descriptions import read_description
 from sentemb.system.files import is_file, is_folder, names_in, path_of, status, write_text
 from sentemb.system.locks import is_temporary
@@ -49,14 +49,9 @@ _PORTION = 1 << 20
 class SideFiles:
     """The names of the files of one side.
 
-    Attributes
-    ----------
-    texts, text_offsets : str
-        The distinct texts, and where each begins.
-    words, word_offsets : str
-        Their distinct words, and where each begins.
-    tokens, token_offsets : str
-        The word of every token, and where the tokens of each text begin.
+    texts, text_offsets : the distinct texts, and where each begins
+    words, word_offsets : their distinct words, and where each begins
+    tokens, token_offsets : the word of every token, and where the tokens of each text begin
     """
 
     texts: str
@@ -86,6 +81,17 @@ class SideFiles:
 FILES = (*_OF_PAIRS, *SideFiles.of(QUERIES).names(), *SideFiles.of(TITLES).names())
 
 
+class Sources(NamedTuple):
+    """The files that a prepared log was made from; there may be more than a description can hold.
+
+    ``first`` and ``last`` are names without folders.
+    """
+
+    n_files: int
+    first: str
+    last: str
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class PreparedLog:
     """A click log whose texts and arrays are mapped from a folder of ``sentemb prepare``.
@@ -101,7 +107,10 @@ class PreparedLog:
     query_index, title_index : (n_pairs,) int32
     clicks : (n_pairs,) int64
     skipped_offsets, skipped_index : (n_pairs + 1,) int64, (n,) int32
-    bad_lines : int
+    lines, bad_lines : int
+        Lines of the log, and how many of them were left out.
+    sources : Sources
+        The files that it was made from.
     splitting : str
         How its texts are split into words, see `sentemb.text.words.SPLITTINGS`.
     identity : str
@@ -116,7 +125,9 @@ class PreparedLog:
     clicks: NDArray[np.int64]
     skipped_offsets: NDArray[np.int64]
     skipped_index: NDArray[np.int32]
+    lines: int
     bad_lines: int
+    sources: Sources
     splitting: str
     identity: str
     _clicked: tuple[NDArray[np.int64], NDArray[np.int32]]
@@ -130,7 +141,10 @@ class PreparedLog:
 
     @classmethod
     def open(cls, folder: AnyPath) -> PreparedLog:
-        """Map the files of a folder, after reading each once to check it.
+        """Map the files of a folder.
+
+        The size of every file, a sample of its bytes and the range of its numbers are checked;
+        `verify` reads everything.
 
         Raises
         ------
@@ -140,7 +154,7 @@ class PreparedLog:
         path = path_of(folder)
         description = _description(path)
         files = CheckedFiles(path, description["files"], DESCRIPTION, damaged)
-        files.verify()
+        files.check_samples()
         n_pairs, n_skipped = description["pairs"], description["skipped"]
         n_queries, n_titles = description["queries"], description["titles"]
 
@@ -183,7 +197,9 @@ class PreparedLog:
             clicks=clicks,
             skipped_offsets=offsets(SKIPPED_OFFSETS, n_pairs, n_skipped),
             skipped_index=index(SKIPPED_INDEX, n_skipped, n_titles),
+            lines=description["lines"],
             bad_lines=description["bad_lines"],
+            sources=Sources(**description["sources"]),
             splitting=description["splitting"],
             identity=_checksum_of(description["files"]),
             _clicked=(
@@ -195,6 +211,11 @@ class PreparedLog:
                 "document": tokens(title_side, n_titles),
             },
         )
+
+    def verify(self) -> None:
+        """Read every file; a `SentembError` unless each has its checksum."""
+        listed = _description(self.folder)["files"]
+        CheckedFiles(self.folder, listed, DESCRIPTION, damaged).verify()
 
     def titles_of_queries(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """See `ClickLog.titles_of_queries`."""
@@ -253,20 +274,14 @@ def check_replaceable(folder: AnyPath, force: bool) -> None:
 def write_description(
     folder: Path, log: Mapping[str, Any], sizes: Mapping[str, Mapping[str, int]]
 ) -> None:
-    """Write ``prepared.json`` for the files in ``folder``.
+    """Write ``prepared.json`` for the files in ``folder``, which has all `FILES`.
 
-    Parameters
-    ----------
-    folder : Path
-        Has all `FILES`.
-    log : mapping
-        The numbers of ``pairs``, ``queries``, ``titles``, ``skipped`` titles and ``bad_lines``,
-        and the ``splitting``.
-    sizes : mapping
-        ``tokens`` and ``words``: how many, by the names of their files.
+    ``log`` has the numbers of ``pairs``, ``queries``, ``titles``, ``skipped`` titles, ``lines`` and
+    ``bad_lines``, the ``splitting``, and the `Sources`. ``sizes`` has ``tokens`` and ``words``: how
+    many there are, by the names of their files.
     """
     description: dict[str, Any] = {"format": FORMAT, "version": __version__, **log, **sizes}
-    description["files"] = {name: checksum(folder / name) for name in FILES}
+    description["files"] = {name: described(folder / name) for name in FILES}
     description["sha256"] = _checksum_of(description)
     write_text(folder / DESCRIPTION, json.dumps(description, indent=1) + "\n")
 
@@ -311,7 +326,13 @@ _IS_RIGHT: dict[str, Any] = {
     "queries": _is_count,
     "titles": _is_count,
     "skipped": lambda value: is_integer(value) and value >= 0,
+    "lines": lambda value: is_integer(value) and value >= 0,
     "bad_lines": lambda value: is_integer(value) and value >= 0,
+    "sources": lambda value: (
+        isinstance(value, dict)
+        and {name: type(fact) for name, fact in value.items()}
+        == {"n_files": int, "first": str, "last": str}
+    ),
     "splitting": lambda value: isinstance(value, str) and value in SPLITTINGS,
     "tokens": _are_counts((_SIDES[0].tokens, _SIDES[1].tokens), 2**63 - 1),
     "words": _are_counts((_SIDES[0].words, _SIDES[1].words), _MOST),

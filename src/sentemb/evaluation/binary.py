@@ -1,8 +1,6 @@
 """How well a ranker tells pairs with label 1 from pairs with label 0: accuracy and F1.
 
-A pair is predicted to have label 1 if its score is above a threshold. Two systems on the same pairs
-are compared with `compare_all` of `sentemb.evaluation.significance`, given the `right_or_wrong` of
-each.
+A pair is predicted to have label 1 if its score is above a threshold.
 """
 
 import math
@@ -25,14 +23,11 @@ _Z = 1.959963984540054
 class BinaryCounts:
     """Predictions at a threshold, counted by whether they are right.
 
-    Attributes
-    ----------
-    threshold : float
-        Pairs with a higher score are predicted to have label 1.
-    true_positives, false_positives : int
-        Pairs predicted to have label 1 that have it, and that have label 0.
-    true_negatives, false_negatives : int
-        Pairs predicted to have label 0 that have it, and that have label 1.
+    threshold : pairs with a higher score are predicted to have label 1
+    true_positives, false_positives : pairs predicted to have label 1 that have it, and that have
+        label 0
+    true_negatives, false_negatives : pairs predicted to have label 0 that have it, and that have
+        label 1
     """
 
     threshold: float
@@ -114,26 +109,10 @@ def labelled_scores(ranker: Ranker, pairs: LabelledPairs) -> NDArray[np.float64]
 
 
 def count_predictions(scores: ArrayLike, labels: ArrayLike, threshold: float) -> BinaryCounts:
-    """Count right and wrong predictions.
+    """Count right and wrong predictions; a score above the threshold predicts label 1.
 
-    Parameters
-    ----------
-    scores : (n,) float
-        The score of each pair, finite.
-    labels : (n,) int
-        The label of each pair, 0 or 1.
-    threshold : float
-        A pair with a higher score is predicted to have label 1.
-
-    Returns
-    -------
-    BinaryCounts
-
-    Raises
-    ------
-    SentembError
-        If there are no pairs, the lengths differ, a label is not 0 or 1, or a score or the
-        threshold is not finite.
+    ``scores`` (n,) are finite, ``labels`` (n,) 0 or 1. Raises `SentembError` if there are no pairs,
+    the lengths differ, a label is not 0 or 1, or a score or the threshold is not finite.
     """
     s, is_positive = _checked(scores, labels)
     predicted = s > _finite(threshold)
@@ -144,13 +123,6 @@ def count_predictions(scores: ArrayLike, labels: ArrayLike, threshold: float) ->
         true_negatives=int(np.count_nonzero(~predicted & ~is_positive)),
         false_negatives=int(np.count_nonzero(~predicted & is_positive)),
     )
-
-
-def right_or_wrong(scores: ArrayLike, labels: ArrayLike, threshold: float) -> NDArray[np.float64]:
-    """1 for each pair that is predicted rightly, else 0: (n,). See `count_predictions`."""
-    s, is_positive = _checked(scores, labels)
-    is_right = (s > _finite(threshold)) == is_positive
-    return np.where(is_right, 1.0, 0.0)
 
 
 def best_threshold(scores: ArrayLike, labels: ArrayLike) -> float:

@@ -119,14 +119,19 @@ def sts(
         raise SentembError(f"the model is {brief(model)}; give one that sentemb.load returns")
     if not sets or not all(isinstance(each, SimilaritySet) for each in sets):
         raise SentembError("there are no similarity sets; give a list of SimilaritySet")
-    FIT_U.checked(fit_u)
     models = _models(model, sets, fit_u, components, sides, removal)
     correlations = [_correlation(*pair) for pair in zip(models, sets, strict=True)]
+    folders = _means_of_folders(sets, correlations)
+    return Correlations(correlations, folders, _mean("mean", folders))
+
+
+def _means_of_folders(
+    sets: Sequence[SimilaritySet], correlations: Sequence[Correlation]
+) -> list[Correlation]:
     by_folder: dict[str, list[Correlation]] = {}
     for similarity_set, correlation in zip(sets, correlations, strict=True):
         by_folder.setdefault(similarity_set.folder, []).append(correlation)
-    folders = list(itertools.starmap(_mean, by_folder.items()))
-    return Correlations(correlations, folders, _mean("mean", folders))
+    return list(itertools.starmap(_mean, by_folder.items()))
 
 
 def _models(
@@ -157,6 +162,7 @@ def _with_components(
     model: SentenceEncoder, fit_u: str, components: int, sides: str, removal: str
 ) -> SIF:
     """SIF on the weighted word vectors of ``model``, for `fit` on some texts."""
+    FIT_U.checked(fit_u)
     training, vocabulary = model.training, model.vocabulary
     is_weighted_average = (
         training.get("method") == "sif"

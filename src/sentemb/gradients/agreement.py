@@ -46,20 +46,8 @@ def compare(
 ) -> GradientReport:
     """Compare the gradient of ``problem`` with differences of its loss.
 
-    Parameters
-    ----------
-    problem : CheckedProblem
-        The loss, its parameters and its gradient.
-    form : {"scan", "trace", "printed"}
-        Which of its gradients to check.
-    fault : str or None
-        The term to leave out.
-    tolerances : Tolerances
-        The largest errors that pass, and how many entries are compared.
-
-    Returns
-    -------
-    GradientReport
+    ``form`` says which of its gradients to check: "scan", "trace" or "printed"; ``fault`` is the
+    term to leave out, if any.
     """
     parameters, rng = problem.parameters, problem.rng
     gradient = checked_gradient(problem, form, fault)

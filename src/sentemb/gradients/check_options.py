@@ -120,24 +120,13 @@ FAULTS = {
 class Problem:
     """The pairs and parameters that a check makes up.
 
-    Attributes
-    ----------
-    shared_towers : bool
-    lengths : tuple of int
-        Words of the queries, see `checked_lengths`; the titles have the same lengths in another
-        order.
-    n_negatives : int
-        Per query.
-    seed : int
-    objective : str, optional
-        By default that of the kind of model.
-    vector_dim : int
-        Dimensions of the random vectors that most words have.
+    lengths : words of the queries, see `checked_lengths`; the titles have the same lengths in
+        another order
+    n_negatives : negatives per query
+    objective : by default that of the kind of model
+    vector_dim : dimensions of the random vectors that most words have
 
-    Raises
-    ------
-    SentembError
-        For a value of the wrong type or out of bounds.
+    Raises `SentembError` for a value of the wrong type or out of bounds.
     """
 
     shared_towers: bool = SHARED_TOWERS.default
@@ -164,18 +153,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class Tolerances:
-    """The largest errors that pass, and the number of entries.
+    """The largest errors that pass, and how many ``entries`` of each block are compared.
 
-    Attributes
-    ----------
-    entries : int
-        Entries of each block that are compared.
-    tolerance : float
-
-    Raises
-    ------
-    SentembError
-        For a value of the wrong type or out of bounds.
+    Raises `SentembError` for a value of the wrong type or out of bounds.
     """
 
     entries: int = ENTRIES.default

@@ -23,26 +23,16 @@ if TYPE_CHECKING:
 class CheckEntry:
     """One check.
 
-    Attributes
-    ----------
-    name : str
-        Must not be the name of an encoder.
-    home : str
-        ``module:class`` of a `CheckedProblem`, called with the keyword ``seed`` and one for each of
-        ``takes`` and of ``parameters``.
-    takes : tuple of str
-        The fields of `Problem` that the class takes, except ``seed``.
-    parameters : tuple of Hyperparameter
-        Its own settings, which may include those of encoders. If a setting has a
+    name : must not be the name of an encoder
+    home : ``module:class`` of a `CheckedProblem`, called with the keyword ``seed`` and one for each
+        of ``takes`` and of ``parameters``
+    takes : the fields of `Problem` that the class takes, except ``seed``
+    parameters : the settings of the check, which may include those of encoders. If a setting has a
         ``check_default``, that is its default here.
-    forms : tuple of str
-        The gradients it has: "scan", and perhaps "trace" and "printed".
-    variants : tuple of dict
-        The settings that ``sentemb gradcheck --model all`` tries.
-    defaults : dict
-        Settings of the check that are not given, where they differ from the declared ones.
-    arguments : dict
-        Keywords of the class that are not settings.
+    forms : the gradients it has: "scan", and perhaps "trace" and "printed"
+    variants : the settings that ``sentemb gradcheck --model all`` tries
+    defaults : settings of the check that are not given, where they differ from the declared ones
+    arguments : keywords of the class that are not settings
     """
 
     name: str
@@ -64,13 +54,7 @@ CHECKS: dict[str, CheckEntry] = {}
 
 
 def register_check(entry: CheckEntry) -> None:
-    """Add a check.
-
-    Raises
-    ------
-    SentembError
-        If there is a check or a model of that name.
-    """
+    """Add a check; `SentembError` if there is a check or a model of that name."""
     if any(entry.name in registry for registry in (CHECKS, ENCODERS, PAIR_MODELS)):
         raise SentembError(f"there is a check {entry.name} already; choose another name")
     CHECKS[entry.name] = entry
@@ -158,23 +142,11 @@ def check_parameters() -> tuple[Hyperparameter, ...]:
 def make_check(
     name: str, problem: Problem, form: str, settings: Mapping[str, Any]
 ) -> "CheckedProblem":
-    """The problem of a check.
+    """The problem of the check called ``name``, one of `all_checks`.
 
-    Parameters
-    ----------
-    name : str
-        One of `all_checks`.
-    problem : Problem
-        A field that the check does not take must have its default.
-    form : str
-        Which gradient will be asked for.
-    settings : dict
-        Settings that are not in ``problem``.
-
-    Raises
-    ------
-    SentembError
-        For a form or a setting that the check does not have, or a wrong value.
+    A field of ``problem`` that the check does not take must have its default. ``form`` says which
+    gradient will be asked for; ``settings`` are those that are not in ``problem``. Raises
+    `SentembError` for a form or a setting that the check does not have, or a wrong value.
     """
     entry = all_checks()[name]
     if form not in entry.forms:

@@ -33,18 +33,12 @@ class Loss(Protocol):
 class Differences(NamedTuple):
     """The slope of a loss at 0 of a move, by step.
 
-    Attributes
-    ----------
-    steps : tuple of float
-        h, from coarse to fine.
-    second : (k,) float64
-        (L(h) - L(-h)) / 2h at every step. NaN where a maximum is at another cell within the
-        step: the loss has a kink there.
-    fourth : (k,) float64
-        (8 [L(h) - L(-h)] - [L(2h) - L(-2h)]) / 12h; NaN as above, and also if a kink lies between
-        h and 2h.
-    taken : int or None
-        The step whose fourth-order difference counts: the one that differs least from the next
+    steps : h, from coarse to fine
+    second : (k,) float64, (L(h) - L(-h)) / 2h at every step. NaN where a maximum is at another cell
+        within the step: the loss has a kink there.
+    fourth : (k,) float64, (8 [L(h) - L(-h)] - [L(2h) - L(-2h)]) / 12h; NaN as above, and also if a
+        kink lies between h and 2h
+    taken : the step whose fourth-order difference counts: the one that differs least from the next
         coarser one. None if no two steps in a row are free of kinks.
     """
 
@@ -64,14 +58,8 @@ def differences(problem: Loss, move: Callable[[float], None], linear: bool = Fal
 
     The choice looks at the differences alone, never at the gradient that they are to judge.
 
-    Parameters
-    ----------
-    problem : Loss
-        The loss as a function of the parameters that ``move`` changes.
-    move : function of float
-        Puts the parameters at this distance; called with both signs, and never put back.
-    linear : bool
-        Whether the loss is linear in the distance as long as it crosses no kink.
+    ``move`` puts the parameters at a distance; it is called with both signs, and never puts them
+    back. ``linear`` says whether the loss is linear in the distance as long as it crosses no kink.
     """
     move(0)
     problem.loss()

@@ -42,24 +42,10 @@ def check_fault(fault: str, encoder: Encoder, form: str = "scan") -> None:
 
 
 def broken_gradient(problem: PairProblem, fault: str) -> dict[str, Arrays]:
-    """``problem.gradient()`` with one term left out.
+    """``problem.gradient()`` with the term of ``fault``, a key of `FAULTS`, left out.
 
-    Parameters
-    ----------
-    problem : PairProblem
-        Pairs and an LSTM.
-    fault : str
-        A key of `FAULTS`.
-
-    Returns
-    -------
-    dict of dict of ndarray
-        By side and the paper's name of the block.
-
-    Raises
-    ------
-    SentembError
-        If the fault is unknown or the problem's encoder lacks the term.
+    The result is by side and the paper's name of the block. Raises `SentembError` if the fault is
+    unknown or the problem's encoder lacks the term.
     """
     towers = problem.towers
     check_fault(fault, towers.encoder)
@@ -72,13 +58,9 @@ def broken_gradient(problem: PairProblem, fault: str) -> dict[str, Arrays]:
 
 
 class BrokenEncoder:
-    """An encoder with a fault in its backward pass; everything else is delegated.
+    """An LSTM or BiLSTM with a fault in its backward pass; everything else is delegated.
 
-    Parameters
-    ----------
-    encoder : LSTM or BiLSTM
-    fault : str or None
-        A key of `FAULTS`; None computes the exact gradient.
+    ``fault`` is a key of `FAULTS`; None computes the exact gradient.
     """
 
     def __init__(self, encoder: LSTM, fault: str | None) -> None:

@@ -43,18 +43,11 @@ _SIZES = "embedding", "maps", "mlp"
 class PairPasses:
     """Scores and gradients of given pairs at the present weights of a pair model.
 
-    Parameters
-    ----------
-    matcher : Matcher
-        The model; its weights may change between calls.
-    queries, titles : list of str
-        The texts of each side; words beyond ``max_words`` are not read.
-    query_index, title_index : (n_pairs,) int
-        Pair k is ``queries[query_index[k]]`` with ``titles[title_index[k]]``.
-    workers : Workers
-        Threads to compute with.
-    dropout : Dropout, optional
-        The same in all passes.
+    matcher : the model; its weights may change between calls
+    queries, titles : the texts of each side; words beyond ``max_words`` are not read
+    query_index, title_index : (n_pairs,) int; pair k is ``queries[query_index[k]]`` with
+        ``titles[title_index[k]]``
+    dropout : the same in all passes
     """
 
     def __init__(
@@ -85,13 +78,7 @@ class PairPasses:
         return self._workers.together(self._forward_tasks())[0][1]
 
     def gradient(self, V: np.ndarray) -> Arrays:
-        """The gradient of every parameter under its name in the paper.
-
-        Parameters
-        ----------
-        V : (n_pairs,) float
-            dL/ds of every pair.
-        """
+        """The gradient by the paper's names of the parameters; ``V`` (n_pairs,) float is dL/ds."""
         gradient = self._workers.together(self._backward_tasks(V))[0]
         words = RowGradient(gradient.pop("words"), *self._layout.words_of_features)
         rows = np.empty((self._batch.input_rows.size, self.matcher.model.width), V.dtype)
@@ -130,27 +117,11 @@ class PairModelProblem(CheckedProblem):
     The last list belongs to the query of the first one, and its title is a negative there. With the
     hinge the loss does not depend on the bias of the output, so that block is left out.
 
-    Parameters
-    ----------
-    model : str
-        One of `sentemb.models.pairs.PAIR_MODELS`.
-    lengths : tuple of int
-        Words of the queries; the titles have the same lengths in another order.
-    n_negatives : int
-        Per list.
-    seed : int
-        Random seed.
-    objective : {"hinge", "logistic"} or None
-        None is the hinge.
-    dropout : float
-        Share of the values that are dropped, the same ones in all passes.
-    **settings
-        Of the model.
-
-    Attributes
-    ----------
-    queries : list of str
-        The texts of the first side.
+    model, settings : one of `sentemb.models.pairs.PAIR_MODELS`, and its settings
+    lengths : words of the queries; the titles have the same lengths in another order
+    n_negatives : negatives per list
+    objective : "hinge" or "logistic"; None is the hinge
+    dropout : share of the values that are dropped, the same ones in all passes
     """
 
     def __init__(

@@ -49,7 +49,7 @@ def loss_and_gradient(
     truncate : int, optional
         Steps through which errors travel back (the paper's T). None means all.
     truncation : {"window", "cec"}
-        What happens beyond those steps, see `Truncation`.
+        How errors continue beyond those steps, see `Truncation`.
     threads : int
         The result does not depend on it. None is all processors.
     objective : {"softmax", "hinge"}

@@ -17,21 +17,14 @@ class CheckedProblem(ABC):
     and `gradient`. The blocks of ``parameters`` are changed in place by the check, and `loss` and
     `gradient` must follow them.
 
-    Attributes
-    ----------
-    name : str
-        As reports and ``--model`` name it.
-    settings : dict
-        What the problem was made from, in the order in which it is printed.
-    parameters : dict of dict of ndarray
-        By side and block: ``parameters["query"]["W1"]`` is reported as ``query.W1``. float64.
-    rng : numpy.random.Generator
-        As making the problem left it; the check draws entries and directions from it.
-    piecewise_linear : bool
-        Whether the loss is piecewise linear in each single parameter.
-    least : float
-        Entries that are smaller than that are compared with it instead of with themselves, for a
-        loss whose terms may cancel so that only rounding is left.
+    name : the name in reports and for ``--model``
+    settings : those from which the problem was made, in the order in which they are printed
+    parameters : float64 arrays by side and block: ``parameters["query"]["W1"]`` is reported as
+        ``query.W1``
+    rng : as making the problem left it; the check draws entries and directions from it
+    piecewise_linear : whether the loss is piecewise linear in each single parameter
+    least : entries that are smaller than that are compared with it instead of with themselves, for
+        a loss whose terms may cancel so that only rounding is left
     """
 
     name: str
@@ -49,21 +42,12 @@ class CheckedProblem(ABC):
     def gradient(self, form: str = "scan") -> dict[str, Arrays]:
         """The gradient by every block of ``parameters``.
 
-        Parameters
-        ----------
-        form : str
-            "scan" is the exact gradient; "trace" and "printed" as for `gradcheck`, where the
-            problem has them.
+        The form "scan" is the exact gradient; "trace" and "printed" are as for `gradcheck`, where
+        the problem has them.
         """
 
     def broken_gradient(self, fault: str) -> dict[str, Arrays]:
-        """The gradient with one term left out.
-
-        Raises
-        ------
-        SentembError
-            If the problem has no terms to leave out.
-        """
+        """The gradient with one term left out; `SentembError` if no term can be left out."""
         raise SentembError(f"{self.name} has no terms to leave out; leave out the fault {fault}")
 
     def second_form(self) -> dict[str, Arrays]:

@@ -19,16 +19,11 @@ Array = NDArray[np.float64]
 
 
 class Matrices(NamedTuple):
-    """The matrices of one reading direction that the recursion needs.
+    """The matrices of one reading direction that the recursion needs, (n, n) float64 each.
 
-    Attributes
-    ----------
-    recurrent : dict of (n, n) float64
-        Wrec of each gate; the RNN's only matrix has the key ``""``.
-    peepholes : dict of (n, n) float64
-        Wp_1, Wp_2 and Wp_3 by ``"1"``, ``"2"``, ``"3"``; empty without peepholes.
-    linear : bool
-        Whether an RNN has the identity as activation.
+    recurrent : Wrec of each gate; the RNN's only matrix has the key ``""``
+    peepholes : Wp_1, Wp_2 and Wp_3 by ``"1"``, ``"2"``, ``"3"``; empty without peepholes
+    linear : whether an RNN has the identity as activation
     """
 
     recurrent: dict[str, Array]
@@ -37,16 +32,11 @@ class Matrices(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """Derivatives of the loss at every step of one text.
+    """Derivatives of the loss at every step of one text, (T, n) float64 each.
 
-    Attributes
-    ----------
-    e : (T, n) float64
-        With respect to y(t), through everything that follows.
-    eps : (T, n) float64 or None
-        With respect to c(t); None for the RNN.
-    delta : dict of (T, n) float64
-        With respect to the pre-activation of each gate.
+    e : with respect to y(t), through everything that follows
+    eps : with respect to c(t); None for the RNN
+    delta : with respect to the pre-activation of each gate
     """
 
     e: Array
@@ -69,14 +59,8 @@ def matrices(encoder: RecurrentEncoder, weights: Arrays, direction: int) -> Matr
 def errors(weights: Matrices, values: dict[str, np.ndarray], v: np.ndarray) -> Errors:
     """Every error of one text, from the last word back to the first.
 
-    Parameters
-    ----------
-    weights : Matrices
-        From `matrices`.
-    values : dict of (T, n) float
-        What `gate_values` of the encoder returns, in reading order.
-    v : (n,) float
-        The derivative of the loss with respect to y at the last word.
+    ``values`` (T, n) float are from `gate_values` of the encoder, in reading order; ``v`` (n,)
+    float is the derivative of the loss with respect to y at the last word.
     """
     if "c" in values:
         return lstm_errors(weights, values, v)
@@ -101,17 +85,11 @@ def lstm_errors(
     without: Collection[str] = (),
     senders: Collection[str] | None = None,
 ) -> Errors:
-    """Section 4 of docs/gradients.md, by default in full.
+    """Section 4 of docs/gradients.md, by default in full; see `errors`.
 
-    Parameters
-    ----------
-    weights, values, v
-        As for `errors`.
-    without : collection of {"cell-path", "b_g", "peepholes"}
-        Terms to leave out: f(t+1) eps(t+1); the factor b_g(t) in delta_g(t); all paths through
-        the peepholes.
-    senders : collection of str, optional
-        The gates whose Wrec sends an error to y(t-1); all of them by default.
+    ``without`` are terms to leave out: "cell-path" for f(t+1) eps(t+1), "b_g" for the factor b_g(t)
+    in delta_g(t), "peepholes" for all paths through the peepholes. ``senders`` are the gates whose
+    Wrec sends an error to y(t-1); all of them by default.
     """
     values = {name: np.asarray(array, np.float64) for name, array in values.items()}
     c, h = values["c"], np.tanh(values["c"])

@@ -30,13 +30,8 @@ class SIFClassifier(CheckedProblem):
     ``tower``) are parameters themselves, the block ``h``: the backward pass of a tower
     starts from the gradient there.
 
-    Parameters
-    ----------
-    task : {"similarity", "entailment", "sentiment"}
-        Scores of pairs from 1 to 5, three labels of pairs, or two labels of single texts.
-    hidden : int
-        Units of the hidden layer.
-    seed : int
+    The task "similarity" has scores of pairs from 1 to 5, "entailment" three labels of pairs,
+    "sentiment" two labels of single texts. ``hidden`` is the number of units of the hidden layer.
     """
 
     name = "sif-classifier"

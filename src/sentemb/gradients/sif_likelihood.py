@@ -17,13 +17,8 @@ class SIFLikelihood(CheckedProblem):
     Z is not constant. The discourse vectors are checked at random points (``point.c``) and at 0
     (``origin.c``), where the gradient has the closed form sum_w a0 / (a0 + p(w)) (v_w - mu).
 
-    Parameters
-    ----------
-    alpha : float
-        Share of words that are drawn by frequency alone.
-    lengths : tuple of int
-        Words of the sentences.
-    seed : int
+    ``alpha`` is the share of words that are drawn by frequency alone; ``lengths`` are the words of
+    the sentences.
     """
 
     name = "sif-likelihood"

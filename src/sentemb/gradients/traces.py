@@ -80,32 +80,11 @@ def trace_gradient(
     form: str = "trace",
     truncation: Truncation | None = None,
 ) -> Arrays:
-    """The gradient by traces.
+    """The gradient by traces, as `Encoder.backward` returns it.
 
-    Parameters
-    ----------
-    encoder : LSTM, BiLSTM, RNN or IRNN
-        The shape of the tower.
-    weights : dict of arrays
-        The tower's weights.
-    done : ForwardPass
-        From `Encoder.forward` with these weights.
-    V : (n_texts, dim) float
-        dL/dy of every text.
-    form : {"trace", "printed"}
-        With exact signals, or with those that the paper prints.
-    truncation : Truncation, optional
-        How far errors travel back; by default to the first word.
-
-    Returns
-    -------
-    dict of arrays
-        As `Encoder.backward` returns it.
-
-    Raises
-    ------
-    SentembError
-        For an encoder without traces.
+    ``done`` is from `Encoder.forward` with these ``weights``; ``V`` (n_texts, dim) float is dL/dy
+    of every text. The form "trace" has exact signals, "printed" those that the paper prints. Raises
+    `SentembError` for an encoder without traces.
     """
     check_form(encoder, form)
     truncation = truncation or Truncation()
@@ -147,20 +126,9 @@ def _lstm_signals(
 ) -> np.ndarray:
     """The error signals of one text: (4, T, n), gates in the order of `_SLOTS`.
 
-    Parameters
-    ----------
-    encoder, weights : LSTM, dict of arrays
-        The tower.
-    direction : {0, 1}
-        1 reads from right to left.
-    state, rows : dict of arrays, (T,) int64
-        As for `RecurrentEncoder.gate_values`.
-    v : (n,) float
-        dL/dy of the last step.
-    form : {"trace", "printed"}
-        As for `trace_gradient`.
-    first : int
-        Steps before it get no error.
+    The ``direction`` 1 reads from right to left. ``state`` and ``rows`` (T,) are as for
+    `RecurrentEncoder.gate_values`; ``v`` (n,) float is dL/dy of the last step. Steps before
+    ``first`` get no error. ``form`` is as for `trace_gradient`.
     """
     n = encoder.cells
     values = encoder.gate_values(state, rows)

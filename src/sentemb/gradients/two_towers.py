@@ -36,13 +36,7 @@ _MOST_PROJECTED = 20_000_000
 class TwoTowers(CheckedProblem):
     """The training loss of two towers, or of one shared tower, on some pairs.
 
-    Parameters
-    ----------
-    pairs : PairProblem
-    made_from : Problem
-        The settings of ``pairs``.
-    rng : numpy.random.Generator
-        As making the pairs left it.
+    The pairs are made from the settings ``made_from``; ``rng`` is as making them left it.
     """
 
     def __init__(self, pairs: PairProblem, made_from: Problem, rng: np.random.Generator) -> None:

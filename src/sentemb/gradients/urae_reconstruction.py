@@ -16,13 +16,7 @@ _WORDS, _EMBEDDING = 12, 4
 class URAEReconstruction(CheckedProblem):
     """The mean loss of made-up texts over 12 words, by the auto-encoder and by the words.
 
-    Parameters
-    ----------
-    cells : int
-        Length of the vector of a text.
-    lengths : tuple of int
-        Words of the texts.
-    seed : int
+    ``cells`` is the length of the vector of a text; ``lengths`` are the words of the texts.
     """
 
     name = "urae-reconstruction"

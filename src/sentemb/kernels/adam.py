@@ -33,21 +33,11 @@ def adam_rows(
     With g a row's gradient times ``scale``, ``m = beta1 m + (1 - beta1) g``,
     ``v = beta2 v + (1 - beta2) g^2`` and ``theta = theta - rate m / (root_scale sqrt(v) + 1e-8)``.
 
-    Parameters
-    ----------
-    table, first_moment, second_moment : (n_rows, width) float
-        theta, m and v, changed.
-    gradient : RowGradient
-        From which g is summed up.
-    rows : (k,) int32
-        The rows of the mini-batch.
-    rate : float
-        The learning rate over 1 - beta1^t.
-    beta1, beta2 : float
-    scale : float
-        The factor of the gradient's re-normalisation.
-    root_scale : float
-        1 / sqrt(1 - beta2^t).
+    table, first_moment, second_moment : (n_rows, width) float, theta, m and v, changed
+    gradient : RowGradient, from which g is summed up
+    rows : (k,) int32, the rows of the mini-batch
+    rate, root_scale : the learning rate over 1 - beta1^t, and 1 / sqrt(1 - beta2^t)
+    scale : the factor of the gradient's re-normalisation
     """
     dtype = table.dtype.type
     rate, scale, root_scale, tiny = dtype(rate), dtype(scale), dtype(root_scale), dtype(1e-8)
@@ -74,13 +64,7 @@ def adam_rows(
 def adam_dense(theta, m, v, gradient, rate, beta1, beta2, scale, root_scale):
     """One update of an array that every mini-batch touches: ``m += (1 - beta1)(g - m)``.
 
-    Parameters
-    ----------
-    theta, m, v : (n,) float
-        Weights and moments, changed.
-    gradient : (n,) float
-    rate, beta1, beta2, scale, root_scale : float
-        As for `adam_rows`.
+    theta, m, v : (n,) float, changed; gradient : (n,) float; the rest as for `adam_rows`
     """
     dtype = theta.dtype.type
     rate, scale, root_scale, tiny = dtype(rate), dtype(scale), dtype(root_scale), dtype(1e-8)

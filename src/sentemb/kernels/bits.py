@@ -36,21 +36,11 @@ def set_bit(bits, number):
 
 @inner_kernel
 def take_numbers(bits, rank_of, numbers):
-    """Read the numbers whose bits are set, and clear the bits.
+    """Read the numbers whose bits are set, clear the bits, and return how many there are.
 
-    Parameters
-    ----------
-    bits : (n,) uint64
-        Left without any set.
-    rank_of : (limit,) int32, written
-        ``rank_of[number]`` for each of the numbers: its index among them.
-    numbers : (at least as many as there are bits set,) int32, written
-        The numbers in ascending order.
-
-    Returns
-    -------
-    int
-        How many there are.
+    bits : (n,) uint64, left without any set
+    rank_of : (limit,) int32, written: the index of each number among the numbers
+    numbers : (at least as many as there are bits set,) int32, written, ascending
     """
     count = 0
     for b in range(bits.size):
@@ -69,17 +59,11 @@ def take_numbers(bits, rank_of, numbers):
 def renumber(numbers, bits, rank_of):
     """The distinct ``numbers`` in ascending order, and the index of each number among them.
 
-    Parameters
-    ----------
-    numbers : (n,) int32
-        Each below ``rank_of.size``.
-    bits, rank_of : (m,) uint64, (limit,) int32
-        Scratch: the bits are clear and left so, the ranks are arbitrary.
+    Both are int32, (k,) and (n,).
 
-    Returns
-    -------
-    distinct, ranks : (k,) int32, (n,) int32
-        ``distinct[found]`` is ``numbers``.
+    numbers : (n,) int32, each below ``rank_of.size``
+    bits, rank_of : (m,) uint64, (limit,) int32, scratch: the bits are clear and left so, the ranks
+        arbitrary
     """
     for number in numbers:
         set_bit(bits, number)

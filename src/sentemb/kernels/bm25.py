@@ -17,14 +17,8 @@ from sentemb.kernels.jit import inner_kernel, kernel, strict_kernel
 def add_lists(total, factor, query_offsets, query_words, offsets, titles, weights, first, end):
     """total[q, t] += factor · the sum of the weights of title t over the words of query q.
 
-    Parameters
-    ----------
-    total : (n_queries, n_titles) float32, updated
+    total : (n_queries, n_titles) float32, updated for the queries ``first`` to ``end``
     factor : float32
-    query_offsets, query_words, offsets, titles, weights
-        See above.
-    first, end : int
-        The queries to do.
     """
     for q in range(first, end):
         for word in query_words[query_offsets[q] : query_offsets[q + 1]]:
@@ -47,17 +41,9 @@ def entries_of_pairs(
 ):
     """The entry of every word of a pair's query in the list of that word.
 
-    Parameters
-    ----------
-    entries : (n,) int64, written
-        From ``starts[p]`` on those of pair p, one per word of its query; -1 where the title does
-        not hold the word.
-    starts : (n_pairs,) int64
-    query_offsets, query_words, offsets, titles
-        See above.
-    query_index, title_index : (n_pairs,) int64
-    first, end : int
-        The pairs to do.
+    entries : (n,) int64, written for the pairs ``first`` to ``end``: from ``starts[p]`` on those of
+        pair p, one per word of its query; -1 where the title does not hold the word
+    starts, query_index, title_index : (n_pairs,) int64
     """
     for p in range(first, end):
         query, slot = query_index[p], starts[p]
@@ -94,14 +80,8 @@ def sums_of_pairs(
 ):
     """scores[p] = the sum for one query and one title, in float64, in the order of the words.
 
-    Parameters
-    ----------
-    scores : (n_pairs,) float64, written
-    query_offsets, query_words, offsets, titles, weights
-        See above.
+    scores : (n_pairs,) float64, written for the pairs ``first`` to ``end``
     query_index, title_index : (n_pairs,) int64
-    first, end : int
-        The pairs to do.
     """
     for p in range(first, end):
         query, title = query_index[p], title_index[p]
@@ -130,19 +110,13 @@ def best_titles(
 ):
     """best[q] = the titles with the largest sums of weights above 0, largest first.
 
-    Only the lists of the words of a query are read. Equal sums are in the order of the titles.
+    Only the lists of the words of a query are read. Equal sums are in the order of the titles. All
+    weights are above 0.
 
-    Parameters
-    ----------
-    best, largest : (n_queries, k) int32, (n_queries, k) float32, written
-        The titles and their sums, -1 and 0 where there are not enough; k is at least 1.
-    query_offsets, query_words, offsets, titles, weights
-        See above; all weights are above 0.
-    n_titles : int
-    left_out_offsets, left_out : (n_queries + 1,) int64, (n,) int32
-        The titles of every query that are not wanted.
-    first, end : int
-        The queries to do.
+    best, largest : (n_queries, k) int32, (n_queries, k) float32, written for the queries ``first``
+        to ``end``: the titles and their sums, -1 and 0 where there are not enough; k is at least 1
+    left_out_offsets, left_out : (n_queries + 1,) int64, (n,) int32, the titles of every query that
+        are not wanted
     """
     sums = np.zeros(n_titles, np.float32)
     met = np.empty(n_titles, np.int32)

@@ -15,6 +15,8 @@ from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from sentemb.kernels.ahead import kernel_is_missing, kernel_is_saved
+
 # Settings of Numba that change the machine code.
 _SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK")
 # Neither follow a symlink nor wait for the other end of a FIFO. Windows knows neither flag.
@@ -77,18 +79,12 @@ CACHE_FOLDER = _cache_folder()
 
 
 class KernelCache(NullCache):
-    """The machine code of one kernel, one file per signature and processor target.
+    """The machine code of the kernel ``function``, one file per signature and processor target.
 
     Numba's own cache trusts what it reads, and two processes that fill it at once can mix up their
     entries. Here a file starts with the SHA-256 of its name and content. Whatever fails to load is
     deleted and compiled again; whatever fails to be saved is compiled again by the next process.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Where the files are; its name tells apart the versions of all kernels.
-    function : function
-        The kernel as plain Python.
+    The name of ``folder`` tells apart the versions of all kernels.
     """
 
     def __init__(self, folder, function):
@@ -105,13 +101,10 @@ class KernelCache(NullCache):
             target_context.refresh()
             path = self._path(sig, target_context.codegen())
             try:
-                result = CompileResult._rebuild(target_context, *pickle.loads(_unsealed(path)))
-                # Numba calls these functions, which provide the symbols of the kernel, but does not
-                # keep them: a kernel compiled now, with this one inside it, would be saved without.
-                getattr(result.library, "_reload_init", set()).update(result.reload_init)
-                return result
+                return _loaded(path, target_context)
             except FileNotFoundError:
-                return None
+                if kernel_is_missing(path.name):
+                    return _loaded(path, target_context)
             except Exception:
                 _remove(path)
         return None
@@ -123,6 +116,7 @@ class KernelCache(NullCache):
             if not result.lifted and not result.library.has_dynamic_globals:
                 path = self._path(sig, result.codegen)
                 _save_sealed(path, dumps(result._reduce()))
+                kernel_is_saved(path.name)
 
     def _path(self, sig, codegen):
         function = self._function
@@ -131,6 +125,14 @@ class KernelCache(NullCache):
         key = repr((self._folder.name, code, sig, codegen.magic_tuple(), settings))
         digest = hashlib.sha256(key.encode()).hexdigest()[:32]
         return self._folder / f"{function.__name__}-{digest}.kernel"
+
+
+def _loaded(path, target_context):
+    result = CompileResult._rebuild(target_context, *pickle.loads(_unsealed(path)))
+    # Numba calls these functions, which provide the symbols of the kernel, but does not keep them:
+    # a kernel compiled now, with this one inside it, would be saved without.
+    getattr(result.library, "_reload_init", set()).update(result.reload_init)
+    return result
 
 
 def _seal(path, content):

@@ -20,18 +20,13 @@ def pool_windows(M, argmax, P, bias, word_index, offsets, first, end):
 
     Words beyond the ends of a text count as zero. The first of equal tokens wins.
 
-    Parameters
-    ----------
-    M : (n_texts, k) float, written
-        Before the tanh; 0 for a text without words.
-    argmax : (n_texts, k) int32, written
-        The token of each maximum.
-    P : (n_words, window * k) float
-        Slice s is for the word ``s - window // 2`` words to the right of the window's middle.
+    M : (n_texts, k) float, written for the texts ``first`` to ``end``: before the tanh; 0 for a
+        text without words
+    argmax : (n_texts, k) int32, written: the token of each maximum
+    P : (n_words, window * k) float; slice s is for the word ``s - window // 2`` words to the right
+        of the window's middle
     bias : (k,) float
     word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
-    first, end : int
-        The texts to do.
     """
     k = M.shape[1]
     reach = P.shape[1] // k // 2
@@ -60,19 +55,12 @@ def pool_rows(M, argmax, U, starts, units, first, end):
 
     The first of equal rows wins.
 
-    Parameters
-    ----------
-    M : (n_texts, n) float, written
-        0 for a text without units.
-    argmax : (n_texts, n) int32, written
-        The row of each maximum; the first row of a text without units.
+    M : (n_texts, n) float, written for the texts ``first`` to ``end``; 0 for a text without units
+    argmax : (n_texts, n) int32, written: the row of each maximum; the first row of a text without
+        units
     U : (n_rows, n) float
-    starts : (n_texts + 1,) int64
-        First row of each text.
-    units : (n_texts,) int64
-        Rows of each text that count.
-    first, end : int
-        The texts to do.
+    starts, units : (n_texts + 1,) int64, (n_texts,) int64, the first row of each text, and how many
+        of its rows count
     """
     zero = M.dtype.type(0)
     for text in range(first, end):

@@ -26,14 +26,10 @@ _GATHERED = 256
 class Planes(NamedTuple):
     """Planes of cells: which are on, and their rows in the arrays.
 
-    Attributes
-    ----------
-    shapes : (n_planes, 4) int64
-        ``upper, width, rows, rest``: rows 0 to ``upper`` have their first ``width`` cells on, rows
-        ``upper`` to ``rows`` the first ``rest``; ``upper <= rows`` and ``rest <= width``. A
-        rectangle has ``upper = rows``.
-    starts : (n_planes + 1,) int64
-        The number of each plane's first cell.
+    shapes : (n_planes, 4) int64, ``upper, width, rows, rest``: rows 0 to ``upper`` have their first
+        ``width`` cells on, rows ``upper`` to ``rows`` the first ``rest``; ``upper <= rows`` and
+        ``rest <= width``; a rectangle has ``upper = rows``
+    starts : (n_planes + 1,) int64, the number of each plane's first cell
     """
 
     shapes: np.ndarray
@@ -71,21 +67,14 @@ def _neighbours(cells, neighbours, before, after, down, right, first, end):
 def convolve_planes(Z, X, W, bias, before, after, back, first, end):
     """Z[i, j] = b + sum over o, p of X[i + o, j + p] W[o, p]: equation (6) without ReLU, or back.
 
-    Parameters
-    ----------
-    Z : (n_cells, n) float, written
-        The cells of the planes ``first`` to ``end`` of ``after``.
-    X : (n_cells before, m) float
-        Those of ``before``.
-    W : (k, k, m, n) float
-    bias : (n,) float
+    With ``back``, add to each neighbour from its cell instead: Z[i + o, j + p] = b + sum of X[i, j]
+    W[o, p], with Z the cells of ``before`` and X those of ``after``. With the errors as X and the
+    transposed matrices as W this is the gradient at the convolution's input.
+
+    Z : (n_cells, n) float, written: the cells of the planes ``first`` to ``end`` of ``after``
+    X : (n_cells before, m) float, those of ``before``
+    W : (k, k, m, n) float; bias : (n,) float
     before, after : Planes
-    back : bool
-        Add to each neighbour from its cell instead: Z[i + o, j + p] = b + sum of X[i, j] W[o, p],
-        with Z the cells of ``before`` and X those of ``after``. With the errors as X and the
-        transposed matrices as W this is the gradient at the convolution's input.
-    first, end : int
-        The planes to do.
     """
     n_cells = X.shape[0] if back else Z.shape[0]
     cells, neighbours = np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)
@@ -127,17 +116,14 @@ def pool_planes(M, argmax, Z, before, after, first, end):
     """M = max(0, maximum over 2 x 2 cells of Z): equation (4), the ReLU after the maximum.
 
     The ReLU rises, so it may come before or after. In the last row or column of an odd plane, and
-    at the edge of the cells that are on, the maximum is that of the cells that there are.
+    at the edge of the cells that are on, the maximum is that of the cells that there are. Z has
+    only the cells of the planes ``first`` to ``end``, M and ``argmax`` have those of all planes.
 
-    Parameters
-    ----------
     M : (n_cells after, n) float, written
-    argmax : (n_cells after, n) uint8, written
-        2 (row - 2p) + (column - 2q) of the first greatest cell.
+    argmax : (n_cells after, n) uint8, written: 2 (row - 2p) + (column - 2q) of the first greatest
+        cell
     Z : (n_cells before, n) float
     before, after : Planes
-    first, end : int
-        The planes to do; Z has only their cells, M and ``argmax`` have those of all planes.
     """
     zero = M.dtype.type(0)
     for plane in range(first, end):

@@ -80,22 +80,14 @@ def dense_softmax(
 ):
     """Every title of the batch is a candidate for every query, except those known to be clicked.
 
-    Parameters
-    ----------
-    S : (n_pairs, n_titles) float, written
-        dL/dR of every query and title.
+    S : (n_pairs, n_titles) float, written for the pairs ``first`` to ``end``: dL/dR of every query
+        and title
     losses : (n_pairs,) float64, written
-    Uq : (n_pairs, dim) float
-        Normalised query embeddings, one row per pair.
-    UdT : (dim, n_titles) float
-        Normalised title embeddings, transposed.
-    clicked : (n_pairs,) int32
-    left_out_offsets, left_out : (n_pairs + 1,) int64, (n,) int32
-        Other titles clicked for the same query, which do not compete.
-    gamma : float
-    weights : (n_pairs,) float
-    first, end : int
-        The pairs to do.
+    Uq : (n_pairs, dim) float, normalised query embeddings, one row per pair
+    UdT : (dim, n_titles) float, normalised title embeddings, transposed
+    clicked, weights : (n_pairs,) int32, (n_pairs,) float
+    left_out_offsets, left_out : (n_pairs + 1,) int64, (n,) int32, other titles clicked for the same
+        query, which do not compete
     """
     for r in range(first, end):
         s = S[r]
@@ -114,20 +106,13 @@ def dense_softmax(
 def listed_softmax(dUq, dUd, losses, Uq, Ud, queries, offsets, candidates, gamma, weights, s):
     """Each pair has its own list of candidates, the clicked title first.
 
-    Parameters
-    ----------
-    dUq, dUd : (n_queries, dim), (n_titles, dim) float
-        Added to.
+    dUq, dUd : (n_queries, dim), (n_titles, dim) float, added to
     losses : (n_pairs,) float64, written
-    Uq, Ud : as dUq, dUd
-        Normalised embeddings.
-    queries : (n_pairs,) int32
-    offsets, candidates : (n_pairs + 1,) int64, (n,) int32
-        The title numbers of each pair's candidates.
-    gamma : float
-    weights : (n_pairs,) float
-    s : (longest list,) float
-        Scratch.
+    Uq, Ud : normalised embeddings, in the shapes of dUq and dUd
+    queries, weights : (n_pairs,) int32, (n_pairs,) float
+    offsets, candidates : (n_pairs + 1,) int64, (n,) int32, the title numbers of each pair's
+        candidates
+    s : (longest list,) float, scratch
     """
     dim = Uq.shape[1]
     for r in range(queries.size):

@@ -9,15 +9,9 @@ from sentemb.kernels.top_k import TOGETHER, any_above, top_k_of_row
 
 @kernel
 def add_products(total, factor, products, low):
-    """total[q, low + r] += factor · products[r, q].
+    """total[q, low + r] += factor · products[r, q]; ``low`` is the title of the first row.
 
-    Parameters
-    ----------
-    total : (m, n_titles) float32, updated
-    factor : float32
-    products : (n, m) float32
-    low : int
-        The title of the first row.
+    total : (m, n_titles) float32, updated; factor : float32; products : (n, m) float32
     """
     n, m = products.shape
     for q in range(m):
@@ -29,15 +23,10 @@ def add_products(total, factor, products, low):
 def products_of_pairs(scores, queries, query_index, title_index, rows, scales, first, end):
     """scores[p] = the dot product of one query and one row, in float64 in a fixed order.
 
-    Parameters
-    ----------
-    scores : (n_pairs,) float64, written
+    scores : (n_pairs,) float64, written for the pairs ``first`` to ``end``
     queries : (n_queries, dim) float64
     query_index, title_index : (n_pairs,) int64
-    rows, scales : (n, dim) float32 or int8, (n,) float32 or (0,)
-        The rows, and the factor of each if there are factors.
-    first, end : int
-        The pairs to do.
+    rows, scales : (n, dim) float32 or int8, and (n,) float32, the factor of each row, or (0,)
     """
     for p in range(first, end):
         score = exact_dot(queries[query_index[p]], rows[title_index[p]])
@@ -50,20 +39,12 @@ def products_of_pairs(scores, queries, query_index, title_index, rows, scales, f
 def candidates(titles, counts, total, errors, k, first, end):
     """The titles whose exact scores may be among the k highest.
 
-    Parameters
-    ----------
-    titles : (m, room) int32, written
-        Ascending; as many as there is room for.
-    counts : (m,) int64, written
-        How many there are, perhaps more than there is room for.
-    total : (m, n_titles) float32
-        -inf for titles that are not wanted.
-    errors : (m,) float64
-        No score is further from the exact one.
-    k : int
-        From 1 to n_titles.
-    first, end : int
-        The queries to do.
+    titles : (m, room) int32, written for the queries ``first`` to ``end``: ascending; as many as
+        there is room for
+    counts : (m,) int64, written: how many there are, perhaps more than there is room for
+    total : (m, n_titles) float32, -inf for titles that are not wanted
+    errors : (m,) float64; no score is further from the exact one
+    k : from 1 to n_titles
     """
     best = np.empty(k, np.int64)
     n_titles = total.shape[1]

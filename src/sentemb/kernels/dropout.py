@@ -29,18 +29,10 @@ def dropout_rows(X, key, layer, rate, first, end):
 
     Used on values and, with the same key and layer, on their gradients.
 
-    Parameters
-    ----------
-    X : (rows, n) float
-        Changed in place.
-    key : uint64
-        A new one for every update.
-    layer : int
-        From 0 to 254; which layer of the model it is.
-    rate : float
-        From 0, below 1.
-    first, end : int
-        The rows to do.
+    X : (rows, n) float, changed in place from row ``first`` to row ``end``
+    key : uint64, a new one for every update
+    layer : int, from 0 to 254; which layer of the model it is
+    rate : float, from 0, below 1
     """
     scale = X.dtype.type(1 / (1 - rate))
     limit = np.uint64(rate * 2.0**53)

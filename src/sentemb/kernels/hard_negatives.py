@@ -22,18 +22,11 @@ def highest_titles(highest, Uq, UdT, clicked_offsets, clicked, first, end):
     Unlike `top_k` it selects while the cosines are computed, and keeps the order in which it found
     the titles: training draws from them by position.
 
-    Parameters
-    ----------
-    highest : (n_queries, k) int32, written
-        -1 where there are not enough titles.
-    Uq : (n_queries, dim) float
-        Normalised query embeddings.
-    UdT : (dim, n_titles) float
-        Normalised title embeddings, transposed.
-    clicked_offsets, clicked : (n_queries + 1,) int64, (n,) int32
-        The clicked titles of every query.
-    first, end : int
-        The queries to do.
+    highest : (n_queries, k) int32, written for the queries ``first`` to ``end``; -1 where there are
+        not enough titles
+    Uq : (n_queries, dim) float, normalised query embeddings
+    UdT : (dim, n_titles) float, normalised title embeddings, transposed
+    clicked_offsets, clicked : (n_queries + 1,) int64, (n,) int32, the clicked titles of every query
     """
     n_titles, k = UdT.shape[1], highest.shape[1]
     S = np.empty((_QUERIES, _TITLES), Uq.dtype)
@@ -66,16 +59,11 @@ def highest_titles(highest, Uq, UdT, clicked_offsets, clicked, first, end):
 def lay_out_clusters(blocks, Ud, titles, offsets, first, end):
     """Put the titles of each cluster side by side, transposed.
 
-    Parameters
-    ----------
-    blocks : (n_titles * dim,) float, written
-        Cluster c is the (dim, size) matrix from ``dim * offsets[c]`` to ``dim * offsets[c + 1]``.
-    Ud : (n_titles, dim) float
-        Title embeddings.
-    titles, offsets : (n_titles,) int32, (n_clusters + 1,) int64
-        Cluster c has ``titles[offsets[c]:offsets[c + 1]]``.
-    first, end : int
-        The clusters to do.
+    blocks : (n_titles * dim,) float, written for the clusters ``first`` to ``end``: cluster c is
+        the (dim, size) matrix from ``dim * offsets[c]`` to ``dim * offsets[c + 1]``
+    Ud : (n_titles, dim) float, title embeddings
+    titles, offsets : (n_titles,) int32, (n_clusters + 1,) int64; cluster c has
+        ``titles[offsets[c]:offsets[c + 1]]``
     """
     for c in range(first, end):
         block = _block(blocks, Ud.shape[1], offsets, c)
@@ -104,22 +92,10 @@ def highest_of_clusters(
     Queries of one cluster are multiplied with its titles together, cluster after cluster in the
     order of their numbers. What a query finds does not depend on the other queries.
 
-    Parameters
-    ----------
-    highest : (n_queries, k) int32, written
-        -1 where there are not enough titles.
-    Uq : (n_queries, dim) float
-        Normalised query embeddings.
-    probed : (n_queries, n_probed) int32
-        The clusters of every query, each once.
-    clicked_offsets, clicked : (n_queries + 1,) int64, (n,) int32
-        The clicked titles of every query.
-    blocks, titles, offsets
-        From `lay_out_clusters`, of normalised embeddings.
-    position_of : (n_titles,) int32
-        ``titles[position_of[t]]`` is t.
-    first, end : int
-        The queries to do.
+    highest, Uq, clicked_offsets, clicked, first, end : as for `highest_titles`
+    probed : (n_queries, n_probed) int32, the clusters of every query, each once
+    blocks, titles, offsets : from `lay_out_clusters`, of normalised embeddings
+    position_of : (n_titles,) int32; ``titles[position_of[t]]`` is t
     """
     dim, k, n_clusters = Uq.shape[1], highest.shape[1], offsets.size - 1
     S = np.empty((_QUERIES, _TITLES), Uq.dtype)

@@ -22,15 +22,12 @@ def all_cosines(S, Uq, UdT, first, end):
 def set_clicks_apart(of_clicks, S, queries, clicked, offsets, excluded):
     """Keep the cosine of every pair, and hide all known clicks from the search for others.
 
-    Parameters
-    ----------
-    of_clicks : (n_pairs,) float, written
-        The cosine of each pair.
-    S : (n_queries, n_titles) float
-        From `all_cosines`; becomes -inf where a title is clicked for a query.
+    of_clicks : (n_pairs,) float, written: the cosine of each pair
+    S : (n_queries, n_titles) float, from `all_cosines`; becomes -inf where a title is clicked for a
+        query
     queries, clicked : (n_pairs,) int32
-    offsets, excluded : (n_pairs + 1,) int64, (n,) int32
-        The other titles that are clicked for the query of each pair.
+    offsets, excluded : (n_pairs + 1,) int64, (n,) int32, the other titles that are clicked for the
+        query of each pair
     """
     for r in range(queries.size):
         of_clicks[r] = S[queries[r], clicked[r]]
@@ -96,22 +93,14 @@ def hinge_pairs(
 
     A hinge at 0 has no gradient. NaN is not hidden: a hinge of NaN counts.
 
-    Parameters
-    ----------
-    dUq, dUd : (n_queries, dim), (n_titles, dim) float
-        Added to.
+    dUq, dUd : (n_queries, dim), (n_titles, dim) float, added to
     losses : (n_pairs,) float64, written
-    choices : (n_pairs, 2) int32, written
-        t1 and t2 of each pair, -1 where that hinge is at 0 or there is no other text.
-    Uq, Ud : as dUq, dUd
-        Normalised embeddings.
-    S, of_clicks : (n_queries, n_titles), (n_pairs,) float
-        From `set_clicks_apart`.
-    titles, nearest : (n_queries,), (n_titles,) int32
-        From `nearest_titles` and `nearest_queries`.
-    queries, clicked : (n_pairs,) int32
-    margin : float
-    weights : (n_pairs,) float
+    choices : (n_pairs, 2) int32, written: t1 and t2 of each pair, -1 where that hinge is at 0 or
+        there is no other text
+    Uq, Ud : normalised embeddings, in the shapes of dUq and dUd
+    S, of_clicks : (n_queries, n_titles), (n_pairs,) float, from `set_clicks_apart`
+    titles, nearest : (n_queries,), (n_titles,) int32, from `nearest_titles` and `nearest_queries`
+    queries, clicked, weights : (n_pairs,) int32, int32 and float
     """
     margin = S.dtype.type(margin)
     for r in range(queries.size):

@@ -19,12 +19,8 @@ def sum_features(P, table, bias, offsets, ids, values, first, end):
 
     The bits of `project_words`, which also takes velocities and compiles four times as long.
 
-    Parameters
-    ----------
-    P : (n_words, width) float, written
-    table : (n_features, width) float
-        Row k holds column k of every stacked input matrix W_g.
-    bias : (width,) float
+    P : (n_words, width) float, written; bias : (width,) float
+    table : (n_features, width) float; row k holds column k of every stacked input matrix W_g
     offsets, ids, values : (n_words + 1,) int64, (n_entries,) int32, (n_entries,) float32
     """
     for w in range(first, end):
@@ -60,26 +56,19 @@ def embed_lstm(
 
     The arguments are not bundled: unpacking tuples would slow down the embedding of one text.
 
-    Parameters
-    ----------
-    embeddings : (n_texts, directions n + bag_dim) float, written
-        The last y(t) of each direction, then the sum of the words' Wbag l. Zero before.
-    P : (n_words, directions G n + bag_dim) float
-        W l + b of every word, then Wbag l.
+    embeddings : (n_texts, directions n + bag_dim) float, written: the last y(t) of each direction,
+        then the sum of the words' Wbag l; zero before
+    P : (n_words, directions G n + bag_dim) float, W l + b of every word, then Wbag l
     word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
-    order : (n,) int64
-        Texts with words, from long to short.
-    recurrent : (directions, n, G n) float
-        As `lstm_forward` has them for one direction.
-    panels : (directions, n, G n) float
-        `panels_of` each of them.
-    diagonals : (directions, 3, n) float
-        Those of Wp_1, Wp_2, Wp_3; (directions, 3, 0) unless the peepholes are diagonal.
-    before, after : (directions, n, G n) float
-        What c(t-1) and c(t) add to the gates: Wp_3^T and Wp_2^T, and Wp_1^T, in the columns of
-        their gates, zeros elsewhere; (directions, 0, 0) unless the peepholes are full matrices.
-    output_gate : int
-        0 or 1.
+    order : (n,) int64, texts with words, from long to short
+    recurrent : (directions, n, G n) float, as `lstm_forward` has them for one direction
+    panels : (directions, n, G n) float, `panels_of` each of them
+    diagonals : (directions, 3, n) float, those of Wp_1, Wp_2, Wp_3; (directions, 3, 0) unless the
+        peepholes are diagonal
+    before, after : (directions, n, G n) float, what c(t-1) and c(t) add to the gates: Wp_3^T and
+        Wp_2^T, and Wp_1^T, in the columns of their gates, zeros elsewhere; (directions, 0, 0)
+        unless the peepholes are full matrices
+    output_gate : 0 or 1
     """
     directions, n, width = recurrent.shape
     texts = end - first

@@ -24,13 +24,10 @@ class RowGradient(NamedTuple):
     Row k of the mini-batch gets the sum of ``values[e] words[holders[e]]`` over the entries e from
     ``offsets[k]`` to ``offsets[k + 1]``.
 
-    Attributes
-    ----------
-    words : (n_words, width) float
-        The gradient at the projected words.
+    words : (n_words, width) float, the gradient at the projected words
     offsets : (n_rows + 1,) int64
-    holders, values : (n_entries,) int32, (n_entries,) float32
-        The words that hold the feature of each row, and its value in each.
+    holders, values : (n_entries,) int32, (n_entries,) float32, the words that hold the feature of
+        each row, and its value in each
     """
 
     words: np.ndarray
@@ -46,18 +43,11 @@ def project_words(P, table, v, lead, rows, bias, offsets, ids, values, first, en
     X, the input rows of the batch, is ``table[rows] + lead v[rows]``. In training that is the
     look-ahead point; it is computed here because most rows are used by one or two words only.
 
-    Parameters
-    ----------
-    P : (n_words, width) float
-    table : (n_features, width) float
-        Row k holds column k of every stacked input matrix W_g.
-    v : (n_features, width) float
-        Velocities.
-    lead : (n_rows,) float
-        Zero for all where there is no velocity.
-    rows : (n_rows,) int32
-        The distinct features of the batch, as rows of ``table``.
-    bias : (width,) float
+    P : (n_words, width) float; bias : (width,) float
+    table : (n_features, width) float; row k holds column k of every stacked input matrix W_g
+    v : (n_features, width) float, velocities
+    lead : (n_rows,) float, zero for all where there is no velocity
+    rows : (n_rows,) int32, the distinct features of the batch, as rows of ``table``
     offsets, ids, values : (n_words + 1,) int64, (n_entries,) int32, (n_entries,) float32
     """
     for w in range(first, end):
@@ -84,15 +74,12 @@ def project_words(P, table, v, lead, rows, bias, offsets, ids, values, first, en
 
 @kernel
 def gather_rows(out, column, source, offsets, items, first, end):
-    """out[k, column:] = sum of source[items[e]] over the entries e of list k, for some lists.
+    """out[k, column:] = sum of source[items[e]] over the entries e of list k.
 
-    The gradient at a word: the sum over its tokens.
+    The gradient at a word: the sum over its tokens. Done for the lists ``first`` to ``end``.
 
-    Parameters
-    ----------
-    out : (n_lists, at least column + width) float
-    column : int
-        Where the columns of this direction begin.
+    out : (n_lists, at least column + width) float; the columns of this direction begin at
+        ``column``
     source : (n_rows, width) float
     offsets, items : (n_lists + 1,) int64, (n_entries,) int32
     """
@@ -122,12 +109,8 @@ def gather_weighted_row(o, source, offsets, items, weights, k):
 
     The gradient at an input row: the sum over the words that hold its feature, times its values.
 
-    Parameters
-    ----------
-    o : (width,) float
-    source : (n_items, width) float
+    o : (width,) float; source : (n_items, width) float
     offsets, items, weights : (n_lists + 1,) int64, (n_entries,) int32, (n_entries,) float32
-    k : int
     """
     o[:] = 0
     for entry in range(offsets[k], offsets[k + 1]):
@@ -168,16 +151,8 @@ def _empty_lists(items, n_items):
 def invert_lists(offsets, items, n_items):
     """Turn lists of items into, for every item, the lists it is in (a counting sort).
 
-    Parameters
-    ----------
     offsets, items : (n_lists + 1,) int64, (n_entries,) int32
-    n_items : int
-
-    Returns
-    -------
-    inverse_offsets : (n_items + 1,) int64
-    lists : (n_entries,) int32
-        In ascending order for each item.
+    Returns (n_items + 1,) int64 offsets, and (n_entries,) int32 lists, ascending for each item
     """
     inverse_offsets, ends = _empty_lists(items, n_items)
     lists = np.empty(items.size, np.int32)
@@ -211,19 +186,11 @@ def invert_weighted_lists(offsets, items, weights, n_items):
 def take_texts(texts, word_index, offsets, local_word):
     """Copy some texts out of many, renumbering their words in order of first appearance.
 
-    Parameters
-    ----------
     texts : (k,) int32
     word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
-    local_word : (n_words,) int32
-        Scratch, -1 throughout, and left so.
-
-    Returns
-    -------
-    new_index : (tokens of the k texts,) int32
-    new_offsets : (k + 1,) int64
-    words : (distinct words,) int32
-        The old number of every new one.
+    local_word : (n_words,) int32, scratch, -1 throughout, and left so
+    Returns the new ``word_index`` and ``offsets`` (k + 1,), of the same dtypes, and the old number
+        of every new word, (distinct words,) int32
     """
     new_offsets = np.zeros(texts.size + 1, np.int64)
     for k in range(texts.size):
@@ -256,21 +223,13 @@ def take_texts(texts, word_index, offsets, local_word):
 def take_words(words, offsets, ids, values, rows, bits, local_row):
     """Copy the feature lists of some words, renumbering the features in ascending order.
 
-    Parameters
-    ----------
     words : (k,) int32
     offsets, ids, values : (n_words + 1,) int64, (n_entries,) int32, (n_entries,) float32
-    rows : (n_features,) int32
-        The row of the input weights of every feature, ascending.
-    bits, local_row : (m,) uint64, (n_features,) int32
-        Scratch, as for `renumber`.
-
-    Returns
-    -------
-    new_offsets, new_ids, new_values : (k + 1,) int64, (entries,) int32, (entries,) float32
-    new_rows : (distinct features,) int32
-        The row of every feature, in ascending order, so that the rows of the input weights are
-        visited in the order in which they lie in memory.
+    rows : (n_features,) int32, the row of the input weights of every feature, ascending
+    bits, local_row : (m,) uint64, (n_features,) int32, scratch, as for `renumber`
+    Returns the new ``offsets`` (k + 1,), ``ids`` and ``values``, of the same dtypes, and the row of
+        every new feature, (distinct features,) int32, ascending, so that the rows of the input
+        weights are visited in the order in which they lie in memory
     """
     new_offsets = np.zeros(words.size + 1, np.int64)
     for k in range(words.size):

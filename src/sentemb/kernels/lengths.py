@@ -31,20 +31,12 @@ def square_rows(squares, rows, first, end):
 
 @kernel
 def bound_of_squares(gradient, word_squares):
-    """No less than the sum of the squares of all rows: by the triangle inequality, row by row.
+    """An upper bound on the sum of the squares of all rows: the triangle inequality, row by row.
 
     ``||sum_e value_e word_e|| <= sum_e |value_e| ||word_e||``. Only the words' lengths are read, so
-    this costs a hundredth of gathering the rows.
+    this costs a hundredth of gathering the rows. The result is float64.
 
-    Parameters
-    ----------
-    gradient : RowGradient
-    word_squares : (n_words,) float
-        From `square_rows`.
-
-    Returns
-    -------
-    float64
+    gradient : RowGradient; word_squares : (n_words,) float, from `square_rows`
     """
     _, offsets, holders, values = gradient
     lengths = np.empty(word_squares.size)
@@ -67,12 +59,8 @@ def gather_squares(squares, gradient, word_squares, first, end):
     are not kept: they take as many bytes as the weights, and gathering them again when they are
     needed costs less than writing and reading them.
 
-    Parameters
-    ----------
     squares : (n_rows,) float, written
-    gradient : RowGradient
-    word_squares : (n_words,) float
-        From `square_rows`.
+    gradient : RowGradient; word_squares : (n_words,) float, from `square_rows`
     """
     source, offsets, holders, values = gradient
     o = np.empty(source.shape[1], source.dtype)

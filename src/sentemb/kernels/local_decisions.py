@@ -15,13 +15,8 @@ from sentemb.kernels.jit import kernel
 class Columns(NamedTuple):
     """The columns of a projected word that one side reads.
 
-    Attributes
-    ----------
-    topic, weight : int
-        The first column of the topics, and of the weights of the first slot.
-    slots, units : int
-    topics : int
-        How many topics there are.
+    topic, weight : the first column of the topics, and of the weights of the first slot
+    slots, units, topics : how many there are
     """
 
     topic: int
@@ -45,15 +40,10 @@ def topic_of(p, slot, columns):
 def sum_topics(S, on, P, columns, word_index, offsets, first, end):
     """S[text, unit] = sum of the weights of the text's words in the topic of the unit.
 
-    Parameters
-    ----------
-    S : (n_texts, nodes) float, written
-        For the texts ``first`` to ``end``.
-    on : (n_texts, topics) uint8, written
-        Whether the text has a word in the topic.
+    S : (n_texts, nodes) float, written for the texts ``first`` to ``end``
+    on : (n_texts, topics) uint8, written: whether the text has a word in the topic
     P : (n_words, width) float
-    columns : Columns
-        Those of this side.
+    columns : Columns, those of this side
     word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
     """
     nodes = S.shape[1]

@@ -41,23 +41,17 @@ def lstm_forward(
     """Equations (2) for the blocks ``chunk``, ``chunk + n_chunks``, ...
 
     The arguments are not bundled: unpacking tuples would slow down the embedding of one text.
+    Peepholes that are None are left out when the kernel is compiled.
 
-    Parameters
-    ----------
-    Z : (n_rows, G n) float, written
-        The gates' values [o, i, y_g, f].
-    C, H, Y : (n_rows, n) float, written
-        c(t), h = tanh(c(t)), y(t). Without an output gate H and Y are one array.
-    P : (n_words, width) float
-        W l + b of every distinct word; this direction's part begins at ``column``.
+    Z : (n_rows, G n) float, written: the gates' values [o, i, y_g, f]
+    C, H, Y : (n_rows, n) float, written: c(t), h = tanh(c(t)), y(t); without an output gate H and Y
+        are one array
+    P : (n_words, width) float, W l + b of every distinct word; this direction's part begins at
+        ``column``
     words, block_steps, step_rows : see `pack_blocks`
-    recurrent : (n, G n) float
-        [Wrec_1^T, Wrec_3^T, Wrec_4^T, Wrec_2^T].
-    vectors : (3, n) float or None
-        The diagonals Wp_1, Wp_2, Wp_3; None unless the peepholes are diagonal. What is None is left
-        out when the kernel is compiled.
-    matrices : (3, n, n) float or None
-        Wp_1^T, Wp_2^T, Wp_3^T; None unless the peepholes are full matrices.
+    recurrent : (n, G n) float, [Wrec_1^T, Wrec_3^T, Wrec_4^T, Wrec_2^T]
+    vectors : (3, n) float, the diagonals Wp_1, Wp_2, Wp_3; None unless the peepholes are diagonal
+    matrices : (3, n, n) float, Wp_1^T, Wp_2^T, Wp_3^T; None unless the peepholes are full matrices
     output_gate : bool
     """
     n = C.shape[1]
@@ -170,25 +164,19 @@ def lstm_backward(
 
     This replaces (43) and (44). Without an output gate a = 1 - h^2 and there is no delta_1.
 
-    Parameters
-    ----------
-    D : (n_rows, G n) float
-        Z as `lstm_forward` left it; [delta_1, delta_3, delta_4, delta_2] of every row are written
-        in its place.
+    D : (n_rows, G n) float, Z as `lstm_forward` left it; [delta_1, delta_3, delta_4, delta_2] of
+        every row are written in its place
     C, H : as `lstm_forward` left them
     V, column : see `start_errors`
     steps : Steps
-    recurrent : (G n, n) float
-        [Wrec_1; Wrec_3; Wrec_4; Wrec_2], the transpose of the forward pass's.
-    vectors : (3, n) float or None
-        As in `lstm_forward`.
-    matrices : (3, n, n) float or None
-        Wp_1, Wp_2, Wp_3, not transposed.
+    recurrent : (G n, n) float, [Wrec_1; Wrec_3; Wrec_4; Wrec_2], the transpose of the forward
+        pass's
+    vectors : (3, n) float or None, as in `lstm_forward`
+    matrices : (3, n, n) float or None: Wp_1, Wp_2, Wp_3, not transposed
     output_gate : bool
-    window : int
-        Steps from each text's own end through which errors travel (truncation, the paper's T).
-    keep_cell_path : bool
-        Beyond the window, whether rho continues along the cell alone (`cec`) or stops (`window`).
+    window : steps from each text's own end through which errors travel (truncation, the paper's T)
+    keep_cell_path : beyond the window, whether rho continues along the cell alone (`cec`) or stops
+        (`window`)
     """
     order, lengths, block_steps, step_rows, block_texts = steps
     n = C.shape[1]

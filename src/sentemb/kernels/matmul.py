@@ -353,13 +353,10 @@ def _provided(element):
 
 @inlined_kernel
 def add_matmul(C, A, B):
-    """C += A B.
+    """C += A B, all float32 or all float64.
 
-    Parameters
-    ----------
-    C : (m, n) float32 or float64, rows contiguous
-    A : (m, k) same dtype, any strides (a transposed view costs nothing)
-    B : (k, n) same dtype, rows contiguous
+    C, B : (m, n), (k, n), rows contiguous
+    A : (m, k), any strides (a transposed view costs nothing)
     """
     c, row_of_c, _ = _matrix(C)
     a, row_of_a, column_of_a = _matrix(A)
@@ -396,16 +393,11 @@ def add_row(C, A, panels, backwards):
     """C[0] += A[0] B: the bits of `add_matmul`, for one row and the same B again and again.
 
     One row takes as long as B takes to come from the second cache. In panels it comes faster. If
-    every other product goes ``backwards``, each begins with the panels that the last one left in
-    the first cache.
+    every other product goes ``backwards``, from the last panel to the first, each begins with the
+    panels that the last one left in the first cache.
 
-    Parameters
-    ----------
     C, A : (any, n), (any, k) float32 or float64, rows contiguous
-    panels : (k, n) float, contiguous
-        From `panels_of`.
-    backwards : bool
-        Whether the last panel comes first.
+    panels : (k, n) float, contiguous, from `panels_of`
     """
     c, _, _ = _matrix(C)
     a, _, _ = _matrix(A)
@@ -487,14 +479,8 @@ def add_matmul_at(C, c_rows, A, a_rows, B):
     A convolution adds, for each offset in its window, a product of those cells that have a
     neighbour there. Every element is the same chain of additions as in `add_matmul`.
 
-    Parameters
-    ----------
-    C : (any, n) float32 or float64, rows contiguous
-    c_rows : (m,) int64, contiguous
-        Rows of C, each at most once.
-    A : (any, k) same dtype, rows contiguous
-    a_rows : (m,) int64, contiguous
-    B : (k, n) same dtype, rows contiguous
+    C, A, B : (any, n), (any, k), (k, n) float32 or float64, rows contiguous
+    c_rows, a_rows : (m,) int64, contiguous; rows of C, each at most once, and rows of A
     """
     m, inner, n = c_rows.size, A.shape[1], B.shape[1]
     c0, row_of_c, _ = _matrix(C)

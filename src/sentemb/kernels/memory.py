@@ -14,18 +14,10 @@ from sentemb.kernels.scan import exact_dot
 def add_best(total, factor, products, offsets, low, first, end):
     """total[q, t] += factor · the largest product of the rows of title t; nothing without rows.
 
-    Parameters
-    ----------
-    total : (m, n_titles) float32, updated
-    factor : float32
-    products : (n_rows, m) float32
-        Those of the rows of the titles from ``first`` to ``end``.
-    offsets : (n_titles + 1,) int64
-        Title t has the rows ``offsets[t]`` to ``offsets[t + 1]``.
-    low : int
-        ``offsets[first]``.
-    first, end : int
-        The titles to do.
+    total : (m, n_titles) float32, updated; factor : float32
+    products : (n_rows, m) float32, those of the rows of the titles from ``first`` to ``end``
+    offsets : (n_titles + 1,) int64; title t has the rows ``offsets[t]`` to ``offsets[t + 1]``
+    low : ``offsets[first]``
     """
     m = products.shape[1]
     if m == 1:
@@ -57,16 +49,12 @@ def best_of_pairs(
 ):
     """scores[p] = the largest product of one query with the rows of one title, in float64.
 
-    Parameters
-    ----------
-    scores, rows : (n_pairs,) float64, (n_pairs,) int64, written
-        0 and -1 for a title without rows; of equal products the first row.
+    scores, rows : (n_pairs,) float64, (n_pairs,) int64, written for the pairs ``first`` to ``end``:
+        0 and -1 for a title without rows; of equal products the first row
     queries : (n_queries, dim) float64
     query_index, title_index : (n_pairs,) int64
     offsets : (n_titles + 1,) int64
     codes, scales : (n_rows, dim) int8, (n_rows,) float32
-    first, end : int
-        The pairs to do.
     """
     for p in range(first, end):
         query, title = queries[query_index[p]], title_index[p]

@@ -62,25 +62,15 @@ def draw_negatives(
 
     Titles that were shown and skipped come first, if the log has them, then titles drawn from
     ``pool`` with its frequencies. None is clicked for the same query anywhere in the log, and none
-    is listed twice. A pair gets fewer than ``n_negatives`` only if there are no more.
+    is listed twice. A pair gets fewer than ``n_negatives`` only if there are no more. The lists are
+    returned as offsets (n_pairs + 1,) int64 and candidates (n,) int32.
 
-    Parameters
-    ----------
-    queries, clicked : (n_pairs,) int32
-        Numbers of the pairs' queries and titles.
-    pool : (k,) int32
-        Titles to draw from; repeats make a title more likely.
-    skipped_offsets, skipped : (n_pairs + 1,) int64, (n,) int32
-        Skipped titles of each pair.
-    n_negatives : int
-    query_offsets, sorted_titles : (n_queries + 1,) int64, (n,) int32
-        The clicked titles of every query of the log, ascending for each query.
+    queries, clicked : (n_pairs,) int32, the numbers of the pairs' queries and titles
+    pool : (k,) int32, titles to draw from; repeats make a title more likely
+    skipped_offsets, skipped : (n_pairs + 1,) int64, (n,) int32, skipped titles of each pair
+    query_offsets, sorted_titles : (n_queries + 1,) int64, (n,) int32, the clicked titles of every
+        query of the log, ascending for each query
     seed : uint64
-
-    Returns
-    -------
-    offsets : (n_pairs + 1,) int64
-    candidates : (n,) int32
     """
     state = np.array([seed], np.uint64)
     chosen = np.empty(queries.size * (n_negatives + 1), np.int32)
@@ -117,18 +107,12 @@ def draw_negatives(
 def titles_to_leave_out(queries, clicked, query_offsets, query_titles, local_title):
     """For every pair, the other titles of the batch that are clicked for its query.
 
-    Parameters
-    ----------
     queries, clicked : (n_pairs,) int32
-    query_offsets, query_titles : (n_queries + 1,) int64, (n,) int32
-        The clicked titles of every query of the log.
-    local_title : (n_titles,) int32
-        The index of a title in the batch, -1 for titles that are not in it.
-
-    Returns
-    -------
-    offsets, titles : (n_pairs + 1,) int64, (n,) int32
-        Indices in the batch.
+    query_offsets, query_titles : (n_queries + 1,) int64, (n,) int32, the clicked titles of every
+        query of the log
+    local_title : (n_titles,) int32, the index of a title in the batch, -1 for titles that are not
+        in it
+    Returns (n_pairs + 1,) int64 offsets, and (n,) int32 indices in the batch
     """
     offsets = np.zeros(queries.size + 1, np.int64)
     for r in range(queries.size):

@@ -15,30 +15,18 @@ _TRIES = 3
 def group_pairs(grouped, groups, order, queries, titles, n_titles, hard_titles, size, key):
     """Put pairs into groups: a pair, and pairs whose titles are hard negatives of its query.
 
-    The first pair of a group is the first in ``order`` that has no group yet. Titles are drawn
-    from the list of its query; the first pair of such a title that has no group joins, unless the
-    group has the title already. A group stays smaller than ``size`` where this fails too often.
+    The first pair of a group is the first in ``order`` that has no group yet. Titles are drawn from
+    the list of its query; the first pair of such a title that has no group joins, unless the group
+    has the title already. A group stays smaller than ``size`` where this fails too often. The
+    number of groups is returned.
 
-    Parameters
-    ----------
-    grouped, groups : (n_pairs,) int64, (n_pairs,) int64, written
-        The pairs, group after group, and the number of the group of each.
-    order : (n_pairs,) int64
-        A permutation of the pairs.
-    queries, titles : (n_pairs,) int32
-        The query and the clicked title of each pair.
-    n_titles : int
-    hard_titles : (n_queries, m) int32
-        Hard negatives of every query, -1 where there are fewer.
-    size : int
-        The most pairs of a group, at least 1.
-    key : uint64
-        Decides what is drawn.
-
-    Returns
-    -------
-    int
-        How many groups there are.
+    grouped, groups : (n_pairs,) int64, written: the pairs, group after group, and the number of the
+        group of each
+    order : (n_pairs,) int64, a permutation of the pairs
+    queries, titles : (n_pairs,) int32, the query and the clicked title of each pair
+    hard_titles : (n_queries, m) int32, hard negatives of every query, -1 where there are fewer
+    size : the most pairs of a group, at least 1
+    key : uint64, decides what is drawn
     """
     n_pairs, m = order.size, hard_titles.shape[1]
     # The pairs of every title, in the given order, and the first that may have no group.

@@ -22,11 +22,8 @@ class MomentumRows(NamedTuple):
 
     A row is at theta + lead v, with theta and v as they were before update ``synced[row]``.
 
-    Attributes
-    ----------
     table, velocity : (n_features, width) float
-    synced : (n_features,) int64
-    lead : (n_features,) float64
+    synced, lead : (n_features,) int64, (n_features,) float64
     """
 
     table: np.ndarray
@@ -43,11 +40,8 @@ def coefficients(start, end, bounds, momenta):
     the closed form of each stretch of constant mu. Prefix products over all updates would
     underflow after a few thousand of them.
 
-    Parameters
-    ----------
-    start, end : int
-    bounds : (s + 1,) int64
-        Stretch s of the schedule holds the updates ``bounds[s]`` to ``bounds[s + 1]``.
+    bounds : (s + 1,) int64; stretch s of the schedule holds the updates ``bounds[s]`` to
+        ``bounds[s + 1]``
     momenta : (s,) float64
     """
     A, B = 1.0, 0.0
@@ -75,13 +69,8 @@ def row_coefficients(lead_now, decay, state, rows, update, bounds, momenta):
     With (A, B) of `coefficients` from update ``synced[row]`` to update + 1, the look-ahead point is
     the row + (B - lead) v, and v decays to A v.
 
-    Parameters
-    ----------
-    lead_now, decay : (k,) float, written
-        B - lead and A.
-    state : MomentumRows
-    rows : (k,) int32
-    update : int
+    lead_now, decay : (k,) float, written: B - lead and A
+    state : MomentumRows; rows : (k,) int32
     bounds, momenta : see `coefficients`
     """
     synced, lead = state.synced, state.lead
@@ -119,21 +108,12 @@ def update_rows(
     ``v = A v - rate g`` and ``theta = look-ahead point - rate g``. The row is then left at
     ``theta + mu v``, the point that the following update needs if it touches the row again.
 
-    Parameters
-    ----------
-    state : MomentumRows
-        Changed.
-    gradient : RowGradient
-        From which g is summed up.
-    rows : (k,) int32
-        The rows of the mini-batch.
-    lead_now, decay : (k,) float
-        From `row_coefficients`.
-    update : int
-    mu : float
-        The momentum of the following update.
-    rate : float
-        The learning rate times the factor of the gradient's re-normalisation.
+    state : MomentumRows, changed
+    gradient : RowGradient, from which g is summed up
+    rows : (k,) int32, the rows of the mini-batch
+    lead_now, decay : (k,) float, from `row_coefficients`
+    mu : the momentum of the following update
+    rate : the learning rate times the factor of the gradient's re-normalisation
     """
     table, v, synced, lead = state
     source, offsets, holders, values = gradient
@@ -162,13 +142,8 @@ def nesterov_dense(theta, v, ahead, gradient, mu, rate):
 
     ``v = mu v - rate g`` and ``theta = look-ahead point - rate g``, which is theta + v.
 
-    Parameters
-    ----------
-    theta, v : (n,) float
-        Weights and velocity, changed.
-    ahead, gradient : (n,) float
-        The look-ahead point, and the gradient there.
-    mu, rate : float
+    theta, v : (n,) float, weights and velocity, changed
+    ahead, gradient : (n,) float, the look-ahead point, and the gradient there
     """
     mu, rate = theta.dtype.type(mu), theta.dtype.type(rate)
     for j in range(theta.size):

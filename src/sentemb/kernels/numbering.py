@@ -8,26 +8,14 @@ from sentemb.kernels.jit import kernel
 
 @kernel
 def number_keys(keys, count, slots, seed, sought, numbers):
-    """Give every key its number; a new key gets the next one.
+    """Give every key its number; a new key gets the next one. Returns how many keys there are now.
 
-    Parameters
-    ----------
-    keys : (at least count + k, width) uint64, written
-        The known keys by their numbers; new ones are appended.
-    count : int
-        How many there are.
-    slots : (m,) int32, written
-        The number of a key, or -1; m is a power of 2 and more than ``count`` + k. A key is in the
-        first slot from its own on that was free.
-    seed : uint64
-        Decides the slot of a key, so that no log can be written whose keys share one.
-    sought : (k, width) uint64
-    numbers : (k,) int32, written
-
-    Returns
-    -------
-    int
-        How many keys there are now.
+    keys : (at least count + k, width) uint64, written: the ``count`` known keys by their numbers;
+        new ones are appended
+    slots : (m,) int32, written: the number of a key, or -1; m is a power of 2 and more than
+        ``count`` + k; a key is in the first slot from its own on that was free
+    seed : uint64, decides the slot of a key, so that no log can be written whose keys share one
+    sought, numbers : (k, width) uint64, (k,) int32, written
     """
     mask = slots.size - 1
     for k in range(len(sought)):

@@ -9,14 +9,8 @@ from sentemb.kernels.jit import kernel
 def longest_first(offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The texts that have words, from long to short, equally long ones in their own order.
 
-    Parameters
-    ----------
-    offsets : (n_texts + 1,) int64
-
-    Returns
-    -------
-    order, lengths : (n,) int64
-        The texts, and the number of words of each.
+    Returns the texts and the number of words of each, both (n,) int64; ``offsets`` is
+    (n_texts + 1,) int64.
     """
     lengths = np.diff(offsets)
     # NumPy sorts numbers of one or two bytes in linear time.
@@ -32,24 +26,19 @@ def pack_blocks(order, offsets, word_index, block_texts):
     The texts of a block are sorted from long to short, so those still running at step t are the
     first ones of step t - 1: row k of step t follows row k of step t - 1, without padding.
 
-    Parameters
-    ----------
-    order : (n,) int64
-        Non-empty texts from long to short; every ``block_texts`` of them are a block.
+    order : (n,) int64, non-empty texts from long to short; every ``block_texts`` of them are a
+        block
     offsets, word_index : (n_texts + 1,) int64, (n_tokens,) int32
 
-    Returns
-    -------
-    block_steps : (n_blocks + 1,) int64
-        Block b holds the steps ``block_steps[b]`` to ``block_steps[b + 1]``.
-    step_rows : (n_steps + 1,) int64
-        Step s holds the rows ``step_rows[s]`` to ``step_rows[s + 1]``.
-    words, words_reversed : (n_rows,) int32
-        The word of every row for reading left to right, and right to left within each text.
-    tokens, tokens_reversed : (n_rows,) int64
-        The token of every row, likewise.
-    last_rows : (n,) int64
-        The row of the last step of each text of ``order``.
+    Returns, in this order:
+
+    block_steps : (n_blocks + 1,) int64; block b holds the steps ``block_steps[b]`` to
+        ``block_steps[b + 1]``
+    step_rows : (n_steps + 1,) int64; step s holds the rows ``step_rows[s]`` to ``step_rows[s + 1]``
+    words, words_reversed : (n_rows,) int32, the word of every row for reading left to right, and
+        right to left within each text
+    tokens, tokens_reversed : (n_rows,) int64, the token of every row, likewise
+    last_rows : (n,) int64, the row of the last step of each text of ``order``
     """
     n = order.size
     n_blocks = (n + block_texts - 1) // block_texts

@@ -22,20 +22,12 @@ def first_plane_forward(
 ):
     """Z[p, q] = max(0, u_p + v_q + b): layers 1 and 2, gate "and".
 
-    Parameters
-    ----------
-    Z : (n_cells, n) float, written
-        The cells of the pairs ``first`` to ``end``.
-    U, V : (n_units, n) float
-        Pooled windows of the queries and of the titles.
+    Z : (n_cells, n) float, written: the cells of the pairs ``first`` to ``end``
+    U, V : (n_units, n) float, pooled windows of the queries and of the titles
     bias : (n,) float
-    u_starts, v_starts : (n_texts + 1,) int64
-        First unit of each query and title.
+    u_starts, v_starts : (n_texts + 1,) int64, first unit of each query and title
     query_index, title_index : (n_pairs,) int32
-    planes : Planes
-        Rectangles: a row per unit of the query, a column per unit of the title.
-    first, end : int
-        The pairs to do.
+    planes : Planes, rectangles: a row per unit of the query, a column per unit of the title
     """
     n = bias.size
     a, zero = np.empty(n, Z.dtype), Z.dtype.type(0)
@@ -58,15 +50,11 @@ def first_plane_forward(
 def first_plane_backward(dU, dV, dbias, dZ, Z, rows_starts, columns_starts, planes, first, end):
     """Back from `first_plane_forward`: the errors of the units in each pair; dbias += their sum.
 
-    Parameters
-    ----------
-    dU, dV : (n, ) float, written
-        Sums of the errors over each row and over each column of each pair's plane.
+    dU, dV : (n_rows, n) float, written: sums of the errors over each row and over each column of
+        each pair's plane
     dbias : (n,) float
-    dZ, Z : (n_cells, n) float
-        The cells of the pairs ``first`` to ``end``.
-    rows_starts, columns_starts : (n_pairs + 1,) int64
-        First row of ``dU`` and ``dV`` of each pair.
+    dZ, Z : (n_cells, n) float, the cells of the pairs ``first`` to ``end``
+    rows_starts, columns_starts : (n_pairs + 1,) int64, first row of ``dU`` and ``dV`` of each pair
     """
     cell, zero = 0, Z.dtype.type(0)
     for pair in range(first, end):
@@ -114,16 +102,10 @@ def first_plane_forward_printed(
 ):
     """Z[p, q] = max(0, greatest u_i + v_j + b of the block's cells that are on): gate "printed".
 
-    Parameters
-    ----------
-    Z, bias, query_index, title_index, first, end
-        As for `first_plane_forward`.
-    U, V : (n_units, n) float
-        Windows of the queries and of the titles.
-    planes : Planes
-        The pooled cells, with an upper part of full width.
-    size : int
-        Windows on each side of the whole plane.
+    U, V : (n_units, n) float, windows of the queries and of the titles
+    planes : Planes, the pooled cells, with an upper part of full width
+    size : windows on each side of the whole plane
+    The rest as for `first_plane_forward`
     """
     cell, zero = 0, Z.dtype.type(0)
     for pair in range(first, end):
@@ -175,17 +157,12 @@ def first_plane_backward_printed(
 def sum_over_pairs(dT, errors, starts, pair_starts, offsets, pairs, first, end):
     """dT = the errors of each text's units, summed over its pairs in their order.
 
-    Parameters
-    ----------
-    dT : (n_units, n) float, written
-    errors : (n_rows, n) float
-        dU or dV of `first_plane_backward`.
-    starts, pair_starts : (n_texts + 1,) int64, (n_pairs + 1,) int64
-        First unit of each text, and first row of ``errors`` of each pair.
-    offsets, pairs : (n_texts + 1,) int64, (n_pairs,) int32
-        The pairs of text t are ``pairs[offsets[t] : offsets[t + 1]]``.
-    first, end : int
-        The texts to do.
+    dT : (n_units, n) float, written for the texts ``first`` to ``end``
+    errors : (n_rows, n) float, dU or dV of `first_plane_backward`
+    starts, pair_starts : (n_texts + 1,) int64, (n_pairs + 1,) int64, first unit of each text, and
+        first row of ``errors`` of each pair
+    offsets, pairs : (n_texts + 1,) int64, (n_pairs,) int32; the pairs of text t are
+        ``pairs[offsets[t] : offsets[t + 1]]``
     """
     for text in range(first, end):
         low, high = starts[text], starts[text + 1]

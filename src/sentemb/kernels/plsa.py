@@ -16,17 +16,11 @@ from sentemb.kernels.jit import kernel
 def expect_words(sums, mixtures, topics, offsets, words, counts, likelihoods, first, end):
     """The E step of the texts ``first`` to ``end``, and the M step of their mixtures.
 
-    Parameters
-    ----------
-    sums : (n_words, n_topics) float64
-        Added to: the expected count of each word from each topic.
-    mixtures : (n_texts, n_topics) float64
-        p(z|d), replaced by their next values.
-    topics : (n_words, n_topics) float64
-        p(w|z).
+    sums : (n_words, n_topics) float64, added to: the expected count of each word from each topic
+    mixtures : (n_texts, n_topics) float64, p(z|d), replaced by their next values
+    topics : (n_words, n_topics) float64, p(w|z)
     offsets, words, counts : (n_texts + 1,) int64, (n_entries,) int32, (n_entries,) float64
-    likelihoods : (n_texts,) float64, written
-        log p(d) under the given mixtures and topics.
+    likelihoods : (n_texts,) float64, written: log p(d) under the given mixtures and topics
     """
     n_topics = mixtures.shape[1]
     joint, following = np.empty(n_topics), np.empty(n_topics)

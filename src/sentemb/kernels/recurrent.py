@@ -11,16 +11,10 @@ from sentemb.kernels.matmul import add_matmul
 class Steps(NamedTuple):
     """The blocks and time steps of some texts; see `pack_blocks`.
 
-    Attributes
-    ----------
-    order : (n,) int64
-        The text of every packed column, from long to short.
-    lengths : (n,) int64
-        Words of the text of every packed column.
-    block_steps : (n_blocks + 1,) int64
-    step_rows : (n_steps + 1,) int64
-    block_texts : int
-        Texts of a full block.
+    order, lengths : (n,) int64, the text of every packed column, from long to short, and its number
+        of words
+    block_steps, step_rows : (n_blocks + 1,) int64, (n_steps + 1,) int64
+    block_texts : texts of a full block
     """
 
     order: np.ndarray
@@ -36,13 +30,9 @@ def start_errors(E, V, column, order, first_text, first, end):
 
     The error e(m) = v at the last y, equation (15).
 
-    Parameters
-    ----------
     E : (block texts, n) float
-    V : (n_texts, dim) float
-        dL/dy of every text; this direction's part begins at ``column``.
-    order : (n,) int64
-        Text of every packed column; the block begins at column ``first_text``.
+    V : (n_texts, dim) float, dL/dy of every text; this direction's part begins at ``column``
+    order : (n,) int64, text of every packed column; the block begins at column ``first_text``
     """
     n = E.shape[1]
     for k in range(first, end):
@@ -68,15 +58,10 @@ def cut_texts(lengths, first_text, running, step, window):
 def set_recurrent_gradient(dR, Y, D, block_steps, step_rows, chunk, n_chunks):
     """dR = sum over steps t > 1 of y(t-1) delta(t)^T: equation (9) for all gates at once.
 
-    Parameters
-    ----------
-    dR : (n, G n) float
-        Transposed and stacked like the recurrent matrices: [dWrec_1^T, dWrec_3^T, ...].
-    Y, D : (n_rows, n), (n_rows, G n) float
-        Outputs, and errors at the pre-activations.
+    dR : (n, G n) float, [dWrec_1^T, dWrec_3^T, ...], stacked like the recurrent matrices
+    Y, D : (n_rows, n), (n_rows, G n) float, outputs, and errors at the pre-activations
     block_steps, step_rows : see `pack_blocks`
-    chunk, n_chunks : int
-        The blocks ``chunk``, ``chunk + n_chunks``, ... are summed up.
+    chunk, n_chunks : the blocks ``chunk``, ``chunk + n_chunks``, ... are summed up
     """
     dR[:] = 0
     for b in range(chunk, block_steps.size - 1, n_chunks):

@@ -17,16 +17,10 @@ from sentemb.kernels.recurrent import cut_texts, start_errors
 def rnn_forward(Y, P, words, block_steps, step_rows, recurrent, linear, chunk, n_chunks):
     """Equation (1), y(t) = tanh(W l(t) + Wrec y(t-1) + b), for every ``n_chunks``-th block.
 
-    Parameters
-    ----------
-    Y : (n_rows, n) float, written
-    P : (n_words, n) float
-        W l + b of every distinct word.
+    Y : (n_rows, n) float, written; P : (n_words, n) float, W l + b of every distinct word
     words, block_steps, step_rows : see `pack_blocks`
-    recurrent : (n, n) float
-        Wrec^T.
-    linear : bool
-        Whether the activation is the identity instead of tanh.
+    recurrent : (n, n) float, Wrec^T
+    linear : whether the activation is the identity instead of tanh
     """
     n = Y.shape[1]
     for b in range(chunk, block_steps.size - 1, n_chunks):
@@ -58,19 +52,13 @@ def rnn_backward(
 ):
     """Equation (10): delta(t) = (1 - y^2) e(t), e(t-1) = Wrec^T delta(t), from e(m) = v.
 
-    Parameters
-    ----------
-    D : (n_rows, n) float, written
-        delta(t) of every row.
+    D : (n_rows, n) float, written: delta(t) of every row
     Y : as `rnn_forward` left it
     V, column : see `start_errors`
     steps : Steps
-    recurrent : (n, n) float
-        Wrec, the transpose of the forward pass's.
-    linear : bool
-        As in `rnn_forward`; then delta(t) = e(t).
-    window : int
-        Steps from each text's own end through which errors travel (truncation, the paper's T).
+    recurrent : (n, n) float, Wrec, the transpose of the forward pass's
+    linear : as in `rnn_forward`; then delta(t) = e(t)
+    window : steps from each text's own end through which errors travel (truncation, the paper's T)
     """
     order, lengths, block_steps, step_rows, block_texts = steps
     n = Y.shape[1]

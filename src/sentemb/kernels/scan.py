@@ -21,24 +21,16 @@ _QUARTER = 2.0**-22
 def merge_rows(row_numbers, scores, exact, errors, rows, scales, mask, low, products):
     """Merge rows into the heaps of all queries.
 
-    Parameters
-    ----------
-    row_numbers, scores : (m, k) int64, (m, k) float64, updated
-        For each query a heap of the best rows so far, the worst of them first; -1 and -inf where a
-        heap is not full. Rows must be merged in rising order: of equal scores the later row ranks
-        after.
-    exact : (m, dim) float64
-        The queries.
-    errors : (m,) float64
-        At least the errors of the products of each query.
-    rows, scales : (n, dim) any numbers, (n,) float32 or (0,)
-        The rows, and the factor of each if there are factors.
-    mask : (n,) bool, or (0,)
-        The rows that may be found; empty for all.
-    low : int
-        The number of the first row.
-    products : (n, m) float32, contiguous
-        Approximate products. NaN, where float32 overflowed, counts as high.
+    row_numbers, scores : (m, k) int64, (m, k) float64, updated: for each query a heap of the best
+        rows so far, the worst of them first; -1 and -inf where a heap is not full. Rows must be
+        merged in rising order: of equal scores the later row ranks after.
+    exact : (m, dim) float64, the queries
+    errors : (m,) float64, at least the errors of the products of each query
+    rows, scales : (n, dim) any numbers, and (n,) float32, the factor of each row, or (0,)
+    mask : (n,) bool, the rows that may be found, or (0,) for all
+    low : the number of the first row
+    products : (n, m) float32, contiguous; approximate; NaN, where float32 overflowed, counts as
+        high
     """
     m = len(exact)
     limits = np.empty(m, np.float32)
@@ -126,11 +118,7 @@ def _is_after(row_numbers, scores, a, b):
 def dots(products, tile, query):
     """products[r] = tile[r] · query, and the largest square of a row, NaN if one is NaN.
 
-    Parameters
-    ----------
-    products : (n,) float32, written
-    tile : (n, dim) float32
-    query : (dim,) float32
+    products : (n,) float32, written; tile : (n, dim) float32; query : (dim,) float32
     """
     largest, unknown = np.float32(0), np.float32(0)
     for r in range(len(tile)):
@@ -151,12 +139,8 @@ def dots(products, tile, query):
 def integer_dots(products, codes, scales, query, step):
     """products[r] = step · scales[r] · (codes[r] · query); the sums are exact, in int32.
 
-    Parameters
-    ----------
-    products : (n,) float32, written
-    codes, scales : (n, dim) int8, contiguous, and (n,) float32
-    query, step : (dim,) int16, float32
-        Small enough for the sums to fit.
+    products : (n,) float32, written; codes, scales : (n, dim) int8, contiguous, and (n,) float32
+    query, step : (dim,) int16, float32; small enough for the sums to fit
     """
     n, dim = codes.shape
     steps = dim // LANES
@@ -203,12 +187,8 @@ def widen(bits, halves):
     A half has 5 bits of exponent in the place of 8. Infinity and NaN become infinity and NaN: they
     alone have the highest exponent.
 
-    Parameters
-    ----------
-    bits : (n, dim) uint32, written
-        The bits of float32 numbers.
-    halves : (n, dim) uint16
-        The bits of float16 numbers.
+    bits : (n, dim) uint32, written: the bits of float32 numbers
+    halves : (n, dim) uint16, the bits of float16 numbers
     """
     for r in range(len(halves)):
         for j in range(halves.shape[1]):

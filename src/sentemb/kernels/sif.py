@@ -19,13 +19,8 @@ def average_words(X, table, word_index, offsets, first, end):
 
     The rows hold the weights: row w is a / (a + p(w)) v_w.
 
-    Parameters
-    ----------
-    X : (n_texts, d) float, written
-    table : (n_words, d) float
+    X : (n_texts, d) float, written for the texts ``first`` to ``end``; table : (n_words, d) float
     word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
-    first, end : int
-        The texts to do.
     """
     for text in range(first, end):
         _average(X[text], table, word_index, offsets[text], offsets[text + 1])
@@ -46,19 +41,14 @@ def _average(x, table, word_index, start, stop):
 
 @kernel
 def add_moments(M, m, table, word_index, offsets, first, end):
-    """Add sum x x^T and sum x over the texts' averages x, which are never all in memory.
+    """Add sum x x^T and sum x over the averages x of the texts ``first`` to ``end``.
 
-    The eigenvectors of M are the right singular vectors of the matrix X with a row for each text,
-    line 4 of Algorithm 1. X is not centred (the paper's footnote 3).
+    The averages are never all in memory. The eigenvectors of M are the right singular vectors of
+    the matrix X with a row for each text, line 4 of Algorithm 1. X is not centred
+    (the paper's footnote 3).
 
-    Parameters
-    ----------
-    M : (d, d) float64, added to
-    m : (d,) float64, added to
-    table, word_index, offsets
-        As for `average_words`.
-    first, end : int
-        The texts to do.
+    M, m : (d, d) float64, (d,) float64, added to
+    table, word_index, offsets : as for `average_words`
     """
     d = m.size
     x = np.empty(d, table.dtype)
@@ -81,16 +71,8 @@ def orthogonalise_rows(B, sweeps):
     eigenvalues, in no order. Unlike LAPACK's solvers this has the same bits whatever the number of
     threads of the BLAS.
 
-    Parameters
-    ----------
-    B : (d, d) float64, replaced
-    sweeps : int
-        The most sweeps over all pairs.
-
-    Returns
-    -------
-    bool
-        Whether the rows are orthogonal, to a cosine of 1e-15 times the square root of d.
+    B, (d, d) float64, is replaced; ``sweeps`` is the most sweeps over all pairs. Returns whether
+    the rows are orthogonal, to a cosine of 1e-15 times the square root of d.
     """
     d = B.shape[0]
     smallest_cosine = 1e-15 * np.sqrt(d)
@@ -136,15 +118,9 @@ def _dot(x, y):
 def remove_components(X, U, strengths, first, end):
     """X[row] -= sum over k of strengths[k] (u_k . X[row]) u_k: line 6 of Algorithm 1.
 
-    Parameters
-    ----------
-    X : (n, d) float, changed
-    U : (k, d) float64
-        Orthonormal rows.
-    strengths : (k,) float64
-        1 in the paper; lambda_k of uSIF otherwise.
-    first, end : int
-        The rows to do.
+    X : (n, d) float, changed from row ``first`` to row ``end``
+    U : (k, d) float64, orthonormal rows
+    strengths : (k,) float64, 1 in the paper; lambda_k of uSIF otherwise
     """
     k, d = U.shape
     shares = np.empty(k)

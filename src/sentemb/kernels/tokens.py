@@ -97,23 +97,15 @@ def _slot_of(text, start, end, hashed, entries, letters):
 def find_words(text, entries, letters, seed, is_known, word_index, offsets):
     """Look up the words of some texts.
 
-    Parameters
-    ----------
-    text : (bytes,) uint8
-        Lower-cased texts, a line feed behind each.
+    text : (bytes,) uint8, lower-cased texts, a line feed behind each
     entries, letters : see the module
-    seed : int
-    is_known : (at least rows,) bool
-        Whether the word of each row counts as known to the model.
-    word_index : (at least tokens,) int32, written
-        The row of every word; -1 if the table does not have it.
-    offsets : (n_texts + 1,) int64, written
-        Text k has the words ``offsets[k]`` to ``offsets[k + 1]``.
-
-    Returns
-    -------
-    n_tokens, n_new, n_poor : int
-        Words, words that the table does not have, and texts without a word that counts as known.
+    is_known : (at least rows,) bool, whether the word of each row counts as known to the model
+    word_index : (at least tokens,) int32, written: the row of every word; -1 if the table does not
+        have it
+    offsets : (n_texts + 1,) int64, written: text k has the words ``offsets[k]`` to
+        ``offsets[k + 1]``
+    Returns the numbers of words, of words that the table does not have, and of texts without a word
+        that counts as known
     """
     mask = len(entries) - 1
     waiting = np.empty((_WAITING, 3), np.int64)  # start, end and hash of the last words
@@ -168,23 +160,14 @@ def add_words(
     A word of more than ``longest`` letters is not put there, nor is one whose slots are taken.
     It is appended to ``passing``.
 
-    Parameters
-    ----------
-    text, entries, letters, seed : as for `find_words`
-        `with_room` makes the room that the table needs.
-    used, n_words : int
-        Bytes of ``letters`` that hold words, and words.
-    longest : int
-    passing, passing_used : (any,) uint8, int
-        The words that are not put into the table, a line feed behind each. There is room for all of
-        ``text``.
-    word_index : (at least tokens,) int32, written
-        The row of every word; of word j of ``passing`` -1 - j.
-
-    Returns
-    -------
-    used, n_words, passing_used : int
-        Bytes of ``letters``, words, and bytes of ``passing`` now.
+    text, entries, letters, seed : as for `find_words`; `with_room` makes the room that the table
+        needs
+    used, n_words : bytes of ``letters`` that hold words, and words
+    passing, passing_used : (any,) uint8, int, the words that are not put into the table, a line
+        feed behind each, and their bytes; there is room for all of ``text``
+    word_index : (at least tokens,) int32, written: the row of every word; of word j of ``passing``
+        -1 - j
+    Returns ``used``, ``n_words`` and ``passing_used`` as they are then
     """
     n_passing = 0
     for at in range(passing_used):

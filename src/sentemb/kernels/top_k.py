@@ -15,13 +15,8 @@ def top_k(best, scores, first, end):
 
     Equal scores are in the order of their indices. NaN ranks below every number, -inf included.
 
-    Parameters
-    ----------
-    best : (n_rows, k) int64, written
-        k is at most n.
+    best : (n_rows, k) int64, written for the rows ``first`` to ``end``; k is at most n
     scores : (n_rows, n) float
-    first, end : int
-        The rows to do.
     """
     for r in range(first, end):
         top_k_of_row(best[r], scores[r])
@@ -96,17 +91,9 @@ def _sift(heap, scores, root, size):
 
 
 def highest(scores: np.ndarray, k: int) -> NDArray[np.int64]:
-    """The indices of the k highest of some scores, highest first: `top_k` of one row.
+    """`top_k` of one row: the indices of the k highest of ``scores``, highest first.
 
-    Parameters
-    ----------
-    scores : (n,) float
-    k : int
-        All n indices if there are not more.
-
-    Returns
-    -------
-    (min(k, n),) int64
+    ``scores`` is (n,) float, the result (min(k, n),) int64: all n indices if there are not more.
     """
     best = np.empty((1, min(k, scores.size)), np.int64)
     top_k(best, scores.reshape(1, -1), 0, 1)

@@ -16,17 +16,10 @@ def accumulate_trace(dX, U, b, f, signal, start, first):
 
     Equations (22), (26), (28), (30), (34), (38), (42), one for every choice of the factor b_g and
     of u: l(t), y(t-1), 1 and c(t-1) side by side. Misprints corrected: l(t) for x(t) in (24), (32),
-    (40), and dc(t-1)/db_2 for dc(t-1)/db_3 in (36).
+    (40), and dc(t-1)/db_2 for dc(t-1)/db_3 in (36). The trace begins at step ``start``, with zero
+    before it; step ``first`` is the first that is summed.
 
-    Parameters
-    ----------
-    dX : (n, k) float
-    U : (T, k) float
-    b, f, signal : (T, n) float
-    start : int
-        The step at which the trace begins, with zero before it.
-    first : int
-        The first step that is summed.
+    dX : (n, k) float; U : (T, k) float; b, f, signal : (T, n) float
     """
     trace = np.zeros_like(dX)
     for t in range(start, U.shape[0]):
@@ -63,20 +56,13 @@ def lstm_exact_signals(signals, v, o, i, y_g, f, h, c_last, R, Wp, first):
 
     L(t) is all that reaches c(t) except through f(t+1) c(t): the trace already has that path.
 
-    Parameters
-    ----------
     signals : (4, T, n) float, written
-    v : (n,) float
-        dL/dy(T).
-    o, i, y_g, f, h, c_last : (T, n) float
-        c_last[t] is c(t-1).
-    R : (4, n, n) float
-        Wrec of each gate.
-    Wp : (3, n, n) float
-        Wp_1, Wp_2, Wp_3; diagonal matrices for diagonal peepholes, zero for none.
+    v : (n,) float, dL/dy(T)
+    o, i, y_g, f, h, c_last : (T, n) float; c_last[t] is c(t-1)
+    R : (4, n, n) float, Wrec of each gate
+    Wp : (3, n, n) float, Wp_1, Wp_2, Wp_3; diagonal matrices for diagonal peepholes, zero for none.
         A missing gate has the value 1, and zero matrices here and in ``R``.
-    first : int
-        Steps before it get no error (truncation).
+    first : steps before it get no error (truncation)
     """
     T, n = o.shape
     e = v.copy()

@@ -17,15 +17,9 @@ from sentemb.kernels.matmul import add_matmul
 def unfold_rows(H, h, steps, W, bias, chunk, n_chunks):
     """h^ of every row, for every ``n_chunks``-th block: h^_n = h, h^_{t-1} = tanh(W h^_t + b).
 
-    Parameters
-    ----------
-    H : (n_rows, n) float, written
-    h : (n_texts, n) float
-        The vectors of the texts, h_n.
-    steps : Steps
-        The texts packed from right to left.
-    W, bias : (n, n), (n,) float
-        The columns of W_d^T that give a_{t-1}, and their part of b_d.
+    H : (n_rows, n) float, written; h : (n_texts, n) float, the vectors of the texts, h_n
+    steps : Steps, the texts packed from right to left
+    W, bias : (n, n), (n,) float, the columns of W_d^T that give a_{t-1}, and their part of b_d
     """
     order, _, block_steps, step_rows, block_texts = steps
     n = H.shape[1]
@@ -50,18 +44,12 @@ def reconstruction_errors(losses, R, X, steps, share, chunk, n_chunks):
 
     The loss of a text is the mean over its words of |x^ - x|^2 / 2.
 
-    Parameters
-    ----------
-    losses : (n_texts,) float
-        Added to.
-    R : (n_rows, m) float
-        x^ of every row; becomes ``share`` times the gradient there, (x^ - x) share / n.
-    X : (n_rows, m) float
-        The words of the rows.
-    steps : Steps
-        The texts packed from right to left.
-    share : float
-        The weight of each text's loss in the whole loss.
+    losses : (n_texts,) float, added to
+    R : (n_rows, m) float, x^ of every row; becomes ``share`` times the gradient there,
+        ``(x^ - x) share / n``
+    X : (n_rows, m) float, the words of the rows
+    steps : Steps, the texts packed from right to left
+    share : the weight of each text's loss in the whole loss
     """
     order, lengths, block_steps, step_rows, block_texts = steps
     half = R.dtype.type(0.5)
@@ -85,18 +73,13 @@ def reconstruction_errors(losses, R, X, steps, share, chunk, n_chunks):
 def unfold_errors(D, dh, E, H, steps, W, chunk, n_chunks):
     """The backward pass of `unfold_rows`: delta_{t-1} = (1 - h^_{t-1}^2) e_{t-1} of every row.
 
-    Parameters
-    ----------
-    D : (n_rows, n) float, written
-        The gradient at a of every row; 0 in the first step of a block, whose rows have no a.
-    dh : (n_texts, n) float, written
-        The gradient at the vectors of the texts.
-    E : (n_rows, n) float
-        The gradient at h^ through the word that it reconstructs; becomes the whole gradient there.
+    D : (n_rows, n) float, written: the gradient at a of every row; 0 in the first step of a block,
+        whose rows have no a
+    dh : (n_texts, n) float, written: the gradient at the vectors of the texts
+    E : (n_rows, n) float, the gradient at h^ through the word that it reconstructs; becomes the
+        whole gradient there
     H : as `unfold_rows` left it
-    steps : Steps
-    W : (n, n) float
-        The transpose of that of `unfold_rows`.
+    W : (n, n) float, the transpose of that of `unfold_rows`
     """
     order, _, block_steps, step_rows, block_texts = steps
     unity = H.dtype.type(1)

@@ -25,15 +25,10 @@ _GATHERED = 256
 def lay_out_words(S, P, word_index, offsets, starts, first, end):
     """The word vectors of each text as rows that lie together, then zeros.
 
-    Parameters
-    ----------
-    S : (n_rows, n) float, written
-        The rows of text t begin at ``starts[t]``.
+    S : (n_rows, n) float, written for the texts ``first`` to ``end``; the rows of text t begin at
+        ``starts[t]``
     P : (n_words, n) float
-    word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
-    starts : (n_texts + 1,) int64
-    first, end : int
-        The texts to do.
+    word_index, offsets, starts : (n_tokens,) int32, (n_texts + 1,) int64, (n_texts + 1,) int64
     """
     for text in range(first, end):
         row = starts[text]
@@ -61,10 +56,8 @@ def overlapping(S: np.ndarray, window: int) -> np.ndarray:
 def flipped_slices(W: np.ndarray, window: int) -> np.ndarray:
     """W (window * m, n) for the gradient at the rows of `overlapping`.
 
-    Returns
-    -------
-    (window * n, m) array
-        The transposed slices of W, the last row of the window first; a contiguous copy.
+    The result is (window * n, m): the transposed slices of W, the last row of the window first; a
+    contiguous copy.
     """
     slices = W.reshape(window, -1, W.shape[1])[::-1].transpose(0, 2, 1)
     return np.ascontiguousarray(slices).reshape(-1, slices.shape[2])
@@ -107,20 +100,14 @@ def add_gradient_at(dB, dbias, A, D, rows):
 def pool_pairs(M, later, U, starts, pooled_starts, units, first, end):
     """M[p] = max(U[2p], U[2p + 1]) for each text: max pooling over two windows, layer 2.
 
-    Parameters
-    ----------
-    M : (n_pooled, n) float, written
-        ceil(units / 2) rows per text from ``pooled_starts`` on, then zeros up to the next text. The
-        last one of an odd number is its only window. Without activation, which may come after.
-    later : (n_pooled, n) bool, written
-        Whether the second is greater; the first of equals wins. Arbitrary where M is such a zero.
+    M : (n_pooled, n) float, written for the texts ``first`` to ``end``: ceil(units / 2) rows per
+        text from ``pooled_starts`` on, then zeros up to the next text. The last one of an odd
+        number is its only window. Without activation, which may come after.
+    later : (n_pooled, n) bool, written: whether the second is greater; the first of equals wins;
+        arbitrary where M is such a zero
     U : (n_rows, n) float
-    starts, pooled_starts : (n_texts + 1,) int64
-        First row of U and of M of each text.
-    units : (n_texts,) int64
-        Windows that are on.
-    first, end : int
-        The texts to do.
+    starts, pooled_starts : (n_texts + 1,) int64, first row of U and of M of each text
+    units : (n_texts,) int64, windows that are on
     """
     for text in range(first, end):
         row, to = starts[text], pooled_starts[text]

@@ -33,33 +33,15 @@ def encoded(
     known_only: bool = False,
     cluster: Cluster | None = None,
 ) -> Iterator[np.ndarray]:
-    """The vectors of each portion of texts, in order.
+    """The vectors of each portion of texts, in order, (k, dim) float.
 
-    Parameters
-    ----------
-    encoder : SentenceEncoder
-        The model.
-    portions : iterable of list of str
-        Few of them are in memory at a time.
-    side : {"query", "document"}
-        Which tower reads them.
-    unit_length : bool
-        Divide each vector by its length.
-    known_only : bool
-        As `SentenceEncoder.unit_vectors`: also zero where the model knows no word, and no warning.
-    cluster : Cluster, optional
-        Its workers encode; without it this process does. The model is sent to each of them once.
+    ``side`` is "query" or "document"; few portions are in memory at a time. ``unit_length`` divides
+    each vector by its length. With ``known_only`` a text in which the model knows no word has a
+    zero vector and causes no warning, as in `SentenceEncoder.unit_vectors`. With a ``cluster`` its
+    workers encode, and the model is sent to each of them once; otherwise this process does.
 
-    Yields
-    ------
-    (k, dim) float
-        With a `sentemb.models.face.TextWarning` for the portion if the model says nothing of some
-        texts.
-
-    Raises
-    ------
-    SentembError
-        As `SentenceEncoder.encode`, and as `Cluster.result`.
+    A `sentemb.models.face.TextWarning` is issued for a portion if the model says nothing of some
+    texts. Errors are those of `SentenceEncoder.encode` and `Cluster.result`.
     """
     if cluster is None:
         for texts in portions:

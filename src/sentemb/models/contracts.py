@@ -41,6 +41,15 @@ class Ranker(Protocol):
 
 
 @runtime_checkable
+class ByProduct(Ranker, Protocol):
+    """A ranker that may know a title by the id of its product."""
+
+    def with_ids(self, titles: Sequence[str], ids: Sequence[str]) -> Ranker:
+        """The same ranker, for which each title is the product with its id."""
+        ...
+
+
+@runtime_checkable
 class Embedder(Ranker, Protocol):
     """A ranker that gives every text a vector, as an index needs it."""
 
@@ -113,7 +122,7 @@ class InputRows(Protocol):
         P : (n_words, width) float, written
             The bias plus the sum of the rows of the word's features, times their values.
         bias : (width,) float
-            What is added to each sum.
+            Added to each sum.
         offsets, ids, values : (n_words + 1,) int64, (n_entries,) int32, (n_entries,) float32
             The features of each word, as places among the rows, and how often it holds them.
         """

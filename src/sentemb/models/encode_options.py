@@ -107,22 +107,13 @@ def encodes(method: F) -> F:
 class EncodeOptions:
     """The options of a call of ``encode``, checked.
 
-    Attributes
-    ----------
-    side : str
-        Which tower reads the texts.
-    unit_length : bool
-        Whether each vector is divided by its length.
-    dim : int or None
-        How many numbers of each vector are kept; None for all.
-    precision : str or None
-        One of `PRECISIONS`; None for the model's own.
-    torch : module or None
-        The package, if the result is one tensor or a list of tensors.
-    listed : bool
-        Whether several vectors are a list.
-    show : bool or None
-        Whether progress is shown; None: on a terminal, if it takes long.
+    side : which tower reads the texts
+    unit_length : whether each vector is divided by its length
+    dim : how many numbers of each vector are kept; None for all
+    precision : one of `PRECISIONS`; None for the model's own
+    torch : the package, if the result is one tensor or a list of tensors
+    listed : whether several vectors are a list
+    show : whether progress is shown; None: on a terminal, if it takes long
     """
 
     side: str = "query"
@@ -137,10 +128,8 @@ class EncodeOptions:
     def of(cls, side: str | None, keywords: dict[str, Any], dim: int) -> Self:
         """The options that ``keywords`` give, for vectors of ``dim`` numbers.
 
-        Raises
-        ------
-        SentembError
-            For a keyword that ``encode`` does not have, or a value that it cannot follow.
+        Raises `SentembError` for a keyword that ``encode`` does not have, or a value that it cannot
+        follow.
         """
         for name in keywords:
             if name not in _DEFAULTS:
@@ -196,23 +185,15 @@ _PLAIN = {side: EncodeOptions(side) for side in SIDES}
 
 
 def plain_options(side: str | None) -> EncodeOptions:
-    """The options of a call without keywords.
-
-    Raises
-    ------
-    SentembError
-        If ``side`` is neither a side nor None.
-    """
+    """The options of a call without keywords; `SentembError` if ``side`` is not a side or None."""
     return _PLAIN[SIDES[0] if side is None else side_of(side)]
 
 
 def side_of(side: object, task: object = None, prompt_name: object = None) -> str:
     """The side that ``side``, ``task`` and ``prompt_name`` name; queries if none of them does.
 
-    Raises
-    ------
-    SentembError
-        If one of them is neither a side nor None, or if they name different sides.
+    Raises `SentembError` if one of them is neither a side nor None, or if they name different
+    sides.
     """
     if task is None and prompt_name is None and isinstance(side, str) and side in SIDES:
         return side

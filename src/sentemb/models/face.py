@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,12 @@ from sentemb.system.html_tables import facts_table
 from sentemb.system.parallel import Workers, renew_after_fork
 from sentemb.system.paths import AnyPath
 from sentemb.text.arguments import as_texts
+
+if TYPE_CHECKING:
+    from sentemb.models.pairs.pair_model import PairModel
+    from sentemb.models.towers.encoder import Encoder
+    from sentemb.system.contracts import Arrays
+    from sentemb.text.vocabulary import Vocabulary
 
 T = TypeVar("T")
 
@@ -63,9 +69,32 @@ class Face(ABC):
     def _parts(self) -> dict[str, Any]:
         """The arguments of ``__init__`` that are the model itself."""
 
+    @property
     @abstractmethod
-    def _facts(self) -> list[tuple[str, object]]:
-        """The model's settings and sizes, for notebooks."""
+    def shape(self) -> Encoder | PairModel:
+        """The model without its weights; it has a name and settings."""
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> Vocabulary:
+        """Letter trigrams and words that have rows in the input weights."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype:
+        """Type of the weights."""
+
+    @abstractmethod
+    def weight_sets(self) -> list[Arrays]:
+        """The weights of each tower, those of a shared tower once; a pair model has one set."""
+
+    def _facts(self) -> dict[str, object]:
+        """Facts that only this kind of model has, for notebooks."""
+        return {}
+
+    def __repr__(self) -> str:
+        settings = "".join(f"{key}={value}, " for key, value in self.shape.settings().items())
+        return f"{type(self).__name__}({self.shape.name}, {settings}{self.vocabulary})"
 
     def __getstate__(self) -> dict[str, Any]:
         run = {"training": self.training, "history": self.history, "threads": self._threads}
@@ -81,7 +110,16 @@ class Face(ABC):
 
     def _repr_html_(self) -> str:
         """The model's settings and sizes, for notebooks."""
-        return facts_table({**dict(self._facts()), "epochs of training": len(self.history) or None})
+        n_weights = sum(array.size for arrays in self.weight_sets() for array in arrays.values())
+        facts = {
+            "model": self.shape.name,
+            "settings": ", ".join(f"{key} {value}" for key, value in self.shape.settings().items()),
+            **self._facts(),
+            "features": f"{len(self.vocabulary):,}",
+            "weights": f"{n_weights:,} in {self.dtype}",
+            "epochs of training": len(self.history) or None,
+        }
+        return facts_table(facts)
 
     # -- storage ------------------------------------------------------------------------------
 
@@ -247,14 +285,9 @@ class Face(ABC):
 
 
 class TextWarning(UserWarning):
-    """Some texts of a call are such that a model can say nothing about them.
+    """A model can say nothing about ``count`` of the ``n_texts`` texts of a call.
 
-    Parameters
-    ----------
-    count, n_texts : int
-        How many, and out of how many.
-    what : str
-        What is wrong with them, and what follows.
+    ``what`` says what is wrong with them, and what follows.
     """
 
     def __init__(self, count: int, n_texts: int, what: str) -> None:
@@ -267,15 +300,10 @@ _collected: ContextVar[list[TextWarning] | None] = ContextVar("collected", defau
 
 @contextlib.contextmanager
 def keeping_text_warnings() -> Iterator[list[TextWarning]]:
-    """Collect the warnings of this thread in a list, and show none.
+    """Collect the warnings of this thread in the list that is yielded, and show none.
 
     `warnings.catch_warnings` changes the filters of all threads; two that use it at a time may
     leave them changed for good.
-
-    Yields
-    ------
-    list of TextWarning
-        Filled while the body runs.
     """
     text_warnings: list[TextWarning] = []
     token = _collected.set(text_warnings)
@@ -299,16 +327,9 @@ def warn_of_texts(
 ) -> None:
     """Warn of texts that a model can say nothing about.
 
-    Parameters
-    ----------
-    n_texts : int
-        How many texts there are.
-    without_words, unknown : int
-        How many of them have no words, and how many have words but none that the model knows.
-    lost, vague : str
-        What follows for the former and for the latter.
-    depth : int
-        In whose name: 2 for the caller, 3 for its caller, and so on.
+    ``without_words`` of the texts have no words, from which ``lost`` follows; ``unknown`` have
+    words but none that the model knows, from which ``vague`` follows. The warning is in the name of
+    the caller if ``depth`` is 2, of its caller if it is 3, and so on.
     """
     for count, what in (
         (without_words, f"have no words; {lost}"),

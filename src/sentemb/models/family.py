@@ -17,17 +17,10 @@ from sentemb.system.hyperparameters import MODEL, Hyperparameter, own_values
 class ModelEntry:
     """One model.
 
-    Attributes
-    ----------
-    name : str
-    home : str
-        ``module:class``, imported when the first model of this name is made.
-    parameters : tuple of Hyperparameter
-        The arguments of its constructor.
-    recurrent : bool
-        Whether it reads word by word.
-    variants : tuple of dict
-        The settings that ``sentemb gradcheck --model all`` tries.
+    home : ``module:class``, imported when the first model of this name is made
+    parameters : the arguments of its constructor
+    recurrent : whether it reads word by word
+    variants : the settings that ``sentemb gradcheck --model all`` tries
     """
 
     name: str
@@ -45,14 +38,8 @@ class ModelEntry:
 class Family(dict[str, ModelEntry]):
     """The entries of a family by the names of the models.
 
-    Parameters
-    ----------
-    noun : str
-        What its models are called in messages.
-    default : str
-        The model that is trained unless another is asked for.
-    help : str
-        The help text of the hyper-parameter ``model``.
+    ``noun`` is what messages call its models, ``default`` the model that is trained unless another
+    is asked for, ``help`` the help text of the hyper-parameter ``model``.
     """
 
     def __init__(self, noun: str, default: str, help: str) -> None:
@@ -63,25 +50,13 @@ class Family(dict[str, ModelEntry]):
         )
 
     def register(self, entry: ModelEntry) -> None:
-        """Add a model.
-
-        Raises
-        ------
-        SentembError
-            If there is one of that name.
-        """
+        """Add a model; `SentembError` if there is one of that name."""
         if entry.name in self:
             raise SentembError(f"there is a model {entry.name} already; choose another name")
         self[entry.name] = entry
 
     def entry(self, name: str) -> ModelEntry:
-        """The entry of the model called ``name``.
-
-        Raises
-        ------
-        SentembError
-            If there is none.
-        """
+        """The entry of the model called ``name``; `SentembError` if there is none."""
         return self[self.model.checked(name)]
 
     @property
@@ -104,23 +79,16 @@ class Family(dict[str, ModelEntry]):
         """The settings in ``given`` that ``model`` takes, checked.
 
         A setting of another model of the family may be given too, as long as it has the value that
-        means "not given".
-
-        Raises
-        ------
-        SentembError
-            For an unknown model, a setting that it does not have, or a wrong value.
+        means "not given". Raises `SentembError` for an unknown model, a setting that it does not
+        have, or a wrong value.
         """
         return own_values(model, self.entry(model).parameters, self.parameters, given)
 
     def make(self, name: str, **settings: Any) -> Any:
         """The model called ``name``, without weights.
 
-        Raises
-        ------
-        SentembError
-            For an unknown name, a setting that the model does not have, a wrong value, or settings
-            that do not go together.
+        Raises `SentembError` for an unknown name, a setting that the model does not have, a wrong
+        value, or settings that do not go together.
         """
         arguments = self.settings_of(name, settings)
         module, kind = self[name].home.split(":")

@@ -84,20 +84,6 @@ class PairScorer(Face):
     def _parts(self) -> dict[str, Any]:
         return {"model": self.model, "vocabulary": self.vocabulary, "weights": self.weights}
 
-    def __repr__(self) -> str:
-        shape = ", ".join(f"{key}={value}" for key, value in self.model.settings().items())
-        return f"PairScorer({self.model.name}, {shape}, {self.vocabulary})"
-
-    def _facts(self) -> list[tuple[str, object]]:
-        settings = ", ".join(f"{key} {value}" for key, value in self.model.settings().items())
-        n_weights = sum(array.size for array in self.weights.values())
-        return [
-            ("model", self.model.name),
-            ("settings", settings),
-            ("features", f"{len(self.vocabulary):,}"),
-            ("weights", f"{n_weights:,} in {self.dtype}"),
-        ]
-
     # -- storage ------------------------------------------------------------------------------
 
     @classmethod
@@ -117,6 +103,15 @@ class PairScorer(Face):
     def model(self) -> PairModel:
         """The shape."""
         return self.matcher.model
+
+    @property
+    def shape(self) -> PairModel:
+        """The same as `model`."""
+        return self.matcher.model
+
+    def weight_sets(self) -> list[Arrays]:
+        """The weights, as the only element."""
+        return [self.weights]
 
     @property
     def vocabulary(self) -> Vocabulary:

@@ -155,21 +155,9 @@ class SentenceEncoder(Face):
     def _parts(self) -> dict[str, Any]:
         return {"encoder": self.encoder, "vocabulary": self.vocabulary, "weights": self.weights}
 
-    def __repr__(self) -> str:
-        shape = ", ".join(f"{key}={value}" for key, value in self.encoder.settings().items())
-        return f"SentenceEncoder({self.encoder.name}, {shape}, {self.vocabulary})"
-
-    def _facts(self) -> list[tuple[str, object]]:
-        weights = [array for tower in self.towers.each.values() for array in tower.values()]
-        settings = ", ".join(f"{key} {value}" for key, value in self.encoder.settings().items())
-        return [
-            ("model", self.encoder.name),
-            ("settings", settings),
-            ("towers", "shared" if self.shared_towers else "separate"),
-            ("length of an embedding", self.dim),
-            ("features", f"{len(self.vocabulary):,}"),
-            ("weights", f"{sum(array.size for array in weights):,} in {self.dtype}"),
-        ]
+    def _facts(self) -> dict[str, object]:
+        towers = "shared" if self.shared_towers else "separate"
+        return {"towers": towers, "length of an embedding": self.dim}
 
     # -- storage ------------------------------------------------------------------------------
 
@@ -219,6 +207,15 @@ class SentenceEncoder(Face):
     def encoder(self) -> Encoder:
         """The shape of both towers."""
         return self.towers.encoder
+
+    @property
+    def shape(self) -> Encoder:
+        """The same as `encoder`."""
+        return self.towers.encoder
+
+    def weight_sets(self) -> list[Arrays]:
+        """The weights of each tower, those of a shared tower once."""
+        return list(self.towers.each.values())
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -336,8 +333,8 @@ class SentenceEncoder(Face):
         -------
         ndarray
             (dim,) for one text, (k, dim) for a list, of the model's dtype. A text without words
-            gives zeros, and a warning says how many there were; another counts texts in which the
-            model knows no word.
+            gives zeros, and a warning says how many there were; another counts texts without
+            a word that the model knows.
 
         Raises
         ------
@@ -389,7 +386,7 @@ class SentenceEncoder(Face):
         return finished[0] if single else finished
 
     def unit_vectors(self, texts: Sequence[str], side: str) -> np.ndarray:
-        """Embeddings of unit length, zero for a text in which the model knows no word.
+        """Embeddings of unit length, zero for a text without a word that the model knows.
 
         For rankings, which must not treat such texts as alike: no warning is given.
 

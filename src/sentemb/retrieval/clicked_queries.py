@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Self
 
@@ -16,14 +16,10 @@ from sentemb.data.click_log import ClickLog
 class ClicksOfTitles(NamedTuple):
     """The clicked queries of each title of a catalogue.
 
-    Attributes
-    ----------
-    offsets : (n_titles + 1,) int64
-        Title t has the entries ``offsets[t]`` to ``offsets[t + 1]`` of the next two.
-    queries : (n_entries,) int32
-        Numbers of queries.
-    shares : (n_entries,) float64
-        The title's share of all clicks of the query, above 0 and at most 1.
+    offsets : (n_titles + 1,); title t has the entries ``offsets[t]`` to ``offsets[t + 1]`` of the
+        next two
+    queries : (n_entries,), numbers of queries
+    shares : (n_entries,), the title's share of all clicks of the query, above 0 and at most 1
     """
 
     offsets: NDArray[np.int64]
@@ -37,18 +33,14 @@ class ClickedQueries:
 
     A product is known by its key: its id, or its title where the log has no ids.
 
-    Attributes
-    ----------
-    keys, queries : sequence of str
-        Products, and distinct queries, in the order of the log.
-    offsets : (n_keys + 1,) int64
-        Product p has the entries ``offsets[p]`` to ``offsets[p + 1]`` of the next two.
-    clicked : (n_entries,) int32
-        Numbers of queries, in the order of the log.
-    clicks : (n_entries,) int64
-        Clicks on the product for the query.
-    titles, product_of : sequence of str, (n_titles,) int32
-        The titles of the log, and the product of each; the first one where several have the title.
+    keys, queries : products, and distinct queries, in the order of the log
+    offsets : (n_keys + 1,); product p has the entries ``offsets[p]`` to ``offsets[p + 1]`` of the
+        next two
+    clicked : (n_entries,), numbers of queries, in the order of the log
+    clicks : (n_entries,), clicks on the product for the query
+    titles, product_of : the titles of the log, and the product of each (n_titles,); the first one
+        where several have the title
+    renamed : titles that a catalogue has for products of the log, and the product of each
     """
 
     keys: Sequence[str]
@@ -58,6 +50,7 @@ class ClickedQueries:
     clicks: NDArray[np.int64]
     titles: Sequence[str]
     product_of: NDArray[np.int32]
+    renamed: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, log: ClickLog) -> Self:
@@ -115,21 +108,29 @@ class ClickedQueries:
         return left
 
     def with_ids(self, titles: Sequence[str], ids: Sequence[str]) -> Self:
-        """Products that are known by titles, known by ids instead where these are given.
+        """The same clicks, for which each title of a catalogue is the product with its id.
 
-        Parameters
-        ----------
-        titles, ids : sequence of str
-            A catalogue. Of several ids with one title the first has the product; the others find
-            its clicks by the title.
+        A product that is known by its title is known by the id instead, and a title that the log
+        lacks is that of the product whose id it has. If most ids belong to products with other
+        titles of the catalogue, they are of another numbering, and titles count. Of several ids
+        with one title the first has the product; the others find its clicks by the title.
         """
-        keys, known = list(self.keys), set(self.keys)
-        for title, id in zip(titles, ids, strict=True):
-            product = self._number_of_title.get(title.strip(), -1)
-            if product >= 0 and keys[product] == title.strip() and id not in known:
-                known.add(id)
-                keys[product] = id
-        return replace(self, keys=keys)
+        keys, numbers = list(self.keys), dict(self._number_of)
+        renamed: dict[str, int] = {}
+        n_same = n_others = 0
+        for title, id in zip(map(str.strip, titles), ids, strict=True):
+            by_title = self._number_of_title.get(title, -1)
+            product = numbers.get(id, -1)
+            if product < 0:
+                if by_title >= 0 and keys[by_title] == title:
+                    numbers[id] = by_title
+                    keys[by_title] = id
+            elif product == by_title:
+                n_same += 1
+            else:
+                n_others += by_title >= 0
+                renamed.setdefault(title, product)
+        return replace(self, keys=keys, renamed=renamed if n_same >= n_others else {})
 
     @cached_property
     def shares(self) -> NDArray[np.float64]:
@@ -146,26 +147,30 @@ class ClickedQueries:
     def _number_of_title(self) -> dict[str, int]:
         return dict(zip(self.titles, self.product_of.tolist(), strict=True))
 
-    def key_of(self, title: str) -> str:
-        """The key of the product that has a title; the title itself if none has."""
-        number = self._number_of_title.get(title.strip(), -1)
-        return title.strip() if number < 0 else self.keys[number]
+    def key_of(self, title: str) -> str | None:
+        """The key of the product that has a title, if any has."""
+        number = self._product_of(title)
+        return None if number < 0 else self.keys[number]
 
-    def of_titles(self, titles: Sequence[str], ids: Sequence[str] | None = None) -> ClicksOfTitles:
+    def _product_of(self, title: str) -> int:
+        """The number of the product that has a title, -1 if none has."""
+        text = title.strip()
+        return self.renamed.get(text, self._number_of_title.get(text, -1))
+
+    def of_titles(
+        self, titles: Sequence[str], ids: Sequence[str | None] | None = None
+    ) -> ClicksOfTitles:
         """The entries of the titles of a catalogue.
 
-        Parameters
-        ----------
-        titles : sequence of str
-            White space around a title does not count.
-        ids : sequence of str, optional
-            One per title. A product of the log is known by its id; one that is not is looked up by
-            its title.
+        White space around a title does not count. A product of the log is known by its id, if
+        ``ids`` are given; one that is not is looked up by its title.
         """
-        by_title, by_key = self._number_of_title, self._number_of
-        products = (by_title.get(title.strip(), -1) for title in titles)
+        products: Iterator[int] = map(self._product_of, titles)
         if ids is not None:
-            products = (by_key.get(id, number) for id, number in zip(ids, products, strict=True))
+            products = (
+                number if id is None else self._number_of.get(id, number)
+                for id, number in zip(ids, products, strict=True)
+            )
         numbers = np.fromiter(products, np.int64, len(titles))
         lengths = np.where(numbers >= 0, np.diff(self.offsets, append=0)[numbers], 0)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.system.growing import joined_rows
+from sentemb.system.paths import AnyPath
+
 LARGEST = 127
 
 
@@ -12,12 +15,8 @@ LARGEST = 127
 class Int8Rows:
     """Row r is the vector ``scales[r] * codes[r]``.
 
-    Attributes
-    ----------
-    codes : (n, dim) int8
-        From -127 to 127.
-    scales : (n,) float32
-        The largest absolute value of each row, divided by 127.
+    codes : (n, dim), from -127 to 127
+    scales : (n,), the largest absolute value of each row, divided by 127
     """
 
     codes: NDArray[np.int8]
@@ -42,7 +41,12 @@ class Int8Rows:
         """The vectors, (n, dim)."""
         return self.codes * self.scales[:, None]
 
-    def joined(self, behind: "Int8Rows") -> "Int8Rows":
-        """These rows, then those of ``behind``."""
-        codes = np.concatenate([self.codes, behind.codes])
-        return Int8Rows(codes, np.concatenate([self.scales, behind.scales]))
+    def take(self, mask: NDArray[np.bool_], scratch: AnyPath | None = None) -> "Int8Rows":
+        """The rows where ``mask``, (n,), is true; see `sentemb.system.growing.joined_rows`."""
+        codes = joined_rows([self.codes], scratch, mask)
+        return Int8Rows(codes, joined_rows([self.scales], scratch, mask))
+
+    def joined(self, behind: "Int8Rows", scratch: AnyPath | None = None) -> "Int8Rows":
+        """These rows, then those of ``behind``; see `sentemb.system.growing.joined_rows`."""
+        codes = joined_rows([self.codes, behind.codes], scratch)
+        return Int8Rows(codes, joined_rows([self.scales, behind.scales], scratch))

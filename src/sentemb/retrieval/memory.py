@@ -24,6 +24,7 @@ from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.read_queries import ReadQueries
 from sentemb.retrieval.row_products import FEW, QueryRows, products
 from sentemb.system.contracts import Runner
+from sentemb.system.paths import AnyPath
 
 # Rows that are multiplied at a time, with many queries and with few.
 _ROWS, _ROWS_OF_FEW = 1024, 65536
@@ -35,14 +36,9 @@ DOCUMENT, TITLE = -2, -1
 class MemoryRows:
     """The rows of all titles, one title after the other.
 
-    Attributes
-    ----------
-    offsets : (n_titles + 1,) int64
-        Title t has the rows ``offsets[t]`` to ``offsets[t + 1]``; none if the model knows nothing
-        of it.
-    rows : Int8Rows
-    texts : (n_rows,) int32
-        The clicked query of each row, `DOCUMENT` or `TITLE`.
+    offsets : (n_titles + 1,); title t has the rows ``offsets[t]`` to ``offsets[t + 1]``; none if
+        the model knows nothing of it
+    texts : (n_rows,), the clicked query of each row, `DOCUMENT` or `TITLE`
     """
 
     offsets: NDArray[np.int64]
@@ -63,16 +59,8 @@ class MemoryRows:
     ) -> Self:
         """Embed titles and their clicked queries.
 
-        Parameters
-        ----------
-        vectors : (n_titles, dim) float
-            Titles by the document tower, of unit length or zero.
-        titles : sequence of str
-            The texts of the titles.
-        clicks : ClicksOfTitles
-            Their clicked queries, as numbers of ``queries``.
-        queries : ReadQueries
-            Only those that are clicked are embedded.
+        ``vectors`` (n_titles, dim) float are the titles by the document tower, of unit length or
+        zero. ``clicks`` are clicked queries as numbers of ``queries``; only those are embedded.
         """
         n = len(titles)
         asked, number = np.unique(clicks.queries, return_inverse=True)
@@ -135,15 +123,15 @@ class MemoryRows:
         workers.over(scores.size, best_of_pairs, *arguments)
         return scores, rows
 
-    def without(self, is_kept: NDArray[np.bool_]) -> Self:
-        """The rows of the titles where ``is_kept``, (n_titles,), is true."""
+    def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
+        """The rows of the titles where ``is_kept``, (n_titles,), is true; see `Int8Rows.take`."""
         lengths = np.diff(self.offsets)
         stays = np.repeat(is_kept, lengths)
         offsets = np.concatenate([[0], np.cumsum(lengths[is_kept])]).astype(np.int64)
-        return type(self)(offsets, self.rows.rows(np.flatnonzero(stays)), self.texts[stays])
+        return type(self)(offsets, self.rows.take(stays, scratch), self.texts[stays])
 
-    def joined(self, behind: MemoryRows) -> Self:
-        """These rows with those of more titles behind them."""
-        rows = self.rows.joined(behind.rows)
+    def joined(self, behind: MemoryRows, scratch: AnyPath | None = None) -> Self:
+        """These rows with those of more titles behind them; see `Int8Rows.joined`."""
+        rows = self.rows.joined(behind.rows, scratch)
         offsets = np.concatenate([self.offsets, self.offsets[-1] + behind.offsets[1:]])
         return type(self)(offsets, rows, np.concatenate([self.texts, behind.texts]))

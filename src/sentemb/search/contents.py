@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,10 +12,13 @@ from sentemb.data.text_array import Texts
 from sentemb.errors import SentembError
 from sentemb.models.cluster_encoding import encoded, portions_of
 from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.cluster_lists import ClusterLists
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.search.id_rows import IdRows
 from sentemb.search.index_files import DTYPES
-from sentemb.search.ranking.parts import stored_rows
+from sentemb.search.ranking.parts import Cosine, Part, stored_rows
+from sentemb.search.ranking.ranker import Catalogue
+from sentemb.search.ranking.recipe import COSINE
 from sentemb.search.snapshot import Vectors
 from sentemb.system.bounds import brief, plain
 from sentemb.system.cluster import Cluster
@@ -23,6 +27,8 @@ from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.text.arguments import as_texts
 
+# Titles that are embedded as queries to measure recall.
+_QUERIES = 256
 # Ids and vectors that are checked or copied at a time.
 _PORTION = 8192
 
@@ -32,17 +38,9 @@ def checked(
 ) -> tuple[Texts, Texts]:
     """Titles and ids as they are stored.
 
-    Parameters
-    ----------
-    titles, ids : list of str
-        As for `sentemb.search.index.Index.build`.
-    scratch : path or None
-        See `sentemb.data.text_array.TextsBuilder`.
-
-    Raises
-    ------
-    SentembError
-        For an id or a title that could not be stored, or another number of ids than of titles.
+    They are given as for `sentemb.search.index.Index.build`; for ``scratch`` see
+    `sentemb.data.text_array.TextsBuilder`. Raises `SentembError` for an id or a title that could
+    not be stored, for an id that is repeated, or for another number of ids than of titles.
     """
     if isinstance(titles, Texts) and isinstance(ids, Texts) and len(titles) == len(ids):
         for first in range(0, len(ids), _PORTION):
@@ -71,25 +69,11 @@ def embedded(
     scratch: AnyPath | None,
     cluster: Cluster | None = None,
 ) -> Vectors:
-    """The unit vectors of titles; zero for a title with no known words.
+    """The unit vectors of titles from `checked`; zero for a title with no known words.
 
-    Parameters
-    ----------
-    encoder : SentenceEncoder
-        Embeds titles.
-    titles : Texts
-        From `checked`.
-    dtype : str
-        One of `DTYPES`.
-    on_progress : function, optional
-        Called with the numbers of titles that are done and of all.
-    workers : Workers
-        The threads.
-    scratch : path or None
-        A folder on the disk that vectors are kept on if there are many; see
-        `sentemb.system.growing.Growing`.
-    cluster : Cluster, optional
-        Embeds the titles in place of this process.
+    ``dtype`` is one of `DTYPES`. ``scratch`` is a folder on the disk that many vectors are kept on;
+    see `sentemb.system.growing.Growing`. With a ``cluster`` its workers embed the titles, otherwise
+    this process. ``on_progress`` is called with the numbers of titles that are done and of all.
     """
     n, dim = len(titles), encoder.dim
     codes, scales = Growing(scratch), Growing(scratch)
@@ -107,6 +91,29 @@ def embedded(
             on_progress(end, n)
     vectors = codes.array(DTYPES[dtype], n, dim)
     return Int8Rows(vectors, scales.array(np.float32)) if dtype == "int8" else vectors
+
+
+def clustered(
+    catalogue: Catalogue,
+    encoder: SentenceEncoder,
+    workers: Workers,
+    on_progress: Callable[[int, int], None] | None,
+) -> Catalogue:
+    """A catalogue whose nearest titles are looked up in clusters.
+
+    The ``encoder`` embeds a sample of the titles as queries, which recall is measured with.
+    ``on_progress`` is called with the numbers of titles that are done and of all. Raises
+    `SentembError` if the model knows no word of any title.
+    """
+    cosine = catalogue.parts[COSINE]
+    assert isinstance(cosine, Cosine)
+    there = np.flatnonzero(~catalogue.is_empty)
+    drawn = np.random.default_rng(0).permutation(there)[:_QUERIES]
+    queries = encoder.unit_vectors([catalogue.titles[row] for row in drawn.tolist()], "query")
+    known = queries[queries.any(axis=1)]
+    lists = ClusterLists.of(cosine.rows, catalogue.is_empty, known, workers, on_progress)
+    parts: dict[str, Part] = {**catalogue.parts, COSINE: replace(cosine, clusters=lists)}
+    return replace(catalogue, parts=parts)
 
 
 def _room(n: int, dim: int, dtype: str) -> Vectors:

@@ -7,13 +7,20 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 
-from sentemb.search.product_fields import INTEGER, REAL, TEXT, ProductFields, Value
+from sentemb.search.filters import INTEGER, REAL, TEXT
+from sentemb.search.product_fields import ProductFields, Value
 
 # Texts, each followed by a line end, of one type; an empty text fits any.
 _FORMS = {
     "integer": re.compile(r"(?:(?:-?(?:0|[1-9][0-9]{0,17}))?\n)*"),
-    "point": re.compile(r"(?:(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?)?\n)*"),
-    "comma": re.compile(r"(?:(?:-?(?:0|[1-9][0-9]*)(?:,[0-9]+)?)?\n)*"),
+    "point": re.compile(
+        r"(?:(?:-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?"
+        r"|[1-9][0-9]{0,2}(?:,[0-9]{3})+\.[0-9]+))?\n)*"
+    ),
+    "comma": re.compile(
+        r"(?:(?:-?(?:(?:0|[1-9][0-9]*)(?:,[0-9]+)?"
+        r"|[1-9][0-9]{0,2}(?:\.[0-9]{3})+,[0-9]+))?\n)*"
+    ),
     # 1,299 may be a decimal or have a separator of thousands; 0,299 and 12,50 are decimals.
     "thousands": re.compile(r"(?:(?:-?[1-9][0-9]{0,2}(?:,[0-9]{3})*)?\n)*"),
 }
@@ -21,13 +28,7 @@ _NUMBER = re.compile(r"-?[0-9]+(?:[.,][0-9]+)*")
 
 
 class FieldColumn:
-    """A column that is read in portions.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    """
+    """A column that is read in portions."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -52,6 +53,7 @@ class FieldColumn:
     def values(self) -> Iterator[Value]:
         """The fields by their type; an empty one is None."""
         kind = self.kind()
+        thousands, decimal = (",", ".") if "point" in self._forms else (".", ",")
         for portion in self._portions:
             for text in portion.split("\n")[:-1]:
                 if not text:
@@ -61,7 +63,7 @@ class FieldColumn:
                 elif kind == INTEGER:
                     yield int(text)
                 else:
-                    number = float(text.replace(",", "."))
+                    number = float(text.replace(thousands, "").replace(decimal, "."))
                     yield number if math.isfinite(number) else None
 
     def warn_if_numbers(self) -> None:
@@ -69,13 +71,22 @@ class FieldColumn:
         fields = [text for portion in self._portions for text in portion.split("\n") if text]
         texts = [text for text in fields if not _NUMBER.fullmatch(text)]
         if len(texts) < len(fields) / 2:
-            example = texts[0] if texts else fields[0]
             warnings.warn(
-                f"{self.name} is text and not a number because of {example!r}; "
+                f"{self.name} is text and not a number because of {_wrong(fields)!r}; "
                 + (f"{len(texts):,} of {len(fields):,} fields are not numbers" if texts else
                    "write numbers without separators of thousands or leading zeros"),
                 stacklevel=2,
             )  # fmt: skip
+
+
+def _wrong(texts: Sequence[str]) -> str:
+    """The text that left no form of numbers for a column, or the first whose comma is unclear."""
+    forms = set(_FORMS) - {"thousands"}
+    for text in texts:
+        forms = {form for form in forms if _FORMS[form].fullmatch(f"{text}\n")}
+        if not forms:
+            return text
+    return next(text for text in texts if "," in text)
 
 
 def fields_of(columns: Sequence[FieldColumn], count: int) -> ProductFields:

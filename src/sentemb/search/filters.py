@@ -7,12 +7,14 @@ and a few functions exist here, so that no statement, subquery or comment can co
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief, plain
 
+# Types of columns.
+INTEGER, REAL, TEXT = "INTEGER", "REAL", "TEXT"
 _MOST_CHARACTERS = 1000
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -27,25 +29,20 @@ _WORDS = """
     case when then else end
 """
 _KEYWORDS = frozenset(_WORDS.split())
+# What may come between the sides of a comparison.
+_BETWEEN_VALUES = frozenset({"between", "in", "not"})
 FUNCTIONS = frozenset({"abs", "coalesce", "length", "lower", "round", "upper"})
 
 
-def checked_condition(condition: str, columns: Collection[str]) -> str:
-    """A condition as SQL.
+def checked_condition(condition: str, types: Mapping[str, str]) -> str:
+    """A condition as SQL; ``types`` are the columns with their types.
 
-    Parameters
-    ----------
-    condition : str
-        Columns, numbers, texts in single quotes, ``= <> < <= > >= + - * / %``, ``and``, ``or``,
-        ``not``, ``in``, ``between``, ``like``, ``glob``, ``is null``, ``case``, ``collate nocase``
-        and `FUNCTIONS`. A column with blanks in its name is in double quotes.
-    columns : collection of str
-        The columns that there are.
+    It may have columns, numbers, texts in single quotes, ``= <> < <= > >= + - * / %``, ``and``,
+    ``or``, ``not``, ``in``, ``between``, ``like``, ``glob``, ``is null``, ``case``, `FUNCTIONS` and
+    ``collate nocase``. A column with blanks in its name is in double quotes.
 
-    Raises
-    ------
-    SentembError
-        For anything else, and for a column that there is not.
+    Raises `SentembError` for anything else, for an unknown column, and for a column of texts that
+    is compared with a number.
     """
     if len(condition) > _MOST_CHARACTERS:
         raise SentembError(
@@ -55,10 +52,31 @@ def checked_condition(condition: str, columns: Collection[str]) -> str:
     if not tokens:
         raise SentembError("the condition is empty; write one such as stock > 0 and price < 50")
     following = [token for _, token in tokens[1:]] + [""]
-    return " ".join(
-        _as_sql(kind, token, after, columns)
+    parts = [
+        _as_sql(kind, token, after, types)
         for (kind, token), after in zip(tokens, following, strict=True)
-    )
+    ]
+    _check_numbers([kind for kind, _ in tokens], parts, types)
+    return " ".join(parts)
+
+
+def _check_numbers(kinds: list[str], parts: list[str], types: Mapping[str, str]) -> None:
+    """Refuse a text next to a number: SQLite would compare their letters."""
+    text: str | None = None
+    number: str | None = None
+    for kind, part in zip(kinds, parts, strict=True):
+        column = part[1:-1] if part.startswith('"') else None
+        if column is not None and types[column] == TEXT:
+            text = column
+        elif column is not None or kind == "number":
+            number = column or part
+        elif not (kind == "sign" and part != ")") and part.lower() not in _BETWEEN_VALUES:
+            text = number = None
+        if text is not None and number is not None:
+            raise SentembError(
+                f"{text} is text and cannot be compared with the number {number}; put the number "
+                f"in single quotes, or make the index again with numbers in {text}"
+            )
 
 
 def _tokens(condition: str) -> Iterator[tuple[str, str]]:
@@ -110,7 +128,7 @@ def known_column(name: str, columns: Collection[str]) -> str:
     if not columns:
         raise SentembError(
             f"there is no column {plain(name)}: the index has titles only; keep columns with "
-            "`sentemb import --keep` and make it again"
+            "`sentemb import --fields` and make it again"
         )
     alike = [by_lower[close] for close in get_close_matches(name.lower(), by_lower, 1)]
     remedy = f"did you mean {alike[0]}?" if alike else f"there are {', '.join(columns)}"

@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 class IdRows(Mapping[str, int]):
     """The row of every id, as a mapping that keeps hashes and compares the ids themselves.
 
-    Parameters
-    ----------
-    ids : sequence of str
-        It is kept. A row is the number of an id in this sequence.
+    ``ids`` is kept. A row is the number of an id in this sequence.
     """
 
     def __init__(self, ids: Sequence[str]) -> None:
@@ -57,6 +54,16 @@ class IdRows(Mapping[str, int]):
             for before in self._order[first:at].tolist():
                 if self._ids[before] == self._ids[row]:
                     return before, row
+        return None
+
+    def shared(self, following: IdRows) -> str | None:
+        """An id that ``following`` has as well, if there is one."""
+        for hash in np.intersect1d(self._hashes, following._hashes).tolist():
+            first, end = (np.searchsorted(self._hashes, hash, side) for side in ("left", "right"))
+            ids: list[str] = [self._ids[row] for row in self._order[first:end].tolist()]
+            same = next((id for id in ids if id in following), None)
+            if same is not None:
+                return same
         return None
 
 

@@ -5,7 +5,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,18 @@ from sentemb.models.files.model_files import fingerprint, save_model
 from sentemb.models.files.model_folder import FILES
 from sentemb.models.loading import load
 from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.cluster_lists import ClusterLists
+from sentemb.retrieval.row_products import LONGEST
 from sentemb.search.confidence import Confidence
 from sentemb.search.product_fields import TYPES, ProductFields, check_columns
 from sentemb.search.ranking.opening import opened_ranker
-from sentemb.search.ranking.parts import PART_TYPES, Part, Unfit
+from sentemb.search.ranking.parts import PART_TYPES, Cosine, Part, Unfit
 from sentemb.search.ranking.ranker import Catalogue, HybridRanker
 from sentemb.search.ranking.ranker_files import has_ranker, write_ranker
 from sentemb.search.ranking.recipe import COSINE, MEMORY, MODEL_ALONE
 from sentemb.search.snapshot import Snapshot
 from sentemb.system import descriptions
-from sentemb.system.bounds import is_integer
+from sentemb.system.bounds import is_finite, is_integer
 from sentemb.system.checked_files import CheckedFiles, are_listed, sample
 from sentemb.system.files import is_file, is_folder, make_folder, path_of, status, writing
 from sentemb.system.paths import AnyPath
@@ -35,6 +37,8 @@ DESCRIPTION, MODEL = "index.json", "model"
 IDS, TITLES, EMPTY = "ids.txt", "titles.txt", "empty.npy"
 # There only if titles have fields.
 PRODUCTS = "products.sqlite"
+# There only if nearest titles are looked up in clusters.
+CLUSTERS, _CLUSTER_ARRAYS = "clusters", ("centres", "offsets", "titles")
 ID_OFFSETS, TITLE_OFFSETS = "id-offsets.npy", "title-offsets.npy"
 FORMAT = 1
 # How vectors are stored, and the dtype of their file.
@@ -52,26 +56,16 @@ _DTYPES = {"uint8": "|u1", "int8": "|i1", "int32": "<i4", "int64": "<i8"} | {
 class Description:
     """The content of ``index.json``.
 
-    Attributes
-    ----------
-    titles, dim : int
-        The shape of the vectors.
-    dtype : str
-        One of `DTYPES`.
-    empty : int
-        Titles with no known words.
-    model_sha256 : str
-        See `sentemb.models.files.model_files.fingerprint`.
-    recipe : mapping
-        Weights and parameters, as `Recipe.as_dict` has them.
-    parts : mapping
-        The dtype and shape of each array of each part of the score.
-    files : mapping
-        Size in bytes and SHA-256 of each file of the folder but this one and those of the model.
-    fields : mapping
-        The type of each field of the titles.
-    confidence : mapping or None
-        What `Confidence.of_json` reads; None without a calibration.
+    titles, dim : the shape of the vectors
+    dtype : one of `DTYPES`
+    empty : titles with no known words
+    model_sha256 : see `sentemb.models.files.model_files.fingerprint`
+    recipe : weights and parameters, as `Recipe.as_dict` has them
+    parts : the dtype and shape of each array of each part of the score
+    files : size in bytes and SHA-256 of each file of the folder but this one and those of the model
+    fields : the type of each field of the titles
+    confidence : numbers that `Confidence.of_json` reads; None without a calibration
+    clusters : how many there are, how many a query meets, and the recall; None without clusters
     """
 
     titles: int
@@ -84,6 +78,7 @@ class Description:
     files: Mapping[str, Mapping[str, Any]]
     fields: Mapping[str, str]
     confidence: Mapping[str, Any] | None
+    clusters: Mapping[str, Any] | None = None
 
     @property
     def identity(self) -> str:
@@ -114,6 +109,10 @@ def write_contents(snapshot: Snapshot, folder: Path) -> None:
         for array_name, array in part.arrays().items():
             parts[name][array_name] = [array.dtype.name, *array.shape]
             arrays[f"{name}/{array_name}.npy"] = array
+    clusters = snapshot.clusters
+    if clusters is not None:
+        make_folder(folder / CLUSTERS)
+        arrays |= {_cluster_file(name): getattr(clusters, name) for name in _CLUSTER_ARRAYS}
     files = {name: _write(folder / name, array) for name, array in arrays.items()}
     for name, listed in files.items():
         listed["sample"] = sample(folder / name)
@@ -132,6 +131,9 @@ def write_contents(snapshot: Snapshot, folder: Path) -> None:
         files=files,
         fields=snapshot.fields.types,
         confidence=None if snapshot.confidence is None else vars(snapshot.confidence),
+        clusters=None
+        if clusters is None
+        else {"count": len(clusters.centres), "probed": clusters.probed, "recall": clusters.recall},
     )
     text = json.dumps({"format": FORMAT, **vars(description)}, indent=1)
     with writing(folder / DESCRIPTION) as file:
@@ -141,6 +143,10 @@ def write_contents(snapshot: Snapshot, folder: Path) -> None:
 def part_file(part: str) -> str:
     """The file in which the vectors of a part are, for messages."""
     return {COSINE: f"{COSINE}/vectors.npy", MEMORY: f"{MEMORY}/scales.npy"}[part]
+
+
+def _cluster_file(name: str) -> str:
+    return f"{CLUSTERS}/{name}.npy"
 
 
 def _write(path: Path, array: np.ndarray) -> dict[str, Any]:
@@ -184,10 +190,7 @@ def is_index(folder: AnyPath) -> bool:
 def listed_files(folder: AnyPath) -> frozenset[str]:
     """The files of the index in ``folder``, those of its model included; none without an index.
 
-    Raises
-    ------
-    SentembError
-        If the description cannot be read.
+    Raises `SentembError` if the description cannot be read.
     """
     if not is_index(folder):
         return frozenset()
@@ -241,6 +244,19 @@ def _is_array(value: Any) -> bool:
     return is_known and all(is_integer(size) and size >= 0 for size in shape)
 
 
+def _are_clusters(value: Any) -> bool:
+    if value is None:
+        return True
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"count", "probed", "recall"}
+        and all(is_integer(value[name]) for name in ("count", "probed"))
+        and 1 <= value["probed"] <= value["count"] <= _MOST
+        and is_finite(value["recall"])
+        and 0 <= value["recall"] <= 1
+    )
+
+
 def _are_fields(value: Any) -> bool:
     if not isinstance(value, dict) or not all(kind in TYPES for kind in value.values()):
         return False
@@ -261,6 +277,7 @@ _IS_RIGHT: dict[str, Callable[[Any], bool]] = {
     "parts": _are_parts,
     "files": are_listed,
     "fields": _are_fields,
+    "clusters": _are_clusters,
     "confidence": lambda value: value is None or Confidence.of_json(value) is not None,
 }
 
@@ -288,7 +305,7 @@ def open_snapshot(
     folder: AnyPath, description: Description, ranker: HybridRanker, in_memory: bool
 ) -> Snapshot:
     """Map the files of an index. Sizes and shapes are checked; vectors and texts are not read."""
-    path, n, dim = path_of(folder), description.titles, description.dim
+    path, n = path_of(folder), description.titles
     files = _files(folder, description, in_memory)
     texts = [
         mapped_texts(files, name, offsets, n)
@@ -299,23 +316,16 @@ def open_snapshot(
         raise damaged(path / EMPTY, "it names a title that does not exist")
     is_empty = np.zeros(n, np.bool_)
     is_empty[empty] = True
-    parts: dict[str, Part] = {}
-    for part in PART_TYPES:
-        if part.name in description.parts:
-            arrays = {
-                name: files.array(
-                    f"{part.name}/{name}.npy", _DTYPES[dtype], tuple(shape), read_only=True
-                )
-                for name, (dtype, *shape) in description.parts[part.name].items()
-            }
-            try:
-                parts[part.name] = part.of_arrays(arrays, n, dim)
-            except KeyError as error:
-                why = f"the part {part.name} has no {error.args[0]}"
-                raise damaged(path / DESCRIPTION, why) from None
-            except Unfit as error:
-                name, why = error.args
-                raise damaged(path / part.name / f"{name}.npy", why) from None
+    parts = {
+        part.name: _opened_part(path, files, part, description)
+        for part in PART_TYPES
+        if part.name in description.parts
+    }
+    if description.clusters is not None:
+        cosine = parts[COSINE]
+        assert isinstance(cosine, Cosine)
+        clusters = _opened_clusters(files, path, description, is_empty)
+        parts[COSINE] = replace(cosine, clusters=clusters)
     lacking = set(ranker.recipe.parts) - parts.keys()
     if lacking:
         raise damaged(path / DESCRIPTION, f"the part {min(lacking)} is missing")
@@ -337,6 +347,53 @@ def open_snapshot(
     return snapshot
 
 
+def _opened_part(
+    folder: Path, files: CheckedFiles, kind: type[Part], description: Description
+) -> Part:
+    """Map the arrays of one part of an index."""
+    arrays = {
+        name: files.array(f"{kind.name}/{name}.npy", _DTYPES[dtype], tuple(shape), read_only=True)
+        for name, (dtype, *shape) in description.parts[kind.name].items()
+    }
+    try:
+        return kind.of_arrays(arrays, description.titles, description.dim)
+    except KeyError as error:
+        why = f"the part {kind.name} has no {error.args[0]}"
+        raise damaged(folder / DESCRIPTION, why) from None
+    except Unfit as error:
+        name, why = error.args
+        raise damaged(folder / kind.name / f"{name}.npy", why) from None
+
+
+def _opened_clusters(
+    files: CheckedFiles, path: Path, description: Description, is_empty: np.ndarray
+) -> ClusterLists:
+    assert description.clusters is not None
+    count, probed, recall = (description.clusters[name] for name in ("count", "probed", "recall"))
+    n = description.titles - description.empty
+    shapes = {"centres": ("<f4", (count, description.dim)), "offsets": ("<i8", (count + 1,))}
+    shapes["titles"] = ("<i4", (n,))
+    arrays = {
+        name: files.array(_cluster_file(name), *shape, read_only=True)
+        for name, shape in shapes.items()
+    }
+    centres, offsets, titles = arrays.values()
+    # Kernels do not look before they read, and a title in two lists would be found twice.
+    is_listed = np.zeros(len(is_empty), np.bool_)
+    are_places = not n or 0 <= titles.min() <= titles.max() < len(is_empty)
+    if are_places:
+        is_listed[titles] = True
+    is_right = {
+        "centres": bool((np.abs(centres) <= LONGEST).all()),
+        "offsets": not offsets[0] and offsets[-1] == n and bool((np.diff(offsets) >= 0).all()),
+        "titles": are_places and np.array_equal(is_listed, ~is_empty),
+    }
+    for name, right in is_right.items():
+        if not right:
+            raise damaged(path / _cluster_file(name), "it does not fit the other files")
+    return ClusterLists(centres, offsets, titles, probed, recall)
+
+
 def check_files(folder: AnyPath, description: Description) -> None:
     """Refuse a folder in which a listed file is missing, of no part, or that of another index."""
     names = {IDS, ID_OFFSETS, TITLES, TITLE_OFFSETS, EMPTY} | {
@@ -344,6 +401,8 @@ def check_files(folder: AnyPath, description: Description) -> None:
     }
     if description.fields:
         names.add(PRODUCTS)
+    if description.clusters is not None:
+        names |= set(map(_cluster_file, _CLUSTER_ARRAYS))
     if names != description.files.keys():
         path = path_of(folder) / DESCRIPTION
         raise damaged(path, "it lists other files than those of its parts")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,11 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
-from sentemb.search.filters import FUNCTIONS, checked_condition, known_column, sort_order
+from sentemb.search.filters import (
+    FUNCTIONS,
+    INTEGER,
+    REAL,
+    TEXT,
+    checked_condition,
+    known_column,
+    sort_order,
+)
 from sentemb.system.bounds import brief, is_finite, is_integer, plain
 
 Value = int | float | str | None
-INTEGER, REAL, TEXT = "INTEGER", "REAL", "TEXT"
 TYPES = (INTEGER, REAL, TEXT)
 # Names with a meaning of their own in results and in SQLite.
 _RESERVED = ("id", "title", "score", "confidence", "rowid")
@@ -37,6 +45,7 @@ _MOST_PATTERN = 100
 _PORTION = 8192
 # Values of a facet that are counted.
 MOST_VALUES = 20
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _FUNCTIONS = FUNCTIONS | {"like", "glob", "group_concat", "count"}
 _DAMAGE = {
     sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN
@@ -46,11 +55,8 @@ _DAMAGE = {
 def check_columns(names: Sequence[str]) -> None:
     """Refuse names of columns that could not be used.
 
-    Raises
-    ------
-    SentembError
-        For a name that is empty, long, repeated in any case, reserved, or holds a quote, a comma
-        or a character that cannot be printed; for more than 100 of them.
+    Raises `SentembError` for a name that is empty, long, repeated in any case, reserved, or holds a
+    quote, a comma or a character that cannot be printed; for more than 100 of them.
     """
     if len(names) > _MOST_COLUMNS:
         raise SentembError(f"{len(names):,} columns of products; keep at most {_MOST_COLUMNS}")
@@ -70,16 +76,10 @@ def check_columns(names: Sequence[str]) -> None:
 class ProductFields:
     """The fields of the titles of an index.
 
-    Parameters
-    ----------
-    types : mapping of str to str
-        "INTEGER", "REAL" or "TEXT" for each column.
-    count : int
-        The number of products.
-    image : (n_bytes,) uint8
-        A database with one table of the fields; nothing if there are no columns.
-    path : Path, optional
-        The file that ``image`` is mapped from.
+    types : "INTEGER", "REAL" or "TEXT" for each column
+    count : the number of products
+    image : a database with one table of the fields, (n_bytes,) uint8; empty if there are no columns
+    path : the file that ``image`` is mapped from, if there is one
     """
 
     def __init__(
@@ -129,11 +129,8 @@ class ProductFields:
     ) -> ProductFields:
         """Fields as a caller gives them: one sequence of ``count`` values for each column.
 
-        Raises
-        ------
-        SentembError
-            For a column of another length, and for values that are not finite numbers, texts or
-            None.
+        Raises `SentembError` for a column of another length, and for values that are not finite
+        numbers, texts or None.
         """
         if fields is None:
             return cls.of({}, count, ())
@@ -162,13 +159,16 @@ class ProductFields:
         )
         return 0 if addresses else int(distinct)
 
+    @functools.cached_property
+    def _empty(self) -> frozenset[str]:
+        """The columns without a value: their type says nothing."""
+        statement = 'SELECT 1 FROM products WHERE "{}" IS NOT NULL LIMIT 1'
+        return frozenset(name for name in self.types if not self._read(statement.format(name)))
+
     def check(self) -> None:
         """Refuse a file that does not hold the one table that it must hold.
 
-        Raises
-        ------
-        SentembError
-            If the database is damaged or was made by something else.
+        Raises `SentembError` if the database is damaged or was made by something else.
         """
         if not self.types:
             return
@@ -190,12 +190,11 @@ class ProductFields:
     def _mask(self, condition: str) -> NDArray[np.bool_]:
         """The products that meet a condition, (n,) bool, not to be changed; remembered.
 
-        Raises
-        ------
-        SentembError
-            See `sentemb.search.filters.checked_condition`; if the condition takes too long.
+        Raises `SentembError` as `sentemb.search.filters.checked_condition` does, and if the
+        condition takes too long.
         """
-        checked = checked_condition(condition, self.types)
+        types = {name: REAL if name in self._empty else self.types[name] for name in self.types}
+        checked = checked_condition(condition, types)
         ((rows,),) = self._read(f"SELECT group_concat(rowid) FROM products WHERE {checked}")
         mask = np.zeros(self.count, np.bool_)
         if rows is not None:
@@ -226,12 +225,7 @@ class ProductFields:
     def ordered(self, order: str, rows: Sequence[int]) -> list[int]:
         """The positions of ``rows`` by a column; equal values as they are, none at the end.
 
-        Parameters
-        ----------
-        order : str
-            See `sentemb.search.filters.sort_order`.
-        rows : sequence of int
-            Products, best first.
+        For ``order`` see `sentemb.search.filters.sort_order`. The rows are given best first.
         """
         name, falls = sort_order(order, self.types)
         value_of = {row - 1: _shown(value) for row, value in self._of(f'"{name}"', rows)}
@@ -312,14 +306,42 @@ class ProductFields:
         by_row = {row: values for row, *values in self._of("*", rows.tolist())}
         return (tuple(by_row[row + 1]) for row in rows.tolist())
 
-    def joined(self, following: ProductFields) -> ProductFields:
-        """These, then ``following``; a column that only one has is empty in the other."""
+    def joined(self, following: ProductFields, ids: Sequence[str]) -> ProductFields:
+        """These, then ``following``; a column that only one has is empty in the other.
+
+        ``ids`` are those of the products of ``following``. Raises `SentembError` for a text in a
+        column of numbers.
+        """
         types = dict(self.types)
-        for name, kind in following.types.items():
-            same = next((column for column in types if column.lower() == name.lower()), name)
-            types[same] = _joined_type(types.get(same, kind), kind)
+        for name, kind in self._types_of(following, ids).items():
+            same = _same(name, types) or name
+            has_values = same in types and same not in self._empty
+            types[same] = _joined_type(types[same], kind) if has_values else kind
         rows = chain.from_iterable(_rows_as(fields, types) for fields in (self, following))
         return ProductFields.of(types, self.count + following.count, rows)
+
+    def replaced_by(self, following: ProductFields, ids: Sequence[str]) -> ProductFields:
+        """``following``, in which a column without a value has the type that it has here.
+
+        The parameters and errors are those of `joined`.
+        """
+        types = self._types_of(following, ids)
+        if types == following.types:
+            return following
+        return ProductFields.of(types, following.count, following.rows())
+
+    def _types_of(self, following: ProductFields, ids: Sequence[str]) -> dict[str, str]:
+        """The types of ``following``, whose columns of texts may be no numbers here."""
+        types = dict(following.types)
+        for k, (name, kind) in enumerate(following.types.items()):
+            same = _same(name, self.types)
+            if same is None or kind == self.types[same]:
+                continue
+            if name in following._empty:
+                types[name] = self.types[same]
+            elif kind == TEXT and same not in self._empty:
+                raise _not_a_number(same, [row[k] for row in following.rows()], ids)
+        return types
 
     def differing(self, following: ProductFields) -> int:
         """How many products have other fields in ``following``, which has as many products."""
@@ -333,11 +355,7 @@ class ProductFields:
 class _Reader:
     """A connection that can only read the products.
 
-    Attributes
-    ----------
-    base : Connection
-    process : int
-        The process that opened it.
+    ``process`` is the id of the process that opened it.
     """
 
     def __init__(self, base: sqlite3.Connection) -> None:
@@ -390,6 +408,22 @@ def _joined_type(first: str, second: str) -> str:
     if first == second:
         return first
     return TEXT if TEXT in (first, second) else REAL
+
+
+def _same(name: str, columns: Iterable[str]) -> str | None:
+    """The column with this name, in any case."""
+    return next((column for column in columns if column.lower() == name.lower()), None)
+
+
+def _not_a_number(name: str, values: Sequence[Value], ids: Sequence[str]) -> SentembError:
+    """The error for texts in a column of numbers: the first that cannot be a number, if any."""
+    there = [row for row, value in enumerate(values) if value is not None]
+    wrong = (row for row in there if not _NUMBER.fullmatch(str(values[row])))
+    row = next(wrong, there[0])
+    return SentembError(
+        f"{name} of {plain(ids[row])} is {brief(values[row])}, but {name} is a number in the index;"
+        " write it as 1299 or 12.50, or leave it empty"
+    )
 
 
 def _rows_as(fields: ProductFields, types: Mapping[str, str]) -> Iterator[tuple[Value, ...]]:

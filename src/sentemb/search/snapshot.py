@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.data.lines import is_id
 from sentemb.data.text_array import Texts
+from sentemb.retrieval.cluster_lists import ClusterLists
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.search.confidence import Confidence
 from sentemb.search.frequent_queries import FrequentQueries
@@ -32,19 +34,11 @@ Vectors = np.ndarray | Int8Rows
 class Snapshot:
     """The contents of an index.
 
-    Attributes
-    ----------
-    ranker : HybridRanker
-        Model, weights and clicks.
-    ids : Texts
-    catalogue : Catalogue
-        The titles and the parts of their scores.
-    fields : ProductFields
-        Price, brand and so on of the titles.
-    confidence : Confidence or None
-        What was fitted to scores with these weights.
-    source : tuple of path and str, or None
-        The folder that holds all of this, and its identity.
+    ranker : model, weights and clicks
+    catalogue : the titles and the parts of their scores
+    fields : price, brand and so on of the titles
+    confidence : the confidence that was fitted to scores with these weights, or None
+    source : the folder that holds all of this, and its identity; None without one
     """
 
     ranker: HybridRanker
@@ -67,11 +61,20 @@ class Snapshot:
         return titles
 
     @property
-    def vectors(self) -> Vectors:
-        """Unit vectors of the titles, (n, dim)."""
+    def _cosine(self) -> Cosine:
         cosine = self.catalogue.parts[COSINE]
         assert isinstance(cosine, Cosine)
-        return cosine.rows
+        return cosine
+
+    @property
+    def vectors(self) -> Vectors:
+        """Unit vectors of the titles, (n, dim)."""
+        return self._cosine.rows
+
+    @property
+    def clusters(self) -> ClusterLists | None:
+        """The clusters that nearest titles are looked up in; None without any."""
+        return self._cosine.clusters
 
     @property
     def dtype(self) -> str:
@@ -107,6 +110,12 @@ class Snapshot:
         rows, mask = self.row_of.of(ids), np.zeros(len(self.ids), np.bool_)
         mask[rows[rows >= 0]] = True
         return mask
+
+    def row_named(self, text: str) -> int | None:
+        """The title whose id is ``text``; if there is none, in capitals or small letters."""
+        name = text.strip()
+        ids = dict.fromkeys([name, name.upper(), name.lower()]) if is_id(name) else ()
+        return next((row for id in ids if (row := self.row_of.get(id)) is not None), None)
 
     def mask(self, only: list[str] | None, where: str | None) -> NDArray[np.bool_] | None:
         """Which titles have one of the ids ``only`` and meet the condition ``where``, if given."""

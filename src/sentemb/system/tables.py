@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 
 _MARKDOWN_SIGNS = re.compile(r"([\\`*_\[\]<>|~#])")
 
@@ -42,6 +43,14 @@ def _markdown_row(cells: Iterable[str]) -> str:
 def visible(text: str) -> str:
     """``text`` without control characters, which could move the cursor."""
     return "".join(letter for letter in text if letter.isprintable())
+
+
+def cut(text: str, columns: int) -> str:
+    """``text``, shortened if it takes more columns of a terminal than there are."""
+    if _width(text) <= columns:
+        return text
+    ends = accumulate(_width(letter) for letter in text)
+    return text[: sum(end < columns for end in ends)] + "…"
 
 
 def _width(text: str) -> int:

@@ -61,19 +61,9 @@ def _not_a_text(position: int, text: object) -> SentembError:
 def as_pairs(
     query_index: ArrayLike, title_index: ArrayLike, n_queries: int, n_titles: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The indices of ``score_pairs`` as arrays, checked.
+    """The query's and the title's index of each pair of ``score_pairs`` as arrays, (k,) each.
 
-    Parameters
-    ----------
-    query_index, title_index : (k,) int
-        The query and the title of each pair.
-    n_queries, n_titles : int
-        How many texts there are.
-
-    Raises
-    ------
-    SentembError
-        If they are not integers, not within the texts, or not equally many.
+    Raises `SentembError` if they are not integers, not within the texts, or not equally many.
     """
     queries = _as_index("query_index", query_index, n_queries)
     titles = _as_index("title_index", title_index, n_titles)

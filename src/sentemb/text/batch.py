@@ -20,14 +20,9 @@ if TYPE_CHECKING:
 class Tokens:
     """Texts as indices into their distinct words.
 
-    Attributes
-    ----------
-    word_index : (n_tokens,) int32
-        The index in ``words`` of every token's word, in reading order.
-    offsets : (n_texts + 1,) int64
-        Text k holds the tokens ``offsets[k]`` to ``offsets[k + 1]``.
-    words : sequence of str
-        The distinct words, in order of first appearance.
+    word_index : (n_tokens,) int32, the index in ``words`` of every token's word, in reading order
+    offsets : (n_texts + 1,) int64; text k holds the tokens ``offsets[k]`` to ``offsets[k + 1]``
+    words : the distinct words, in order of first appearance
     """
 
     word_index: NDArray[np.int32]
@@ -47,19 +42,16 @@ class TextBatch:
     A feature is a letter trigram, a whole word or a dimension of word vectors. Each has a row in
     the input weights.
 
-    Attributes
-    ----------
     word_index : (n_tokens,) int32
     offsets : (n_texts + 1,) int64
-    feature_offsets : (n_words + 1,) int64
-        Word w holds the entries ``feature_offsets[w]`` to ``feature_offsets[w + 1]`` of the next
-        two arrays. A word without any known feature holds none and is still a word.
-    feature_ids : (n_entries,) int32
-        Places in ``input_rows``.
-    feature_values : (n_entries,) float32
-        How often the word holds the trigram; 1 for a whole word; the word's number for a dimension.
-    input_rows : (n_features,) int32
-        The distinct features of the batch, as rows of the input weights, in ascending order.
+    feature_offsets : (n_words + 1,) int64; word w holds the entries ``feature_offsets[w]`` to
+        ``feature_offsets[w + 1]`` of the next two arrays. A word without any known feature holds
+        none and is still a word.
+    feature_ids : (n_entries,) int32, places in ``input_rows``
+    feature_values : (n_entries,) float32, how often the word holds the trigram; 1 for a whole word;
+        the word's number for a dimension
+    input_rows : (n_features,) int32, the distinct features of the batch, as rows of the input
+        weights, in ascending order
     """
 
     word_index: NDArray[np.int32]

@@ -23,13 +23,10 @@ _LETTERS, _LETTER_BITS = 3, 21
 class FeatureLists(NamedTuple):
     """The features of some words: those of word w are the entries offsets[w] to offsets[w + 1].
 
-    Attributes
-    ----------
     offsets : (n_words + 1,) int64
-    ids : (n_entries,) int32
-        Rows of the input weights, ascending for each word.
-    values : (n_entries,) float32
-        How often the word holds the trigram; 1 for a whole word; the word's number for a dimension.
+    ids : (n_entries,) int32, rows of the input weights, ascending for each word
+    values : (n_entries,) float32, how often the word holds the trigram; 1 for a whole word; the
+        word's number for a dimension
     """
 
     offsets: NDArray[np.int64]

@@ -11,20 +11,11 @@ from sentemb.text.words import SPLITTINGS, WHITE_SPACE
 
 
 def word_bytes(texts: Sequence[str], splitting: str = WHITE_SPACE) -> NDArray[np.uint8]:
-    """The words of ``texts`` in UTF-8, with white space between them.
+    """The words of ``texts`` in UTF-8, (bytes,) uint8, with white space between them.
 
-    Parameters
-    ----------
-    texts : sequence of str
-        Any texts, with any white space.
-    splitting : str
-        One of `sentemb.text.words.SPLITTINGS`.
-
-    Returns
-    -------
-    (bytes,) uint8
-        A line feed is behind each text and nowhere else. Words that `str.split` finds in a line
-        are those of the text. A surrogate is three bytes.
+    ``splitting`` is one of `sentemb.text.words.SPLITTINGS`. A line feed is behind each text and
+    nowhere else. Words that `str.split` finds in a line are those of the text. A surrogate is three
+    bytes.
     """
     if splitting == WHITE_SPACE:
         # Lower-casing looks at neighbouring letters, for the final sigma, and a line feed is none:

@@ -14,17 +14,8 @@ from sentemb.text.words import without_edges
 class WordFeatures:
     """The vectors of some words, each dimension of which is a feature.
 
-    Parameters
-    ----------
-    words : list of str
-        All different, lower-cased.
-    vectors : (n, dim) float16
-        At the scale at which they are multiplied with the rows of the input weights.
-
-    Attributes
-    ----------
-    words, vectors
-        As given.
+    The words are all different and lower-cased. The vectors are (n, dim) float16, at the scale at
+    which they are multiplied with the rows of the input weights.
     """
 
     def __init__(self, words: list[str], vectors: NDArray[np.float16]) -> None:
@@ -46,14 +37,7 @@ class WordFeatures:
         return self._row_of_word.get(without_edges(word), -1) if row is None else row
 
     def of(self, words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The vectors of those of ``words`` that have one.
-
-        Returns
-        -------
-        known : (k,) int64
-            Their indices in ``words``.
-        vectors : (k, dim) float32
-        """
+        """The indices (k,) int64 of ``words`` with a vector, and the vectors (k, dim) float32."""
         rows = np.array([self.row_of(word) for word in words], np.int64)
         known = np.flatnonzero(rows >= 0)
         return known, self.vectors[rows[known]].astype(np.float32)

@@ -52,7 +52,7 @@ class Optimiser(Protocol):
         Parameters
         ----------
         point : GradientPoint
-            What `point` returned for this update.
+            The point that `point` returned for this update.
         gradient : dict of arrays
             The gradient there, as `Encoder.backward_tasks` returns it: ``words`` in place of
             ``table``.
@@ -165,8 +165,8 @@ class Task(Protocol[BatchT, ModelT_co]):
         ...
 
     @property
-    def figure(self) -> str:
-        """Which of the figures that `measure` returns decides which epoch is the best."""
+    def metric(self) -> str:
+        """The metric that decides which epoch is the best; `measure` returns it."""
         ...
 
     def pairs_before(self, step: int) -> int:
@@ -246,3 +246,22 @@ class Task(Protocol[BatchT, ModelT_co]):
     def restore(self, stored: StoredState) -> None:
         """Continue from what they returned, once `check_state` has accepted it."""
         ...
+
+
+class UnpreparedTask:
+    """Base of a `Task` that prepares nothing before an epoch."""
+
+    def before_epoch(self, epoch: int, stopped: Callable[[], bool]) -> None:
+        """Nothing to prepare."""
+
+    def preparation(self, epoch: int) -> float:
+        """There is none."""
+        return 0.0
+
+    def lasting(self) -> Arrays:
+        """No arrays: all of them change with every update."""
+        return {}
+
+    def remarks(self, epoch: int) -> dict[str, Any]:
+        """Nothing to remark."""
+        return {}

@@ -26,35 +26,31 @@ def average(
 ) -> None:
     """Put the mean of ``parts`` into ``state``.
 
-    Parameters
-    ----------
-    state : dict of arrays
-        At the last meeting; changed once all parts are there.
-    rows : dict of sequences of (k,) int32
-        For each array that `has_rows`, the rows of it that each part has, ascending.
-    parts : iterable of dict of arrays
-        The same arrays, with these rows. They are added up in this order.
+    ``state`` is that at the last meeting; it is changed in place, once all parts are there.
+    ``parts`` have the same arrays, and are added up in this order. Of each array that `has_rows`, a
+    part has only the rows that ``rows`` names for it, (k,) ascending.
     """
-    met = {name: np.unique(np.concatenate(of_parts)) for name, of_parts in rows.items()}
+    touched_rows = {name: np.unique(np.concatenate(of_parts)) for name, of_parts in rows.items()}
     sums = {
         name: np.zeros(
-            (*met[name].shape, *array.shape[1:]) if name in met else array.shape, array.dtype
+            (*touched_rows[name].shape, *array.shape[1:]) if name in touched_rows else array.shape,
+            array.dtype,
         )
         for name, array in state.items()
     }
-    counts = {name: np.zeros(of_name.size, np.int32) for name, of_name in met.items()}
+    counts = {name: np.zeros(of_name.size, np.int32) for name, of_name in touched_rows.items()}
     n_parts = 0
     for n_parts, part in enumerate(parts, 1):
         for name, array in part.items():
-            if name in met:
-                positions = np.searchsorted(met[name], rows[name][n_parts - 1])
+            if name in touched_rows:
+                positions = np.searchsorted(touched_rows[name], rows[name][n_parts - 1])
                 sums[name][positions] += array
                 counts[name][positions] += 1
             else:
                 sums[name] += array
     for name, total in sums.items():
-        if name in met:
+        if name in touched_rows:
             divisors = counts[name].reshape(-1, *[1] * (total.ndim - 1)).astype(total.dtype)
-            state[name][met[name]] = total / divisors
+            state[name][touched_rows[name]] = total / divisors
         else:
             state[name][...] = total / total.dtype.type(n_parts)

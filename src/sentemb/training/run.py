@@ -15,6 +15,7 @@ from sentemb.data.click_log import ClickLog, Clicks, read_click_log
 from sentemb.data.frames import columns_of, is_frame
 from sentemb.data.prepared_log import PreparedLog, is_prepared
 from sentemb.errors import SentembError
+from sentemb.kernels.ahead import NOTE
 from sentemb.kernels.jit import CACHE_FOLDER
 from sentemb.models.files.model_files import load_model
 from sentemb.models.files.saved_model import SavedModel
@@ -71,14 +72,9 @@ class Run:
     ) -> SavedModel:
         """The model of a training from the beginning or from its newest checkpoint.
 
-        ``files`` are those of `TrainingLoop`.
-
-        Raises
-        ------
-        SentembError
-            If the training diverges, or the output cannot be used.
-        Interrupted
-            After Ctrl-C or SIGTERM, once the checkpoint is written.
+        ``files`` are those of `TrainingLoop`. Raises `SentembError` if the training diverges, or
+        the output cannot be used, and `Interrupted` after Ctrl-C or SIGTERM, once the checkpoint is
+        written.
         """
         folder = None if self.output is None else Path(self.output)
         seconds = self.checkpoint_seconds
@@ -93,7 +89,7 @@ class Run:
                     return load_model(folder)
             loop.prepare(self.resume)
             if not _are_kernels_cached():
-                self.note("compiling kernels, once; this takes some seconds")
+                self.note(NOTE)
             with stop_signals() as stop:
                 saved: SavedModel = loop.run(self.on_progress, stop)
         return saved
@@ -108,12 +104,8 @@ def read_log(
 ) -> ClickLog:
     """The log of a training, read if it is a path, built if it is a table or a list of pairs.
 
-    Of a table the columns query, title and, if there is one, clicks are used.
-
-    Raises
-    ------
-    SentembError
-        If it cannot be read, or has none of the ``negatives`` that are asked for.
+    Of a table the columns query, title and, if there is one, clicks are used. Raises `SentembError`
+    if it cannot be read, or has none of the ``negatives`` that are asked for.
     """
     if isinstance(pairs, ClickLog):
         log = pairs

@@ -73,7 +73,7 @@ def train(
     output : path, optional
         The model folder to write. Without it nothing is written.
     dev : path, share, JudgedSet, ClickLog or LabelledPairs, optional
-        What the model is measured on after every epoch; the result is the model of the best epoch.
+        Measures the model after every epoch; the result is the model of the best epoch.
         Without ``dev`` it is the model of the last epoch. A folder is a judged set, measured by
         NDCG@1. A file, or a `ClickLog`, holds held-out clicks, for which all titles of the log and
         of the file are ranked, measured by MRR@10. A share such as 0.05 or "5%" holds out the
@@ -142,8 +142,9 @@ def train(
     threads : int, optional
         By default one per processor. The result is the same for any number.
     dask : str or client of Dask, optional
-        A cluster whose workers train the ``parts`` of the log: "local", "local:N" or
-        "tcp://HOST:PORT". The result is the same without it.
+        A cluster whose workers train the ``parts`` of the log or, with one part, several ``seeds``
+        at the same time: "local", "local:N" or "tcp://HOST:PORT". The result is the same without
+        it.
     checkpoint_seconds : float
         Seconds between checkpoints, and at least 20 times as many as the last one took; 0 writes
         one after every mini-batch.

@@ -47,6 +47,18 @@ def figure_png(figure: Any) -> bytes:
     return picture.getvalue()
 
 
+def description(figure: Any) -> str:
+    """A figure in words: its headings, and the names of its axes and curves."""
+    parts = [figure.get_suptitle()]
+    for ax in figure.axes:
+        axes = [text for text in (ax.get_xlabel(), ax.get_ylabel()) if text]
+        curves = ax.get_legend_handles_labels()[1]
+        named = [", ".join(axes), f"curves {', '.join(curves)}" if curves else ""]
+        parts.append(": ".join(text for text in (ax.get_title(), *named) if text))
+    # A dollar sign marks a formula.
+    return " ".join("; ".join(filter(None, parts)).replace("$", "").split()) or "a figure"
+
+
 def _write(figure: Any, file: Any, format: str, dpi: int) -> None:
     """Write a figure to a path or an open file."""
     from sentemb.analysis.figures.fonts import lend_fonts

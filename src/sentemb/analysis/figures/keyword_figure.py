@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -24,23 +25,9 @@ def keywords_figure(keywords: Sequence[Keywords], names: Sequence[str]) -> Figur
     """One panel per model: how many of its most active cells declare each word.
 
     The dashed line is at 40 % of the cells: a word above it, in every direction, is a keyword, and
-    its name is bold. A direction has no bar at the first word that it reads.
-
-    Parameters
-    ----------
-    keywords : list of Keywords
-        Keywords of one text by several models.
-    names : list of str
-        The title of each panel.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    SentembError
-        For a text with more than 200 words.
+    its name is bold. A direction has no bar at the first word that it reads. ``keywords`` are those
+    of one text by several models; ``names`` are the titles of the panels. Raises `SentembError` for
+    a text with more than 200 words.
     """
     words = keywords[0].words
     if len(words) > MAX_WORDS:
@@ -54,13 +41,7 @@ def keywords_figure(keywords: Sequence[Keywords], names: Sequence[str]) -> Figur
     figure = Figure(size, layout="constrained")
     axes = figure.subplots(len(keywords), 1, squeeze=False)[:, 0]
     for ax, of_model, name in zip(axes, keywords, names, strict=True):
-        width = 0.7 / len(of_model.counts)
-        for direction, counts in enumerate(of_model.counts):
-            left = np.arange(len(words)) + (direction - (len(of_model.counts) - 1) / 2) * width
-            bars = ax.bar(left, counts.clip(0), width, color=_COLOURS[direction], edgecolor="white")
-            for bar in bars:
-                bar.set_hatch(_HATCHES[direction])
-            bars.set_label(DIRECTIONS[direction])
+        _draw_bars(ax, of_model.counts)
         ax.axhline(KEYWORD_SHARE * of_model.cells, color="0.3", linestyle="--", linewidth=0.8)
         ax.set_title(fitting(name, _LONGEST_NAME), fontsize=TITLE_SIZE, parse_math=False)
         ax.set_ylim(0, of_model.cells)
@@ -73,3 +54,16 @@ def keywords_figure(keywords: Sequence[Keywords], names: Sequence[str]) -> Figur
         if len(of_model.counts) > 1:
             ax.legend(fontsize=LABEL_SIZE, frameon=False)
     return figure
+
+
+def _draw_bars(ax: Axes, counts: np.ndarray) -> None:
+    """A bar for each direction, next to each other at each word; counts: (directions, words)."""
+    n_directions, n_words = counts.shape
+    width = 0.7 / n_directions
+    for direction, of_direction in enumerate(counts):
+        left = np.arange(n_words) + (direction - (n_directions - 1) / 2) * width
+        heights = of_direction.clip(0)
+        bars = ax.bar(left, heights, width, color=_COLOURS[direction], edgecolor="white")
+        for bar in bars:
+            bar.set_hatch(_HATCHES[direction])
+        bars.set_label(DIRECTIONS[direction])

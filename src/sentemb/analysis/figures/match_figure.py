@@ -32,24 +32,10 @@ _FRAME_WIDTH, _FRAME_HEIGHT, _TITLE_HEIGHT, _LABEL_HEIGHT = 1.6, 0.4, 0.4, 0.75
 def match_figure(match: Match) -> Figure:
     """The shares of the words of both texts; for ARC-II also its planes.
 
-    Below the words, the cells of layer 1: what each pair of windows adds to the score. Then the
-    pooled layers, each cell where its first window begins, as the mean over all maps.
-
-    Parameters
-    ----------
-    match : Match
-        From `sentemb.analysis.pair_effects.match`.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The axes of the query's words and of the title's words come first, then the window pairs,
-        the pooled layers, and their colour bars.
-
-    Raises
-    ------
-    SentembError
-        For a text with more than 200 words.
+    Below the words, the cells of layer 1: the share that each pair of windows adds to the score.
+    Then the pooled layers, each cell where its first window begins, as the mean over all maps. The
+    axes of the query's words and of the title's words come first, then the window pairs, the pooled
+    layers, and their colour bars. Raises `SentembError` for a text with more than 200 words.
     """
     words = [len(text.words) for text in match.texts.values()]
     if max(words) > MAX_WORDS:
@@ -57,18 +43,7 @@ def match_figure(match: Match) -> Figure:
             f"the text has {max(words)} words, a figure has room for {MAX_WORDS}; shorten it"
         )
     widths = [panel_width(count) for count in words]
-    heights = [_BARS_HEIGHT + _TITLE_HEIGHT + _LABEL_HEIGHT]
-    width = sum(widths)
-    if match.cells is not None:
-        rows = max(match.cells.shares.shape[0], _LEAST_ROWS) * _ROW_HEIGHT
-        longest = [max(map(letters, labels)) for labels in _labels(match, match.cells)]
-        heights += [
-            rows + longest[1] * _SLANTED_HEIGHT + _TITLE_HEIGHT,
-            _POOLED_SCALE * rows + _TITLE_HEIGHT + _LABEL_HEIGHT,
-        ]
-        margin = longest[0] * _LETTER_WIDTH
-        width = max(width, panel_width(match.cells.shares.shape[1]) + margin)
-        width = max(width, len(match.cells.pooled) * (0.8 * panel_width(0) + _FRAME_WIDTH / 2))
+    width, heights = _sizes(match, sum(widths))
     size = width + _FRAME_WIDTH, sum(heights) + _FRAME_HEIGHT
     figure = Figure(size, layout="constrained")
     figure.suptitle(_caption(match), fontsize=TITLE_SIZE, parse_math=False)
@@ -83,6 +58,22 @@ def match_figure(match: Match) -> Figure:
         for ax, plane in zip(panels, match.cells.pooled, strict=True):
             _draw_pooled(ax, plane, match, match.cells)
     return figure
+
+
+def _sizes(match: Match, width: float) -> tuple[float, list[float]]:
+    """The width of the panels and their heights, if the bars are ``width`` wide; in inches."""
+    heights = [_BARS_HEIGHT + _TITLE_HEIGHT + _LABEL_HEIGHT]
+    if match.cells is None:
+        return width, heights
+    rows = max(match.cells.shares.shape[0], _LEAST_ROWS) * _ROW_HEIGHT
+    longest = [max(map(letters, labels)) for labels in _labels(match, match.cells)]
+    heights += [
+        rows + longest[1] * _SLANTED_HEIGHT + _TITLE_HEIGHT,
+        _POOLED_SCALE * rows + _TITLE_HEIGHT + _LABEL_HEIGHT,
+    ]
+    windows = panel_width(match.cells.shares.shape[1]) + longest[0] * _LETTER_WIDTH
+    pooled = len(match.cells.pooled) * (0.8 * panel_width(0) + _FRAME_WIDTH / 2)
+    return max(width, windows, pooled), heights
 
 
 def _caption(match: Match) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from sentemb.analysis.figures.cell_figure import cells_figure
-from sentemb.analysis.figures.drawing import figure_png, save_figure
+from sentemb.analysis.figures.drawing import description, figure_png, save_figure
 from sentemb.analysis.figures.flow_figure import flow_figure
 from sentemb.analysis.figures.gate_figure import gates_figure
 from sentemb.analysis.figures.keyword_figure import keywords_figure
@@ -17,6 +17,7 @@ from sentemb.analysis.keywords import extract_keywords
 from sentemb.analysis.pair_effects import match
 from sentemb.errors import SentembError
 from sentemb.gradients.flow import gradient_flow
+from sentemb.models.face import Face
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.system.paths import AnyPath
@@ -41,10 +42,12 @@ class Drawing:
 
     def __repr__(self) -> str:
         width, height = self.figure.get_size_inches()
-        return f"Drawing({width:.1f} x {height:.1f} inches; save(path) writes it)"
+        shown = description(self.figure)
+        return f"Drawing({shown}; {width:.1f} x {height:.1f} inches; save(path) writes it)"
 
-    def _repr_png_(self) -> bytes:
-        return figure_png(self.figure)
+    def _repr_png_(self) -> tuple[bytes, dict[str, str]]:
+        # A notebook keeps what follows the picture; JupyterLab reads it to a reader who is blind.
+        return figure_png(self.figure), {"alt": description(self.figure)}
 
     def save(self, path: AnyPath) -> None:
         """Write the figure as .png, .svg or .pdf, replacing an earlier one.
@@ -264,13 +267,11 @@ def _check_scale(scale: str) -> None:
 
 
 def _run_name(run: Any) -> str:
-    if isinstance(run, SentenceEncoder):
-        return run.encoder.name
-    return run.model.name if isinstance(run, PairScorer) else Path(run).name
+    return run.shape.name if isinstance(run, Face) else Path(run).name
 
 
 def _history(name: str, run: Any) -> History:
-    if not isinstance(run, SentenceEncoder | PairScorer):
+    if not isinstance(run, Face):
         return read_history(run)
     if not run.history:
         raise SentembError(f"{name}: no epoch is recorded; give a trained model")

@@ -22,14 +22,7 @@ _CELLS = "Below a title is its score, and its rank in the other ranking if it is
 def difference_page(difference: RankingDifference, names: Sequence[str], limit: int) -> Page:
     """A page without script that loads nothing; texts cannot become markup.
 
-    Parameters
-    ----------
-    difference : RankingDifference
-        What to show.
-    names : (str, str)
-        What the page calls A and B.
-    limit : int
-        The largest number of queries to show.
+    ``names`` are those of A and B, and ``limit`` is the largest number of queries to show.
     """
     shown = difference.order[:limit].tolist()
     letters = [f"{letter} is {escape(name)}" for letter, name in zip(NAMES, names, strict=True)]

@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from sentemb.analysis.labels import MAX_WORDS
 from sentemb.analysis.triage import RankedTitle, Triage, TriagedQuery
 from sentemb.data.judged_set import read_judged_set
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
+from sentemb.models.contracts import ByProduct, Ranker
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.system.files import is_folder, place_name
@@ -18,16 +21,9 @@ from sentemb.system.paths import AnyPath
 class Pair:
     """A query to show, optionally with a title and its place in a ranking.
 
-    Attributes
-    ----------
-    query : str
-    title : str or None
-    grade : int or None
-        The grade of the title for the query; None if it is not judged.
-    rank : int or None
-        The title's rank by the model's score among the ``titles``.
-    titles : int or None
-        How many titles were ranked for the query.
+    grade : the grade of the title for the query; None if it is not judged
+    rank : the title's rank by the model's score among the ``titles``
+    titles : how many titles were ranked for the query
     """
 
     query: str
@@ -38,35 +34,24 @@ class Pair:
 
 
 def read_pairs(
-    model: SentenceEncoder | PairScorer, path: AnyPath, limit: int
+    model: SentenceEncoder | PairScorer,
+    path: AnyPath,
+    limit: int,
+    ranker: Ranker | None = None,
 ) -> tuple[list[Pair], list[str]]:
     """Read the pairs to show, and all queries, from a file or a judged set.
 
-    Parameters
-    ----------
-    model : SentenceEncoder or PairScorer
-        Ranks the titles of a judged set.
-    path : str or path-like
-        A folder is a judged set: for each query, in the order of the file, the title that the model
-        ranks first, then the best of the titles with a higher grade, if any. A file has lines
-        ``query`` or ``query<TAB>title``; further columns, such as the clicks of a click log, are
-        ignored.
-    limit : int
-        The largest number of pairs to return.
-
-    Returns
-    -------
-    pairs : list of Pair
-    queries : list of str
-        Distinct, in the order of the file.
-
-    Raises
-    ------
-    SentembError
-        For an empty file, a line without a query, or a text to show with more than `MAX_WORDS`
-        words.
+    A folder is a judged set: for each query, in the order of the file, the title that is ranked
+    first, by default by the model, then the best of the titles with a higher grade, if any. A file
+    has lines ``query`` or ``query<TAB>title``; further columns, such as the clicks of a click log,
+    are ignored. The model splits the texts into words. Returns at most ``limit`` pairs, and the
+    distinct queries in the order of the file. Raises `SentembError` for an empty file, a line
+    without a query, or a text to show with more than `MAX_WORDS` words.
     """
-    pairs, queries = (_of_judged_set if is_folder(path) else _of_file)(model, path, limit)
+    if is_folder(path):
+        pairs, queries = _of_judged_set(ranker or model, path, limit)
+    else:
+        pairs, queries = _of_file(model, path, limit)
     for pair in pairs:
         for text in filter(None, (pair.query, pair.title)):
             if len(model.vocabulary.split(text)) > MAX_WORDS:
@@ -104,17 +89,19 @@ def _of_file(
     return pairs, queries
 
 
-def _of_judged_set(
-    model: SentenceEncoder | PairScorer, path: AnyPath, limit: int
-) -> tuple[list[Pair], list[str]]:
+def _of_judged_set(ranker: Ranker, path: AnyPath, limit: int) -> tuple[list[Pair], list[str]]:
     judged = read_judged_set(path)
+    if isinstance(ranker, ByProduct):
+        ranker = ranker.with_ids(judged.titles, judged.title_ids)
     pairs: list[Pair] = []
     for query, start, stop in zip(judged.queries, judged.offsets, judged.offsets[1:], strict=False):
         if start == stop:
             continue
         titles = [judged.titles[d] for d in judged.title_index[start:stop]]
         grades = judged.grade[start:stop].tolist()
-        order = [k for k, _ in model.rank(query, titles)]
+        every = np.arange(len(titles))
+        scores = ranker.score_pairs([query], titles, np.zeros_like(every), every)
+        order = np.argsort(-scores, kind="stable").tolist()
         best = max(order, key=grades.__getitem__)
         for k in [order[0]] + [best] * (grades[best] > grades[order[0]]):
             rank = order.index(k) + 1

@@ -128,7 +128,11 @@ function chooseSlice(k, part) {
 function showRows() {
   $("pairs-heading").textContent = $("pairs-link").textContent = "Queries";
   $("pairs-note").textContent =
-    "Worst first; of equally bad ones those with the highest score of the first title. The number " +
+    (triage.kind === "clicked"
+      ? "Worst first: the most clicks lost, that is clicks times 1 minus the figure; last of them single clicks on a " +
+        `title below ${triage.depth}, which may be slips. Of equally bad queries `
+      : "Worst first; of equally bad ones ") +
+    "those with the highest score of the first title come first. The number " +
     `is the rank of the best title: ${triage.kind === "clicked" ? "a clicked one" : "the one with the highest grade"}. ` +
     (triage.worst.length < rows.length
       ? `The rankings of the worst ${count(triage.worst.length)} are on this page (--show). `

@@ -28,14 +28,9 @@ MODEL, INDEX = "model", "index"
 class TargetOption:
     """A keyword argument of the ``write`` of some targets.
 
-    Attributes
-    ----------
-    help : str
-        One sentence; the command line adds which targets have it.
-    kind : type
-        str or int.
-    metavar : str
-        What the help shows for its value; "" where the values are listed.
+    help : one sentence; the command line adds which targets have it
+    kind : str or int
+    metavar : the name that the help shows for its value; "" where the values are listed
     """
 
     help: str
@@ -72,23 +67,14 @@ Values = Mapping[str, tuple[str, ...]]
 class Target:
     """A form that other programs read.
 
-    Attributes
-    ----------
-    module : str
-        The module of `sentemb.bridges` whose ``write`` makes it.
-    takes : str
-        What it is made of: a model or an index.
-    help : str
-        One line for ``--help``.
-    options : mapping
-        The keyword arguments of ``write`` that a caller may set, names of `OPTIONS`, with the
-        values that they may have; an empty tuple for any.
-    settings : mapping
-        Keyword arguments of ``write`` that belong to the target.
-    needs : tuple of str, optional
-        A package and the extra that installs it.
-    writes_model : bool
-        Whether it writes a model folder, and so may replace one.
+    module : the module of `sentemb.bridges` whose ``write`` makes it
+    takes : its source: a model or an index
+    help : one line for ``--help``
+    options : the keyword arguments of ``write`` that a caller may set, names of `OPTIONS`, with the
+        values that they may have; an empty tuple for any
+    settings : keyword arguments of ``write`` that belong to the target
+    needs : a package and the extra that installs it
+    writes_model : whether it writes a model folder, and so may replace one
     """
 
     module: str
@@ -112,7 +98,7 @@ class Exported:
     without_vector : int
         Titles that were written without a vector because it is zero.
     notes : list of str
-        What the user should know.
+        Remarks for the user.
     """
 
     files: list[Path]
@@ -180,7 +166,7 @@ def export(
     Parameters
     ----------
     source : SentenceEncoder, Index or path
-        What to export, or its folder. Of an index, targets that take a model use its model.
+        The model or index, or its folder. Of an index, targets that take a model use its model.
     out : path
         The file or folder to write, all of it or nothing.
     to : str
@@ -190,7 +176,7 @@ def export(
     on_progress : callable, optional
         Called with how many titles are written and how many there are.
     **options
-        What the target allows: ``name``, ``clicked_queries`` and ``part_bytes`` of
+        Options of the target: ``name``, ``clicked_queries`` and ``part_bytes`` of
         ``elasticsearch`` and ``opensearch``, ``dtype`` of ``parquet`` and ``page``, ``heading`` and
         ``min_queries`` of ``page``.
 

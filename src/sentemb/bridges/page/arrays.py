@@ -23,11 +23,11 @@ from sentemb.retrieval.bm25 import Lists, Statistics
 from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
 from sentemb.retrieval.memory import MemoryRows
 from sentemb.retrieval.words_and_stems import words_of
-from sentemb.search.index import BELOW_FLOOR, NOTHING_KNOWN
 from sentemb.search.product_fields import ProductFields
 from sentemb.search.ranking.floor import Letters
 from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked
 from sentemb.search.ranking.recipe import BM25, MEMORY
+from sentemb.search.searcher import BELOW_FLOOR, NO_PRODUCT, NOTHING_KNOWN
 from sentemb.text.words import SIGNS, searched_words
 
 if TYPE_CHECKING:
@@ -52,10 +52,7 @@ _COARSEST = 2.0
 class Arrays:
     """Named arrays in one string of bytes, little-endian.
 
-    Attributes
-    ----------
-    entries : dict
-        The type in JavaScript, the first byte and the length of each array by name.
+    ``entries`` has the type in JavaScript, the first byte and the length of each array by name.
     """
 
     def __init__(self) -> None:
@@ -92,12 +89,7 @@ def add_index(
 ) -> tuple[dict[str, Any], list[str]]:
     """Append all that a search in ``index`` needs, with no other words than ``public``.
 
-    Returns
-    -------
-    header : dict
-        What engine.js needs to know of the arrays.
-    notes : list of str
-        What the user should know.
+    The result is the description of the arrays for engine.js, and remarks for the user.
     """
     towers, catalogue = index.model.towers, index.snapshot.catalogue
     arrays.add_texts("ids", index.ids)
@@ -121,15 +113,24 @@ def add_index(
         "vectors": 0 if known is None else known.dim,
         "confidence": None,
         "floor": None,
-        "no_match": {"nothing": NOTHING_KNOWN, "below": BELOW_FLOOR},
+        "no_match": {"nothing": NOTHING_KNOWN, "below": BELOW_FLOOR, "product": NO_PRODUCT},
     }
     notes: list[str] = []
     if index.confidence is not None:
         fitted = index.confidence
         header["confidence"] = {"intercept": fitted.intercept, "slope": fitted.slope}
+    fields = _add_parts(arrays, index, dtype)
+    if fields:
+        words = _add_words(arrays, fields, index, model_words, public, notes)
+        header["floor"] = _add_floor(arrays, index, words)
+    return header, notes
+
+
+def _add_parts(arrays: Arrays, index: Index, dtype: str) -> dict[str, Lists]:
+    """Append the parts of the score; those of BM25 are returned, for `_add_words`."""
     fields: dict[str, Lists] = {}
     for name in index.recipe.parts:
-        part = catalogue.parts[name]
+        part = index.snapshot.catalogue.parts[name]
         if isinstance(part, Cosine):
             arrays.add_rows("vectors", _vectors(index, dtype))
         elif isinstance(part, Memory):
@@ -138,10 +139,7 @@ def add_index(
             fields[name] = part.lists
         elif isinstance(part, Unclicked):
             arrays.add(name, part.values.astype(np.uint8))
-    if fields:
-        words = _add_words(arrays, fields, index, model_words, public, notes)
-        header["floor"] = _add_floor(arrays, index, words)
-    return header, notes
+    return fields
 
 
 # -- vectors and weights ---------------------------------------------------------------------------

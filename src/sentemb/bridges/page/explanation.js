@@ -58,6 +58,7 @@ async function expand(k) {
 }
 
 function fill(panel, hit, found) {
+  const whole = found.effects_of ?? "score";
   const largest = Math.max(
     1e-9,
     ...SIDES.flatMap((side) => found[side].words.map((word) => Math.abs(word.effect))),
@@ -69,8 +70,8 @@ function fill(panel, hit, found) {
     make(
       "p",
       { className: "quiet" },
-      "Effect of a word: the cosine minus the cosine without the word. ",
-      "Blue words raise the score, orange words lower it.",
+      `Effect of a word: the ${whole} minus the ${whole} without the word. `,
+      `Blue words raise the ${whole}, orange words lower it.`,
     ),
     ...SIDES.flatMap((side) => effects(side, found[side], largest)),
     ...(found.nearest_queries ? evidence(found.nearest_queries) : []),

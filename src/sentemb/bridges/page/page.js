@@ -119,7 +119,7 @@ function showRemark(found) {
   remark.replaceChildren();
   if (unknown.length && knowsNone(found)) {
     const rest = found.hits.length ? " What follows was found by its words alone." : "";
-    remark.append(`The model knows no word of this query.${rest} `);
+    remark.append(`The model knows none of the words of this query.${rest} `);
   } else if (unknown.length) {
     remark.append("The model does not know ", ...listed(unknown), ". ");
   }
@@ -260,8 +260,8 @@ function recall() {
   state.count = COUNTS.find((count) => String(count) === parts.get("k")) || COUNTS[0];
   state.open = parts.get("open");
   state.sort = parts.get("sort") || "";
-  const chosen = engine.facts.facets.map((name) => [name, parts.get(`is-${name}`)]);
-  state.filters = Object.fromEntries(chosen.filter(([, value]) => value));
+  const chosen = filterNames().map((name) => [name, parts.get(`is-${name}`)]);
+  state.filters = Object.fromEntries(chosen.filter(([name, value]) => isFilter(name, value)));
   $("query").value = state.query;
   $("count").value = String(state.count);
   settled = true;

@@ -32,14 +32,41 @@ function shownValue(value) {
   return typeof value === "number" ? value.toLocaleString("en") : value;
 }
 
-/** Boxes to filter by each facet and to sort; `chosen` is called with a name and a value. */
+/** The fields that are numbers. */
+function numberFields() {
+  const { fields } = engine.facts;
+  return Object.keys(fields).filter((name) => fields[name] !== "TEXT");
+}
+
+/** The names of filters: facets, and `>=price` and `<=price` for a field that is a number. */
+function filterNames() {
+  return [...engine.facts.facets, ...numberFields().flatMap((name) => [`>=${name}`, `<=${name}`])];
+}
+
+/** Whether a filter has a value that can be asked for. */
+function isFilter(name, value) {
+  return Boolean(value) && (engine.facts.facets.includes(name) || Number.isFinite(Number(value)));
+}
+
+/** Boxes to filter by each facet and between numbers, and to sort; `chosen` is called with a name and a value. */
 function makeFilters(chosen) {
-  const { facets, fields } = engine.facts;
-  const numbers = Object.keys(fields).filter((name) => fields[name] !== "TEXT");
+  const { facets } = engine.facts;
+  const numbers = numberFields();
   const orders = numbers.flatMap((name) => [
     [name, `${name}, lowest first`],
     [`-${name}`, `${name}, highest first`],
   ]);
+  const bound = (name, sign, text) => {
+    const input = make("input", { type: "number", step: "any", placeholder: text });
+    input.setAttribute("aria-label", `${name}, ${text}`);
+    input.dataset.key = sign + name;
+    input.addEventListener("change", () => chosen(sign + name, input.value));
+    return input;
+  };
+  for (const name of numbers) {
+    const bounds = [bound(name, ">=", "lowest"), bound(name, "<=", "highest")];
+    $("filters").append(make("span", {}, isolated(name), " ", bounds[0], " – ", bounds[1]));
+  }
   const boxes = facets.map((name) => [name, name, []]);
   if (orders.length) boxes.push(["", "Sort by", orders]);
   for (const [key, label, options] of boxes) {
@@ -58,6 +85,9 @@ function option(value, text) {
 
 /** Show what is chosen, and for each facet the values that there are among the matches. */
 function showFilters(filters, order, facets) {
+  for (const input of $("filters").querySelectorAll("input")) {
+    input.value = filters[input.dataset.key] ?? "";
+  }
   for (const select of $("filters").querySelectorAll("select")) {
     const { key } = select.dataset;
     if (key) {

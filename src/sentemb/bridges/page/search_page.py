@@ -9,11 +9,13 @@ script, its *engine*, which answers. The engine sets ``globalThis.engine`` to an
   (bool);
 - ``search(query, k, signal, {filters: {name: value}, sort})``: ``{query, unknown: [word], hits:
   [{id, title, score, parts: {part: {value, added}}, confidence, fields}], facets: {name: {value:
-  count}}}`` among the titles whose fields have the values of ``filters``: what each part scores,
+  count}}}`` among the titles whose fields have the values of ``filters``, and where the names are
+  ``>=price`` and ``<=price`` are within these numbers: what each part scores,
   and what that times its weight adds to the score; the confidence is null unless it is known; with
   ``did_you_mean``, if there is a query that may have been meant;
 - ``explain(query, id, signal)``: what `Explanation.as_dict` returns, with the shares of the parts;
-  the text of a nearest query is null where the engine has none;
+  the text of a nearest query is null where the engine has none; ``effects_of`` says what the
+  effects of words are of if it is not the score;
 - ``gates(query, id, signal)``: ``{query: {words, gates: {name: [[number]]}}, title: ...}``, one row
   of numbers per word, with the names ``input``, ``forget``, ``output``, ``candidate``, ``cell`` and
   ``y``; null if the model is not recurrent;
@@ -44,16 +46,9 @@ _SCRIPTS = ("explanation.js", "products.js", "suggestions.js", "page.js")
 
 
 def facts_of(index: Index, name: str, evidence: bool = False) -> dict[str, Any]:
-    """The ``facts`` of an engine that searches ``index``.
+    """The ``facts`` of an engine that searches ``index``, which the page calls ``name``.
 
-    Parameters
-    ----------
-    index : Index
-        What is searched.
-    name : str
-        What the page calls it.
-    evidence : bool
-        Whether explanations have queries of a click log.
+    ``evidence`` says whether explanations have queries of a click log.
     """
     encoder = index.model.encoder
     return {
@@ -83,23 +78,14 @@ def search_page(
     """The page as HTML.
 
     A content security policy allows its style sheet and its two scripts and no other. Without
-    ``has_images`` it loads nothing, and without ``connects`` it cannot send anything either.
+    ``has_images``, which allows pictures of products from other sites, it loads nothing; without
+    ``connects``, which lets the engine ask the server that the page came from, it cannot send
+    anything either.
 
-    Parameters
-    ----------
-    title : str
-        What the page is called.
-    engine : str
-        JavaScript that sets ``globalThis.engine``; see above.
-    data : dict of str, optional
-        Texts for the engine by the id of the element that holds them. They must not have the
-        character ``<``; `sentemb.system.html_pages.json_data` makes such texts.
-    connects : bool
-        Whether the engine may ask the server that the page came from.
-    note : str
-        What the foot of the page says of its contents.
-    has_images : bool
-        Whether pictures of products may be loaded from other sites.
+    ``engine`` is JavaScript that sets ``globalThis.engine``; see above. ``data`` has texts for the
+    engine by the id of the element that holds them. They must not have the character ``<``;
+    `sentemb.system.html_pages.json_data` makes such texts. ``note`` is a sentence on the contents
+    for the foot of the page.
     """
     blocks = (
         f'<script type="text/plain" id="{html.escape(name)}">{text}</script>\n'

@@ -78,9 +78,9 @@ def create_app(
     log : ClickLog, optional
         Evidence for explanations. Its queries are embedded here, once.
     limits : Limits, optional
-        What one request may ask for.
+        The most that one request may ask for.
     name : str
-        What the page calls the index.
+        The name of the index on the page.
     allowed_hosts : iterable of str, optional
         Names that requests may be addressed to; by default any. A server for this machine alone
         needs ``{"localhost", "127.0.0.1", "::1"}``: otherwise a web site that gives its own name
@@ -120,32 +120,16 @@ def replace_index(
     log: ClickLog | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Let a running application answer from another index.
+    """Let a running application from `create_app` answer from another index.
 
-    Requests that have begun end with the old one.
-
-    Parameters
-    ----------
-    app : flask.Flask
-        What `create_app` returned.
-    index, log, on_progress
-        As for `create_app`.
+    The arguments are those of `create_app`. Requests that have begun end with the old index.
     """
     name = app.extensions[_ANSWERS].name
     app.extensions[_ANSWERS] = Answers(index, log, name, on_progress)
 
 
 class _App:
-    """Handlers of the addresses.
-
-    Parameters
-    ----------
-    flask : module
-    limits : Limits
-    hosts : frozenset of str or None
-    origins : frozenset of str
-    record : SearchRecord or None
-    """
+    """Handlers of the addresses."""
 
     def __init__(
         self,
@@ -210,7 +194,10 @@ class _App:
         if self._flask.request.method == "POST":
             return self._search_many()
         given = self._parameters("q", "k", "cosine", "all", "like", "draft", *_FIELDS)
-        answers, similar = self._answers, "like" in given and "q" not in given
+        answers, similar = self._answers, "like" in given
+        refused = next((name for name in ("q", "all") if similar and name in given), None)
+        if refused is not None:
+            raise Refusal(400, f"{refused} does not go with like; leave one of them out")
         text = asked.needed(given, "like" if similar else "q")
         query = asked.text("q", text, self._limits.characters)
         k = asked.count_in_address("k", given.get("k", str(_DEFAULT_K)), self._limits.k)

@@ -60,7 +60,11 @@
   /** The parameters of a search. */
   function search(query, k, { filters, sort }) {
     const asked = { q: query, k };
-    const where = Object.entries(filters).map(([name, value]) => `"${name}" = '${value.replaceAll("'", "''")}'`);
+    const where = Object.entries(filters).map(([name, value]) =>
+      /^[<>]=/.test(name)
+        ? `"${name.slice(2)}" ${name.slice(0, 2)} ${Number(value)}`
+        : `"${name}" = '${value.replaceAll("'", "''")}'`,
+    );
     if (where.length) asked.where = where.join(" and ");
     if (sort) asked.sort = sort;
     if (facts.facets.length) asked.facets = facts.facets.join(",");

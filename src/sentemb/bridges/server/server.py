@@ -42,7 +42,7 @@ class Server:
     Parameters
     ----------
     app : flask.Flask
-        What `sentemb.bridges.server.app.create_app` returned.
+        The result of `sentemb.bridges.server.app.create_app`.
     host : str
         A name or an address of this machine; ``0.0.0.0`` and ``::`` are all its addresses.
     port : int

@@ -1,6 +1,8 @@
 """A small made-up shop: the two tables that a shop exports."""
 
 import csv
+import filecmp
+import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -8,39 +10,47 @@ import numpy as np
 
 from sentemb.data.click_log import read_click_log
 from sentemb.data.simulation.simulator import simulate
+from sentemb.errors import SentembError
 from sentemb.system.paths import AnyPath
 
 _PAIRS = 12_000
+_EXPONENT, _MOST_REPEATS = 2.2, 200
 _BRANDS = ("Alder", "Birch", "Cedar", "Dogwood", "Elm", "Fir")
 
 
 def write_example_shop(folder: AnyPath, seed: int = 0) -> tuple[Path, Path]:
     """Write ``clicks.csv`` and ``products.csv``, whose clicks and texts are simulated.
 
-    Parameters
-    ----------
-    folder : str or path-like
-        A folder that exists.
-    seed : int
-        The same seed gives the same files.
-
-    Returns
-    -------
-    tuple of Path
-        The clicks, and the products with made-up prices, stocks and brands.
+    ``folder`` exists; the same seed gives the same files. Returns the paths of the clicks, and of
+    the products with made-up prices, stocks and brands.
     """
     with TemporaryDirectory() as name:
-        made = Path(name) / "log"
-        simulate(made, pairs=_PAIRS, dev_queries=10, test_queries=10, seed=seed)
-        log = read_click_log(made / "pairs.tsv")
+        tables = _written(Path(name), seed)
+        targets = [Path(folder) / table.name for table in tables]
+        for table, target in zip(tables, targets, strict=True):
+            if target.exists() and not filecmp.cmp(table, target, shallow=False):
+                raise SentembError(f"{target}: is not of the example; name another folder")
+        for table, target in zip(tables, targets, strict=True):
+            shutil.copyfile(table, target)
+    clicks, products = targets
+    return clicks, products
+
+
+def _written(folder: Path, seed: int) -> tuple[Path, Path]:
+    """Both tables."""
+    simulate(folder / "log", pairs=_PAIRS, dev_queries=10, test_queries=10, seed=seed)
+    log = read_click_log(folder / "log/pairs.tsv")
     ids = {title: f"P{number:05}" for number, title in enumerate(log.titles, 1)}
-    clicks, products = Path(folder) / "clicks.csv", Path(folder) / "products.csv"
+    clicks, products = folder / "clicks.csv", folder / "products.csv"
     generator = np.random.default_rng(seed)
+    # Some queries are asked much more often than others, so that there are some to suggest.
+    repeats = generator.zipf(_EXPONENT, len(log.queries)).clip(max=_MOST_REPEATS)
     with open(clicks, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("search_term", "sku", "clicks"))
         for query, title, count in zip(log.query_index, log.title_index, log.clicks, strict=True):
-            writer.writerow((log.queries[query], ids[log.titles[title]], count))
+            clicks_of_pair = int(count * repeats[query])
+            writer.writerow((log.queries[query], ids[log.titles[title]], clicks_of_pair))
     with open(products, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("sku", "name", "price", "stock", "brand"))

@@ -17,7 +17,7 @@
     and filler. ``kind`` and ``order`` describe the need that the text expresses; for a title, the
     need that its page answers. Only queries can be ``misspelt``.
 ``README.md``
-    What each file is, the settings and the measured shares.
+    The contents of each file, the settings and the measured shares.
 
 The requested shares are shares of the distinct queries. Word-order queries ("flights from paris to
 london") are informational queries whose judged candidates include, for each Excellent title, its

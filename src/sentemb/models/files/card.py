@@ -1,13 +1,21 @@
 """The README.md of a model folder."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from sentemb.models.files.history import best_epoch
-from sentemb.models.files.saved_model import TOWERS, SavedModel
+
+if TYPE_CHECKING:
+    from sentemb.models.files.saved_model import SavedModel
 
 CARD = "README.md"
 
 
 def card_of(saved: SavedModel, name: str) -> str:
     """The text of the card of the model ``name``."""
+    from sentemb.models.files.saved_model import TOWERS  # loads Numba, and `plot-loss` needs none
+
     model = saved.model
     lines = [
         f"# {name}",

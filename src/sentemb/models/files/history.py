@@ -38,11 +38,8 @@ def history_of(path: Path) -> list[dict[str, Any]]:
 def history_line(text: str) -> dict[str, Any]:
     """The epoch that a line of ``history.jsonl`` describes.
 
-    Raises
-    ------
-    SentembError
-        Without a place, if it is not a JSON object with an epoch, a loss and, if there is one,
-        the figures of the dev set.
+    Raises `SentembError`, without a place, if it is not a JSON object with an epoch, a loss and, if
+    there is one, the figures of the dev set.
     """
     try:
         line: dict[str, Any] = parse_json(text)

@@ -52,11 +52,8 @@ from sentemb.text.vocabulary import Vocabulary
 def save_model(saved: SavedModel, path: AnyPath, force: bool = False) -> None:
     """Write a model to the folder ``path``: either all of it or, on a full disk, nothing.
 
-    Raises
-    ------
-    SentembError
-        If ``path`` holds a model and ``force`` is not set, if it holds something else, if another
-        process is writing there, or if it cannot be written.
+    Raises `SentembError` if ``path`` holds a model and ``force`` is not set, if it holds something
+    else, if another process is writing there, or if it cannot be written.
     """
     check_place(path)
     with made_folder(path), locked(path):
@@ -136,10 +133,7 @@ def fingerprint(saved: SavedModel) -> str:
 def load_model(path: AnyPath) -> SavedModel:
     """The model in folder ``path``.
 
-    Raises
-    ------
-    SentembError
-        If there is no model, it is damaged, or a newer version wrote it.
+    Raises `SentembError` if there is no model, it is damaged, or a newer version wrote it.
     """
     path = path_of(path)
     if not is_folder(path) or not is_model(path):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any
 
 from sentemb.errors import SentembError
 from sentemb.models.pairs.matcher import Matcher
@@ -18,13 +18,8 @@ CLASSIFIER = "classifier"
 class SavedModel:
     """A model as it is stored, between a folder and the class that people use it through.
 
-    Attributes
-    ----------
-    model : Towers or Matcher
-    training : dict
-        How the model was trained: what JSON can hold. Empty for a model that was not trained.
-    history : sequence of dict
-        One entry per epoch.
+    ``training`` says how the model was trained, as JSON can hold it, and is empty for a model that
+    was not trained; ``history`` has one entry per epoch.
     """
 
     model: Towers | Matcher
@@ -32,13 +27,7 @@ class SavedModel:
     history: Sequence[dict[str, Any]] = ()
 
     def towers(self) -> Towers:
-        """The two towers.
-
-        Raises
-        ------
-        SentembError
-            If it is a pair model.
-        """
+        """The two towers; `SentembError` if it is a pair model."""
         if isinstance(self.model, Towers):
             return self.model
         raise SentembError(
@@ -47,29 +36,10 @@ class SavedModel:
         )
 
     def matcher(self) -> Matcher:
-        """The pair model.
-
-        Raises
-        ------
-        SentembError
-            If it has two towers.
-        """
+        """The pair model; `SentembError` if it has two towers."""
         if isinstance(self.model, Matcher):
             return self.model
         raise SentembError(
             f"the model {self.model.encoder.name} has two towers and is not a pair model; use "
             "`sentemb plot-gates` or `report`, or SentenceEncoder in Python"
         )
-
-
-class Stored(Protocol):
-    """A class that can be stored in a model folder."""
-
-    def saved(self) -> SavedModel:
-        """The contents of this model's folder."""
-        ...
-
-    @classmethod
-    def of(cls, saved: SavedModel, threads: int | None = None) -> Self:
-        """The model from the contents of a folder."""
-        ...

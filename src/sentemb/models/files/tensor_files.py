@@ -38,11 +38,7 @@ _TYPES = {"I64": "int64", "F64": "float64", "F32": "float32", "I32": "int32", "U
 class TensorFile(Mapping[str, np.ndarray]):
     """The arrays of an open file by name. Each is read when it is asked for.
 
-    Attributes
-    ----------
-    path : path
-    metadata : dict
-        The metadata that `write_tensors` was given.
+    ``metadata`` is the metadata that `write_tensors` was given.
     """
 
     metadata: dict[str, Any]
@@ -112,11 +108,8 @@ class TensorFile(Mapping[str, np.ndarray]):
     def checked(self) -> Iterator[tuple[str, np.ndarray]]:
         """Yield every name and array, each read once.
 
-        Raises
-        ------
-        Damaged
-            If a value is not finite or is huge; after the last array, if any byte differs from what
-            was written. Do not use the arrays before that.
+        Raises `Damaged` if a value is not finite or is huge; after the last array, if any byte
+        differs from what was written. Do not use the arrays before that.
         """
         digest = _digest(self.metadata)
         for name in self:
@@ -136,14 +129,9 @@ class TensorFile(Mapping[str, np.ndarray]):
 
 @contextlib.contextmanager
 def open_tensors(path: AnyPath) -> Iterator[TensorFile]:
-    """Open a file that `write_tensors` wrote.
+    """Open a file that `write_tensors` wrote; `Damaged` if it is another file, or not a whole one.
 
     The arrays are not checked yet: see `TensorFile.expect` and `TensorFile.checked`.
-
-    Raises
-    ------
-    Damaged
-        If it is another file, or not a whole one.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -179,18 +167,10 @@ def _open_twice(
 
 
 def write_tensors(path: AnyPath, tensors: Mapping[str, np.ndarray], metadata: Any) -> None:
-    """Write arrays and metadata to ``path``.
+    """Write arrays by name, and metadata that JSON can hold, to ``path``.
 
-    The file is replaced in one step, see `replacing`.
-
-    Parameters
-    ----------
-    path : path
-        The file to write.
-    tensors : mapping of str to ndarray
-        The arrays by name. Of those that are not contiguous one at a time is copied.
-    metadata : dict
-        Anything that JSON can hold.
+    The file is replaced in one step, see `replacing`. Of the arrays that are not contiguous one at
+    a time is copied.
     """
     for name in sorted(tensors):
         if not _is_moderate(tensors[name]):  # reading would refuse it

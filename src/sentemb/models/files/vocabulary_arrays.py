@@ -30,10 +30,8 @@ def arrays_of(vectors: WordFeatures) -> Arrays:
 def stored_word_features(file: TensorFile, described: dict[str, Any]) -> WordFeatures:
     """The word vectors of a model whose configuration describes them as ``described``.
 
-    Raises
-    ------
-    Damaged
-        If they are missing, of another shape, or hold a word twice or a number that is not finite.
+    Raises `Damaged` if they are missing, of another shape, or hold a word twice or a number that is
+    not finite.
     """
     n_words, dim = described["words"], described["dim"]
     file.expect(_NUMBERS, (n_words, 2 * dim), np.uint8)

@@ -323,15 +323,8 @@ class ARC2(PairModel):
     ) -> Job[np.ndarray]:
         """dL/dz^(2) of all pairs, one cell after the other, as a job for `Workers.together`.
 
-        Parameters
-        ----------
-        weights, done, V, space
-            As for `backward_tasks`.
-
-        Returns
-        -------
-        (n_cells, maps[0]) float
-            Those of pair k begin at ``done.arrays["cells"][k]``, row by row.
+        Arguments as for `backward_tasks`. The result is (n_cells, maps[0]) float; those of pair k
+        begin at ``done.arrays["cells"][k]``, row by row.
         """
         _, dA = yield from self.head.backward_tasks(weights, done.arrays, V, space, None)
         D = np.empty((done.arrays["cells"][-1], self.maps[0]), dA.dtype)
@@ -349,12 +342,8 @@ class ARC2(PairModel):
     ) -> Job[tuple[Arrays, list[tuple[np.ndarray, NDArray[np.int64]]]]]:
         """From the MLP back to the units of each pair; ``all_errors`` gets those of all cells.
 
-        Returns
-        -------
-        gradient : dict of arrays
-        rows : list of (errors, starts)
-            For the queries and for the titles, the errors of their units in each pair, and where
-            those of a pair begin.
+        Returns the gradient, and for the queries and for the titles the errors of their units in
+        each pair, and where those of a pair begin.
         """
         state, dtype, n_pairs = done.arrays, dA.dtype, len(dA)
         first = Planes(state["shapes"], state["cells"])
@@ -532,10 +521,8 @@ def block_argmax(
 ) -> np.ndarray:
     """The cell of the maximum of each block of 2 x 2 cells of layer 1, for gate "printed".
 
-    Returns
-    -------
-    (ceil(size / 2)^2, maps) int
-        0 to 3, row by row in the block; blocks row by row too.
+    The result is (ceil(size / 2)^2, maps) int, 0 to 3, row by row in the block; blocks row by row
+    too.
     """
     windows = []
     for reading, text in ((queries, query), (titles, title)):

@@ -36,12 +36,8 @@ _SUFFIX = dict(zip(SIDES, "xy", strict=True))
 class Rows(NamedTuple):
     """The first rows of each of some texts: those of a layer that are on.
 
-    Attributes
-    ----------
-    numbers : (n,) int64
-        All of them, text by text.
-    starts : (n_texts + 1,) int64
-        Where those of each text begin in ``numbers``.
+    ``numbers`` (n,) int64 has all of them, text by text; ``starts`` (n_texts + 1,) int64 says where
+    those of each text begin.
     """
 
     numbers: NDArray[np.int64]
@@ -61,21 +57,12 @@ class Rows(NamedTuple):
 class Layer(NamedTuple):
     """A convolution over some texts and the pooling that follows it.
 
-    Attributes
-    ----------
-    number : int
-        As the paper counts: 1, 3, 5, ...
-    inputs : Rows
-        Cells that are on before the convolution.
-    windows : Rows
-        Windows that are on.
-    units : (n_texts,) int64
-        How many these are.
-    rows : (n_texts + 1,) int64
-        First row of each text before the convolution and after it: ``units`` rows and
-        ``window - 1`` more.
-    pooled : (n_texts + 1,) int64
-        First row of each text after the pooling.
+    number : as the paper counts: 1, 3, 5, ...
+    inputs, windows : the cells that are on before the convolution, and the windows that are on
+    units : (n_texts,) int64, how many windows are on
+    rows : (n_texts + 1,) int64, first row of each text before the convolution and after it:
+        ``units`` rows and ``window - 1`` more
+    pooled : (n_texts + 1,) int64, first row of each text after the pooling
     """
 
     number: int
@@ -89,10 +76,7 @@ class Layer(NamedTuple):
 class Convolved(Joined):
     """Base: a subclass defines `check`, which sets ``sizes``, `pool_task` and `unpool_task`.
 
-    Attributes
-    ----------
-    sizes : list of (int, int)
-        Cells of the longest text after each convolution, and after its pooling.
+    ``sizes`` are the cells of the longest text after each convolution, and after its pooling.
     """
 
     # Type of the array in which pooling notes where each maximum is.

@@ -20,14 +20,9 @@ QUERY_LAYER, TITLE_LAYER, PAIR_LAYER, HIDDEN_LAYERS = 0, 1, 2, 3
 
 
 class Dropout(NamedTuple):
-    """Dropout of an update: its key decides which values are dropped.
+    """Dropout of an update: ``key`` decides which values are dropped, a share ``rate`` of them.
 
-    Attributes
-    ----------
-    rate : float
-        The share of the values that are dropped, from 0, below 1.
-    key : uint64
-        The key of this update.
+    The rate is from 0, below 1; the key is a uint64.
     """
 
     rate: float
@@ -54,16 +49,8 @@ class Head:
     """ReLU layers and a linear output: s = w . y_m + c, y_k = max(0, W_k y_(k-1) + c_k).
 
     The paper counts "two layers for MLP": one hidden layer and the output. Dropout is on every
-    hidden layer here; the model itself drops values of the input.
-
-    Parameters
-    ----------
-    inputs : int
-        Length of the features of a pair, y_0.
-    width : int
-        Units of each hidden layer.
-    layers : int
-        Hidden layers, m.
+    hidden layer here; the model itself drops values of the input. ``inputs`` is the length of y_0,
+    the features of a pair; each of the m = ``layers`` hidden layers has ``width`` units.
     """
 
     def __init__(self, inputs: int, width: int, layers: int) -> None:
@@ -95,24 +82,10 @@ class Head:
     def score_tasks(
         self, weights: Arrays, A: np.ndarray, space: Workspace, dropout: Dropout | None
     ) -> Job[tuple[np.ndarray, Arrays]]:
-        """The scores of pairs.
+        """The scores of pairs, (n_pairs,) float, and y_1 to y_m, as `backward_tasks` needs them.
 
-        Parameters
-        ----------
-        weights : dict of arrays
-            Those of `shapes`, and others.
-        A : (n_pairs, width) float
-            W_1 y_0 + c_1, which becomes y_1.
-        space : Workspace
-            Holds the values until it is used again.
-        dropout : Dropout or None
-            In training.
-
-        Returns
-        -------
-        scores : (n_pairs,) float
-        values : dict of arrays
-            y_1 to y_m, as `backward_tasks` needs them.
+        ``weights`` has the arrays of `shapes`, and others. ``A`` (n_pairs, width) float is
+        ``W_1 y_0 + c_1`` and becomes y_1. ``space`` holds the values until it is used again.
         """
         n_pairs, dtype = len(A), A.dtype
         values = {"Y1": A}
@@ -145,23 +118,11 @@ class Head:
         space: Workspace,
         dropout: Dropout | None,
     ) -> Job[tuple[Arrays, np.ndarray]]:
-        """The backward pass of `score_tasks`.
+        """The backward pass of `score_tasks`, from its ``values``.
 
-        Parameters
-        ----------
-        weights, space, dropout
-            As for `score_tasks`.
-        values : dict of arrays
-            From `score_tasks`.
-        V : (n_pairs,) float
-            dL/ds of every pair.
-
-        Returns
-        -------
-        gradient : dict of arrays
-            Those of all arrays in `shapes` except the first matrix, whose inputs the model has.
-        dA : (n_pairs, width) float
-            The gradient at W_1 y_0 + c_1.
+        ``V`` (n_pairs,) float is dL/ds of every pair. Returns the gradient of all arrays in
+        `shapes` except the first matrix, whose inputs the model has, and dA (n_pairs, width) float,
+        the gradient at W_1 y_0 + c_1.
         """
         n_pairs, dtype = len(V), V.dtype
         last = len(self.layers)

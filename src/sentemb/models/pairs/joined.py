@@ -46,11 +46,8 @@ class Joined(PairModel):
     ) -> Job[Arrays]:
         """The vectors of texts; parameters as for `read_tasks`.
 
-        Returns
-        -------
-        dict of arrays
-            ``h`` (n_texts, vector_length), which the caller may change, and what
-            `vector_backward_tasks` needs.
+        The result has ``h`` (n_texts, vector_length), which the caller may change, and what
+        `vector_backward_tasks` needs.
         """
         raise NotImplementedError
 

@@ -12,23 +12,8 @@ from sentemb.errors import SentembError
 def layer_sizes(max_words: int, window: int, convolutions: int) -> list[tuple[int, int]]:
     """Cells after each convolution, and after the pooling that follows it.
 
-    Parameters
-    ----------
-    max_words : int
-        L, the longest text.
-    window : int
-        k, of every convolution.
-    convolutions : int
-        How many convolutions there are.
-
-    Returns
-    -------
-    list of (int, int)
-
-    Raises
-    ------
-    SentembError
-        If ``max_words`` is too small for the last layer to have a cell.
+    The longest text has L = ``max_words``, every convolution the ``window`` k. Raises
+    `SentembError` if ``max_words`` is too small for the last layer to have a cell.
     """
     least = least_words(window, convolutions)
     if max_words < least:

@@ -14,17 +14,7 @@ from sentemb.text.vocabulary import Vocabulary
 
 @dataclass(frozen=True, eq=False)
 class Matcher:
-    """A pair model with its vocabulary and weights.
-
-    Attributes
-    ----------
-    model : PairModel
-        The shape.
-    vocabulary : Vocabulary
-        The features that words are read as.
-    weights : dict of arrays
-        Stacked arrays as the model describes them.
-    """
+    """A pair model (a shape only), its vocabulary, and its weights as the model stacks them."""
 
     model: PairModel
     vocabulary: Vocabulary
@@ -80,11 +70,5 @@ class Matcher:
         return self.astype(self.dtype)
 
     def astype(self, dtype: str | type | np.dtype) -> Self:
-        """A copy in float32 or float64.
-
-        Raises
-        ------
-        SentembError
-            For another dtype.
-        """
+        """A copy in float32 or float64; `SentembError` for another dtype."""
         return type(self)(self.model, self.vocabulary, converted(self.weights, dtype))

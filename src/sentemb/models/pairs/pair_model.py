@@ -30,10 +30,7 @@ _FEATURES = 8
 class Texts(NamedTuple):
     """The texts of one side, cut to the longest length that the model reads.
 
-    Attributes
-    ----------
-    word_index : (n_tokens,) int32
-        Rows of the projected words.
+    word_index : (n_tokens,) int32, rows of the projected words
     offsets : (n_texts + 1,) int64
     """
 
@@ -64,17 +61,12 @@ class Texts(NamedTuple):
 
 
 class Phase(NamedTuple):
-    """A part of the training.
+    """A part of the training, from ``epoch`` on, counted from 0.
 
-    Attributes
-    ----------
-    epoch : int
-        The first one, from 0.
-    arrays : tuple of str
-        The arrays that are trained; all others are fixed. Empty for all. No array is in two phases.
-    reconstructs : bool
-        Whether the loss is that of `PairModel.reconstruction_tasks`, instead of that of the scores.
-        Words are then fixed.
+    arrays : the arrays that are trained; all others are fixed. Empty for all. No array is in two
+        phases.
+    reconstructs : whether the loss is that of `PairModel.reconstruction_tasks`, instead of that of
+        the scores. Words are then fixed.
     """
 
     epoch: int
@@ -86,11 +78,7 @@ class Phase(NamedTuple):
 class Reading:
     """The first stage for the texts of one side, whatever pairs they are in.
 
-    Attributes
-    ----------
-    texts : Texts
-    arrays : dict of arrays
-        What the model's kernels wrote.
+    ``arrays`` is what the model's kernels wrote.
     """
 
     texts: Texts
@@ -99,16 +87,10 @@ class Reading:
 
 @dataclass
 class Scoring:
-    """The scores of pairs, and the state for the backward pass.
+    """The scores of pairs, (n_pairs,) float, and the state for the backward pass.
 
-    Attributes
-    ----------
-    scores : (n_pairs,) float
-    queries, titles : Reading
-    query_index, title_index : (n_pairs,) int32
-        Pair k is text ``query_index[k]`` of ``queries`` with text ``title_index[k]`` of ``titles``.
-    arrays : dict of arrays
-        What the model's kernels wrote.
+    Pair k is text ``query_index[k]`` of ``queries`` with text ``title_index[k]`` of ``titles``;
+    both indices are (n_pairs,) int32. ``arrays`` is what the model's kernels wrote.
     """
 
     scores: np.ndarray
@@ -125,15 +107,9 @@ class PairModel(WordReader):
     A pair model defines ``name``, `inputs`, `own_shapes`, `own_blocks`, `own_spreads` and the jobs
     `read_tasks`, `score_tasks` and `backward_tasks`. Its stacked arrays have one or two axes.
 
-    Parameters
-    ----------
-    **settings
-        The hyper-parameters that `sentemb.models.pairs.registry` declares for this model. They
-        become attributes; one that is left out, or None where that is allowed, has its default.
-
-    Attributes
-    ----------
-    head : Head
+    ``settings`` are the hyper-parameters that `sentemb.models.pairs.registry` declares for this
+    model. They become attributes; one that is left out, or None where that is allowed, has its
+    default.
     """
 
     name: str
@@ -250,25 +226,17 @@ class PairModel(WordReader):
         workers: Workers,
         note: Callable[[str], None],
     ) -> None:
-        """Fit the initial weights to the pairs; by default nothing is changed.
+        """Fit the initial weights to the pairs, in place; by default nothing is changed.
 
         Called once before the first update. A training that is resumed calls it too, before its
         weights are replaced by those of the checkpoint.
 
-        Parameters
-        ----------
-        weights : dict of arrays
-            In the shapes of `shapes`; changed in place.
-        queries, titles : TextBatch
-            The texts of the training; their ``input_rows`` are rows of ``table``.
-        pairs : (n_pairs,) int, (n_pairs,) int
-            The query and the title of each pair that goes together.
-        seed : int
-            For everything random.
-        workers : Workers
-            Threads to compute with; the result does not depend on their number.
-        note : function of a str
-            Called before what takes long.
+        weights : in the shapes of `shapes`
+        queries, titles : the texts of the training; their ``input_rows`` are rows of ``table``
+        pairs : (n_pairs,) int, (n_pairs,) int, the query and the title of each pair that goes
+            together
+        seed : for everything random; the result does not depend on the number of ``workers``
+        note : called before what takes long
         """
 
     @property
@@ -290,13 +258,6 @@ class PairModel(WordReader):
         They are read from the arrays that the pass keeps: integers and truth values are places of
         maxima, and an array of numbers without a negative one is what a ReLU let through. A model
         whose passes do not keep one of them adds it.
-
-        Parameters
-        ----------
-        weights : dict of arrays
-            Those of the pass.
-        done : Scoring
-            What it kept.
         """
         decided = []
         for arrays in (done.queries.arrays, done.titles.arrays, done.arrays):
@@ -318,20 +279,8 @@ class PairModel(WordReader):
     ) -> Job[Reading]:
         """The first stage, for each text by itself, as a job for `Workers.together`.
 
-        Parameters
-        ----------
-        weights : dict of arrays
-            In the shapes of `shapes`.
-        side : {"query", "document"}
-            Which texts they are.
-        P : (n_words, width) float
-            Projected words.
-        texts : Texts
-            What is read.
-        space : Workspace
-            Holds what the pass returns until the same side is read again.
-        dropout : Dropout, optional
-            In training.
+        ``weights`` are in the shapes of `shapes`, ``P`` (n_words, width) float are the projected
+        words. ``space`` holds what the pass returns until the same side is read again.
         """
         raise NotImplementedError
 
@@ -358,25 +307,10 @@ class PairModel(WordReader):
         dropout: Dropout | None = None,
         words: bool = True,
     ) -> Job[tuple[Arrays, Arrays]]:
-        """The backward pass, as a job for `Workers.together`.
+        """The backward pass, as a job for `Workers.together`, from ``V`` (n_pairs,) float, dL/ds.
 
-        Parameters
-        ----------
-        weights, P, space, dropout
-            As for `read_tasks`.
-        done : Scoring
-            From `score_tasks`.
-        V : (n_pairs,) float
-            dL/ds of every pair.
-        words : bool
-            Whether the gradient at the words is wanted.
-
-        Returns
-        -------
-        gradient : dict of arrays
-            In the shapes of `shapes`, without ``table``.
-        errors : dict of arrays
-            By side, the gradient at the projection of every token, (n_tokens, width); empty if
-            ``words`` is not set.
+        Other arguments as for `read_tasks`; ``words`` says whether the gradient at the words is
+        wanted. Returns the gradient in the shapes of `shapes`, without ``table``, and by side the
+        gradient at the projection of every token, (n_tokens, width); empty if ``words`` is not set.
         """
         raise NotImplementedError

@@ -30,26 +30,13 @@ def topics_of_words(
     A word of a query and the same word of a title are two words. Words with other than one feature
     are left out, and so are repetitions of a word in a text.
 
-    Parameters
-    ----------
-    queries, titles : TextBatch
-        The texts.
-    pairs : (n_pairs,) int, (n_pairs,) int
-        The query and the title of each pair.
-    n_features : int
-        Features of the vocabulary, of which ``input_rows`` are numbers.
-    topics : int
-        The number of topics.
-    seed : int
-        The random seed of the initial topics.
-    workers : Workers
-        Threads to compute with; the result does not depend on their number.
+    pairs : (n_pairs,) int, (n_pairs,) int, the query and the title of each pair
+    n_features : features of the vocabulary, of which ``input_rows`` are numbers
+    seed : the random seed of the initial topics; the result does not depend on the number of
+        ``workers``
 
-    Returns
-    -------
-    (2 n_features, topics) float64
-        For each feature as a word of a query, then for each as a word of a title; zero for those
-        that no pair has.
+    Returns (2 n_features, topics) float64: for each feature as a word of a query, then for each as
+    a word of a title; zero for those that no pair has.
     """
     n_pairs = pairs[0].size
     words, owners = [], []

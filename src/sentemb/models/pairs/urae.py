@@ -215,21 +215,13 @@ class URAE(Joined):
     ) -> Job[tuple[np.ndarray, Arrays, np.ndarray | None]]:
         """The loss of the auto-encoder on texts and its gradient, as a job.
 
-        Parameters
-        ----------
-        weights, P, texts, space
-            As for `read_tasks`.
-        words : bool
-            Whether the gradient at the words is wanted, which are input and target.
+        ``words`` says whether the gradient at the words is wanted, which are input and target;
+        other arguments as for `read_tasks`. Returns
 
-        Returns
-        -------
-        losses : (n_texts,) float
-            The mean over the words of each text of |x^ - x|^2 / 2; 0 without words.
-        gradient : dict of arrays
-            Of the mean of ``losses``, for the arrays of `own_shapes`.
-        dX : (n_tokens, width) float or None
-            Its gradient at the vector of every token.
+        losses : (n_texts,) float, the mean over the words of each text of |x^ - x|^2 / 2; 0 without
+            words
+        gradient : that of the mean of ``losses``, for the arrays of `own_shapes`
+        dX : (n_tokens, width) float or None, its gradient at the vector of every token
         """
         n, dtype = self.cells, P.dtype
         done = yield from self._encode_tasks(weights, P, texts, space, "")

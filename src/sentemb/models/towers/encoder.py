@@ -46,13 +46,8 @@ class Embed(Protocol):
 class ForwardPass:
     """State of a forward pass for the backward pass.
 
-    Attributes
-    ----------
-    layout : Layout
-    embeddings : (n_texts, dim) float
-        Zero for a text without words.
-    states : list of dict of arrays
-        What the encoder's kernels wrote; for a recurrent encoder, one entry per direction.
+    embeddings : (n_texts, dim) float, zero for a text without words
+    states : what the encoder's kernels wrote; for a recurrent encoder, one entry per direction
     """
 
     layout: Layout
@@ -76,11 +71,9 @@ class Encoder(WordReader):
     An encoder defines ``name``, `dim`, `width`, `shapes`, `blocks`, `embed`, and the jobs
     `forward_tasks` and `backward_tasks`.
 
-    Parameters
-    ----------
-    **settings
-        The hyper-parameters that `sentemb.models.towers.registry` declares for this encoder. They
-        become attributes; one that is left out, or None where that is allowed, has its default.
+    ``settings`` are the hyper-parameters that `sentemb.models.towers.registry` declares for this
+    encoder. They become attributes; one that is left out, or None where that is allowed, has its
+    default.
     """
 
     name: str
@@ -101,14 +94,9 @@ class Encoder(WordReader):
         return {name: getattr(self, name) for name in ENCODERS.entry(self.name).names}
 
     def is_reached(self, block: str, longest: int) -> bool:
-        """Whether a block of parameters can have a gradient in texts of ``longest`` words.
+        """Whether a block of parameters can have a gradient in texts of at most ``longest`` words.
 
-        Parameters
-        ----------
-        block : str
-            Its name without tower and direction.
-        longest : int
-            Words of the longest text.
+        ``block`` is its name without tower and direction.
         """
         return True
 
@@ -150,14 +138,9 @@ class Encoder(WordReader):
     ) -> Job[ForwardPass]:
         """`forward` as a job for `Workers.together`.
 
-        Parameters
-        ----------
-        point : GradientPoint
-            Where the gradient is to be taken; see `point_of` for the weights as they are.
-        layout : Layout
-            From `lay_out`.
-        workspace : Workspace
-            Holds what the pass returns until it is used again.
+        The gradient is to be taken at ``point``; see `point_of` for the weights as they are.
+        ``layout`` is from `lay_out`. ``workspace`` holds what the pass returns until it is used
+        again.
         """
         raise NotImplementedError
 
@@ -169,22 +152,10 @@ class Encoder(WordReader):
         offsets: NDArray[np.int64],
         workers: Workers,
     ) -> np.ndarray:
-        """Embed texts without keeping state for a backward pass.
+        """Embed texts, (n_texts, dim) float, without keeping state for a backward pass.
 
-        Parameters
-        ----------
-        weights : dict of arrays
-            The tower's weights.
-        P : (n_words, width) float
-            Projected words.
-        word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
-            As in `TextBatch`.
-        workers : Workers
-            Threads to compute with.
-
-        Returns
-        -------
-        (n_texts, dim) float
+        ``P`` (n_words, width) float are the projected words; ``word_index`` and ``offsets`` are as
+        in `TextBatch`.
         """
         raise NotImplementedError
 
@@ -205,29 +176,12 @@ class Encoder(WordReader):
     ) -> Arrays:
         """The gradient of the loss, computed from its gradient at the embeddings.
 
-        Parameters
-        ----------
-        weights : dict of arrays
-            As given to `forward`.
-        done : ForwardPass
-            From `forward` with the same weights.
-        V : (n_texts, dim) float
-            dL/dy of every text, summed over all pairs that the text takes part in.
-        workers : Workers
-            Threads to compute with.
-        truncation : Truncation, optional
-            For recurrent encoders only.
+        ``done`` is from `forward` with the same ``weights``. ``V`` (n_texts, dim) float is dL/dy of
+        every text, summed over all pairs that the text takes part in.
 
-        Returns
-        -------
-        dict of arrays
-            Gradients in the shapes of ``weights``, except that ``table`` has only the batch's
-            rows: (batch.input_rows.size, width).
-
-        Raises
-        ------
-        SentembError
-            If ``truncation`` is given to an encoder without recurrence.
+        Returns gradients in the shapes of ``weights``, except that ``table`` has only the batch's
+        rows: (batch.input_rows.size, width). Raises `SentembError` if ``truncation`` is given to an
+        encoder without recurrence.
         """
         (gradient,) = workers.together(
             self.backward_tasks(weights, done, V, truncation, Workspace())
@@ -247,11 +201,8 @@ class Encoder(WordReader):
     ) -> Job[Arrays]:
         """`backward` as a job for `Workers.together`, without the last sum.
 
-        Returns
-        -------
-        dict of arrays
-            As `backward` returns, with ``words`` in place of ``table``: the gradient at every
-            distinct word's projection, (n_words, width). Valid until the workspace is used again.
-            The gradient at an input row is the sum of those of the words with its feature.
+        The result has ``words`` in place of ``table``: the gradient at every distinct word's
+        projection, (n_words, width). Valid until the workspace is used again. The gradient at an
+        input row is the sum of those of the words with its feature.
         """
         raise NotImplementedError

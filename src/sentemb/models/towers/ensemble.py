@@ -45,12 +45,7 @@ class Ensemble(Encoder):
 
     The stacked arrays are ``table`` (n_features, width), the input weights of all members side by
     side, and every other array of member k as ``k.name``. The blocks of member k are
-    ``member<k>.name``.
-
-    Parameters
-    ----------
-    members : sequence of Encoder
-        At least two, none of them an ensemble.
+    ``member<k>.name``. There are at least two members, none of them an ensemble.
     """
 
     name = ENSEMBLE
@@ -203,13 +198,8 @@ def joined(models: Sequence[Towers]) -> Towers:
     """The ensemble of some models; they are copied.
 
     Its vocabulary has the features of all; a feature that a member does not know has a zero row
-    there. The towers are shared if those of all members are.
-
-    Raises
-    ------
-    SentembError
-        If there are fewer than two models, if one is an ensemble, or if they split texts
-        differently.
+    there. The towers are shared if those of all members are. Raises `SentembError` if there are
+    fewer than two models, if one is an ensemble, or if they split texts differently.
     """
     if len(models) < 2:
         raise SentembError("an average needs at least two models; give more")

@@ -1,7 +1,7 @@
 """The base of the encoders without recurrence.
 
-The paper compares its model with the bag of features, DSSM and CLSM (section V-B); DAN is from
-Iyyer et al. (ACL 2015). Here they share the loss, the negatives and the optimisers.
+The paper compares its model with DSSM and CLSM (section V-B.1, Table IV); DAN is from Iyyer et al.
+(ACL 2015). Here they share the loss, the negatives and the optimisers.
 """
 
 from __future__ import annotations

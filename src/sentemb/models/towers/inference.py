@@ -26,11 +26,7 @@ _FIRST_TEXT = np.zeros(1, np.int64)
 class EmbedLSTM:
     """The forward pass of an LSTM without state: its weights in the kernel's layout.
 
-    Parameters
-    ----------
-    encoder : LSTM
-    weights : dict of arrays
-        Copied, all but ``table`` and ``bias``, which the projected words contain.
+    They are copied, all but ``table`` and ``bias``, which the projected words contain.
     """
 
     def __init__(self, encoder: LSTM, weights: Arrays) -> None:

@@ -20,10 +20,6 @@ class Layout:
 
     Each part is computed when it is first used and then kept. `Encoder.lay_out` computes all that
     its passes use, so that training can overlap this with the previous mini-batch.
-
-    Parameters
-    ----------
-    batch : TextBatch
     """
 
     def __init__(self, batch: TextBatch) -> None:
@@ -44,11 +40,8 @@ class Layout:
     def words_of_features(self) -> WordsOfFeatures:
         """The words that hold each feature, and its value in each.
 
-        Returns
-        -------
-        offsets : (n_features + 1,) int64
-            One list for each of the batch's ``input_rows``.
-        words, values : (n_entries,) int32, (n_entries,) float32
+        One list for each of the batch's ``input_rows``: offsets (n_features + 1,) int64, words
+        (n_entries,) int32, values (n_entries,) float32.
         """
         batch = self.batch
         return invert_weighted_lists(
@@ -59,9 +52,7 @@ class Layout:
     def packed_rows_of_words(self) -> list[tuple[NDArray[np.int64], NDArray[np.int32]]]:
         """The packed rows of each word, for each direction of reading.
 
-        Returns
-        -------
-        list of (offsets, packed_rows) : (n_words + 1,) int64, (n_tokens,) int32
+        Returns offsets (n_words + 1,) int64 and packed rows (n_tokens,) int32.
         """
         one_row_each = np.arange(self.batch.word_index.size + 1)
         return [
@@ -72,9 +63,7 @@ class Layout:
     def tokens_of_words(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The tokens of each word, in the order of the texts.
 
-        Returns
-        -------
-        offsets, tokens : (n_words + 1,) int64, (n_tokens,) int32
+        Returns offsets (n_words + 1,) int64 and tokens (n_tokens,) int32.
         """
         one_word_each = np.arange(self.batch.word_index.size + 1)
         return invert_lists(one_word_each, self.batch.word_index, self.batch.n_words)
@@ -83,9 +72,7 @@ class Layout:
     def texts_of_words(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The texts that hold each word, listed once per occurrence.
 
-        Returns
-        -------
-        offsets, texts : (n_words + 1,) int64, (n_tokens,) int32
+        Returns offsets (n_words + 1,) int64 and texts (n_tokens,) int32.
         """
         batch = self.batch
         return invert_lists(batch.offsets, batch.word_index, batch.n_words)

@@ -239,12 +239,8 @@ class RecurrentEncoder(Encoder):
     def gate_values(self, state: dict[str, np.ndarray], rows: NDArray[np.int64]) -> Arrays:
         """The values of outputs, cells and gates at some packed rows: (T, n) float by name.
 
-        Parameters
-        ----------
-        state : dict of arrays
-            One of `ForwardPass.states`.
-        rows : (T,) int64
-            In the order wanted; see `Packing.rows_of_tokens`.
+        ``state`` is one of `ForwardPass.states`; ``rows`` (T,) int64 are in the order wanted, see
+        `Packing.rows_of_tokens`.
         """
         raise NotImplementedError
 
@@ -258,16 +254,8 @@ class RecurrentEncoder(Encoder):
     ) -> list[np.ndarray]:
         """dL/d(W l(t) + b) of every token: the result of the scan, before any sum over tokens.
 
-        Parameters
-        ----------
-        weights, done, V, workers, truncation
-            As for `backward`.
-
-        Returns
-        -------
-        list of (n_rows, G n) float
-            One per direction, gates stacked as in the weights; `Packing.rows_of_tokens` gives the
-            row of each token.
+        Arguments as for `backward`. The result is (n_rows, G n) float for each direction, gates
+        stacked as in the weights; `Packing.rows_of_tokens` gives the row of each token.
         """
         V = np.ascontiguousarray(self.by_length(V, done.batch.offsets))
         errors = self._room_for_errors(done.packing, V.dtype, Workspace())

@@ -115,13 +115,7 @@ class IRNN(RNN):
         offsets: NDArray[np.int64],
         workers: Workers,
     ) -> np.ndarray:
-        """Embed texts without state for a backward pass, as `Encoder.embed`.
-
-        Raises
-        ------
-        SentembError
-            If the numbers overflow: Wrec may make them grow from word to word.
-        """
+        """See `Encoder.embed`; `SentembError` if Wrec makes the numbers grow to an overflow."""
         embeddings = super().embed(weights, P, word_index, offsets, workers)
         if not np.isfinite(embeddings).all():
             words = int(np.diff(offsets)[~np.isfinite(embeddings).all(axis=1)].min())

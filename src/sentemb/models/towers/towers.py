@@ -22,15 +22,9 @@ _SHARED = "shared"  # in place of the sides, where one tower reads both
 class Towers:
     """A model of two towers: encoder, vocabulary and weights.
 
-    Attributes
-    ----------
-    encoder : Encoder
-        The shape of both towers.
-    vocabulary : Vocabulary
-        The features that both towers read.
-    weights : dict of dict of ndarray
-        ``weights["query"]`` and ``weights["document"]``, stacked arrays as the encoder describes
-        them; shared towers are one and the same dict under both names.
+    The encoder is the shape of both towers, and both read the features of the vocabulary.
+    ``weights["query"]`` and ``weights["document"]`` are stacked arrays as the encoder describes
+    them; shared towers are one and the same dict under both names.
     """
 
     encoder: Encoder
@@ -131,13 +125,7 @@ class Towers:
 
 
 def converted(weights: Arrays, dtype: str | type | np.dtype) -> Arrays:
-    """A copy of ``weights`` in float32 or float64.
-
-    Raises
-    ------
-    SentembError
-        For another dtype.
-    """
+    """A copy of ``weights`` in float32 or float64; `SentembError` for another dtype."""
     try:
         number = np.dtype(dtype)
     except TypeError:

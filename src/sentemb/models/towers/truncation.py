@@ -12,13 +12,9 @@ from sentemb.models.towers.registry import TRUNCATE, TRUNCATION
 class Truncation:
     """Through how many steps, counted from each text's own end, errors travel back.
 
-    Attributes
-    ----------
-    steps : int or None
-        The paper's T; None means the whole text.
-    keep_cell_path : bool
-        What happens beyond the window: the error continues along the cell (``cec``, as in the
-        paper's Appendix A) or stops (``window``).
+    steps : the paper's T; None means the whole text
+    keep_cell_path : what happens beyond the window: the error continues along the cell (``cec``, as
+        in the paper's Appendix A) or stops (``window``)
     """
 
     steps: int | None = None
@@ -28,10 +24,7 @@ class Truncation:
     def of(cls, steps: int | None, mode: str) -> Self:
         """A truncation from the settings ``truncate`` and ``truncation``.
 
-        Raises
-        ------
-        SentembError
-            If ``steps`` is not a positive integer, or ``mode`` is unknown.
+        Raises `SentembError` if ``steps`` is not a positive integer, or ``mode`` is unknown.
         """
         keep_cell_path = TRUNCATION.checked(mode) == "cec"
         return cls(TRUNCATE.checked(steps), keep_cell_path)

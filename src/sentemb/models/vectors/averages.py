@@ -13,16 +13,10 @@ from sentemb.text.batch import Tokens
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Sums over the averages x of some texts.
+    """Sums over the averages x of the ``n_texts`` texts that have at least one known word.
 
-    Attributes
-    ----------
-    second : (d, d) float64
-        Sum of x x^T, not centred.
-    first : (d,) float64
-        Sum of x.
-    n_texts : int
-        Texts with at least one known word.
+    second : (d, d) float64, sum of x x^T, not centred
+    first : (d,) float64, sum of x
     """
 
     second: NDArray[np.float64]
@@ -51,20 +45,10 @@ def only_known(tokens: Tokens, known: Callable[[str], bool]) -> Tokens:
 
 
 def averages(table: np.ndarray, tokens: Tokens, workers: Workers) -> np.ndarray:
-    """The mean of each text's rows, zero for a text without words.
+    """The mean of each text's rows, (n_texts, d), zero for a text without words.
 
-    Parameters
-    ----------
-    table : (n_words, d) float32 or float64
-        A row for each of ``tokens.words``.
-    tokens : Tokens
-        The texts.
-    workers : Workers
-        Threads to compute with.
-
-    Returns
-    -------
-    (n_texts, d) float, as ``table``
+    ``table`` is (n_words, d) float32 or float64, a row for each of ``tokens.words``; the result has
+    its dtype.
     """
     X = np.empty((tokens.offsets.size - 1, table.shape[1]), table.dtype)
     workers.over(len(X), average_words, X, table, tokens.word_index, tokens.offsets)

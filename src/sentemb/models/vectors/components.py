@@ -20,14 +20,10 @@ _NOISE = 1e-12
 class Components:
     """Directions that all texts share.
 
-    Attributes
-    ----------
-    directions : (k, d) float64
-        Orthonormal, the strongest first; each has a dot product of at least 0 with the mean.
-    strengths : (k,) float64
-        The part of each that is removed: 1 for all of it.
-    shares : (k,) float64
-        The share of each in the sum of the squared lengths of all text vectors.
+    directions : (k, d) float64, orthonormal, the strongest first; each has a dot product of at
+        least 0 with the mean
+    strengths : (k,) float64, the part of each that is removed: 1 for all of it
+    shares : (k,) float64, the share of each in the sum of the squared lengths of all text vectors
     """
 
     directions: NDArray[np.float64]
@@ -56,23 +52,11 @@ def common_components(moments: Moments, k: int, weighted: bool = False) -> Compo
     """The first k right singular vectors of the matrix with a row for each text, not centred.
 
     Lines 4 to 6 of Algorithm 1, which has k = 1. The authors' code finds them by a randomised
-    method; these are exact.
+    method; these are exact. ``weighted`` removes the share lambda_i = s_i^2 / (s_1^2 + ... + s_k^2)
+    of component i, as uSIF does, instead of all of it.
 
-    Parameters
-    ----------
-    moments : Moments
-        The sums over the averages of the texts.
-    k : int
-        How many, less than the length of a vector.
-    weighted : bool
-        Remove the share lambda_i = s_i^2 / (s_1^2 + ... + s_k^2) of component i, as uSIF does,
-        instead of all of it.
-
-    Raises
-    ------
-    SentembError
-        If there are fewer than two texts, or k is not less than the length of a vector, or the
-        texts span fewer than k directions, or no more than the k that are removed.
+    Raises `SentembError` if there are fewer than two texts, or k is not less than the length of a
+    vector, or the texts span fewer than k directions, or no more than the k that are removed.
     """
     d = len(moments.first)
     if k == 0:

@@ -16,24 +16,14 @@ _REMEDY = "write lines of a word, a blank or tab, and its count"
 
 
 def read_counts(path: AnyPath) -> dict[str, int]:
-    """Read how often words occur in a corpus.
+    """Read how often words occur in a corpus, in the order of the file.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Lines of a word, a blank or tab, and its count: an integer from 0. A word may contain
-        blanks. UTF-8; unpacked if the name ends in ``.gz``; ``-`` is standard input.
+    Each line is a word, a blank or tab, and its count: an integer from 0. A word may contain
+    blanks. The counts of a word that occurs on several lines are added up. UTF-8; unpacked if the
+    name ends in ``.gz``; ``-`` is standard input.
 
-    Returns
-    -------
-    dict of str to int
-        In the order of the file. The counts of a word that occurs on several lines are added up.
-
-    Raises
-    ------
-    SentembError
-        With the line: no count, a count that is not an integer of at most 63 bits, bytes that are
-        not UTF-8. Also if there are no lines, or all counts are 0.
+    Raises `SentembError` with the line: no count, a count that is not an integer of at most 63
+    bits, bytes that are not UTF-8. Also if there are no lines, or all counts are 0.
     """
     name = place_name(path)
     counts: dict[str, int] = {}

@@ -35,20 +35,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class VectorSource:
     """Word vectors that a training takes as features.
 
-    Parameters
-    ----------
-    vectors : path or WordVectors
-        See `read_word_vectors`.
-    vector_dim : int, optional
-        How many principal components become features; by default that of `VECTOR_DIM`, or all
-        dimensions if the vectors have fewer.
-    vector_words : int
-        How many words, from the first on, have features even if the log lacks them.
+    vectors : see `read_word_vectors`
+    vector_dim : how many principal components become features; by default that of `VECTOR_DIM`, or
+        all dimensions if the vectors have fewer
+    vector_words : how many words, from the first on, have features even if the log lacks them
 
-    Raises
-    ------
-    SentembError
-        For a number of the wrong type or out of bounds.
+    Raises `SentembError` for a number of the wrong type or out of bounds.
     """
 
     vectors: AnyPath | WordVectors
@@ -68,10 +60,7 @@ class VectorSource:
     ) -> Self | None:
         """The source for the arguments of `sentemb.train`; None without ``vectors``.
 
-        Raises
-        ------
-        SentembError
-            For settings of vectors without them.
+        Raises `SentembError` for settings of vectors without them.
         """
         settings = {"vector_dim": vector_dim, "vector_words": vector_words}
         given = {name: value for name, value in settings.items() if value is not None}
@@ -97,18 +86,9 @@ class VectorSource:
     def features(self, uses: Mapping[str, int], note: Callable[[str], None]) -> WordFeatures:
         """The features of the first words, and of all words of the log that have a vector.
 
-        Parameters
-        ----------
-        uses : dict
-            How often the log has each of its words.
-        note : function of a str
-            Called with the share of words that have a vector.
-
-        Raises
-        ------
-        SentembError
-            If the vectors cannot be read, are shorter than ``vector_dim`` or span fewer directions,
-            or no word of the log has one.
+        ``uses`` says how often the log has each of its words; ``note`` is called with the share of
+        words that have a vector. Raises `SentembError` if the vectors cannot be read, are shorter
+        than ``vector_dim`` or span fewer directions, or no word of the log has one.
         """
         vectors = _lower_cased(
             self._vectors_of({form for w in uses for form in (w, without_edges(w))})

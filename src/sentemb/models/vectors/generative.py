@@ -35,31 +35,13 @@ def discourse_vectors(
     common: Matrix | None = None,
     beta: float = 0.0,
 ) -> tuple[Matrix, Matrix]:
-    """Draw discourse vectors uniformly from a sphere.
+    """Draw n discourse vectors uniformly from a sphere: c_s, of length ``norm``, (n, dim) float64.
 
-    Parameters
-    ----------
-    n, dim : int
-        How many, and their length.
-    rng : numpy.random.Generator
-        What decides them.
-    norm : float
-        |c_s|.
-    common : (dim,) float64, optional
-        c0. Then every c_s is orthogonal to it.
-    beta : float
-        The share of c0, from 0 to 1.
+    With ``common``, c0 (dim,) float64, every c_s is orthogonal to it. The second array is
+    ``beta c0 + (1 - beta) c_s`` in the same shape, for a share ``beta`` from 0 to 1. (With both of
+    length 1, the mixture has the length sqrt(beta² + (1 - beta)²), not 1 as the paper has it.)
 
-    Returns
-    -------
-    C, mixed : (n, dim) float64
-        c_s, and beta c0 + (1 - beta) c_s. (With both of length 1, the mixture has the length
-        sqrt(beta² + (1 - beta)²), not 1 as the paper has it.)
-
-    Raises
-    ------
-    SentembError
-        For ``beta`` out of bounds, or without a c0 to mix in.
+    Raises `SentembError` for ``beta`` out of bounds, or without a c0 to mix in.
     """
     if not 0 <= beta <= 1 or (beta > 0 and common is None):
         raise SentembError(f"beta is {beta}; give a number from 0 to 1, and c0 unless it is 0")
@@ -86,7 +68,7 @@ def draw_sentences(
     length : int
         Words of each sentence.
     rng : numpy.random.Generator
-        What decides the words.
+        Source of the random numbers.
 
     Returns
     -------
@@ -179,7 +161,7 @@ def likeliest(
     model : Likelihood
         Word vectors, p(w) and alpha.
     sentences : Sentences
-        What the likelihood is of.
+        The sentences whose likelihood is measured.
     norm : float
         Above 0; the paper has 1.
     tolerance : float
@@ -187,7 +169,7 @@ def likeliest(
     most_steps : int
         Evaluations of the gradient after which a start is given up, with a warning.
     seed : int
-        What decides the random start.
+        Decides the random start.
 
     Returns
     -------

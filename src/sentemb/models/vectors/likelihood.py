@@ -23,12 +23,9 @@ Matrix = NDArray[np.float64]
 class Partition(NamedTuple):
     """The partition function at some vectors.
 
-    Attributes
-    ----------
-    log : (n,) float64
-        log Z(c).
-    mean : (n, d) float64
-        The gradient of log Z: the mean of the word vectors under exp(<v_w, c>) / Z(c).
+    log : (n,) float64, log Z(c)
+    mean : (n, d) float64, the gradient of log Z: the mean of the word vectors under
+        ``exp(<v_w, c>) / Z(c)``
     """
 
     log: Matrix

@@ -12,13 +12,7 @@ UNKNOWN = ("rank", "zero", "one")
 
 
 def zipf(n_words: int) -> NDArray[np.float64]:
-    """Zipf's law for words in order of their frequency: p_r ~ 1 / (r + 2), r from 0.
-
-    Returns
-    -------
-    (n_words,) float64
-        They sum to 1.
-    """
+    """Zipf's law for words in order of their frequency: p_r ~ 1 / (r + 2), r from 0, sum 1."""
     p = 1 / np.arange(2, n_words + 2, dtype=np.float64)
     total: np.float64 = p.sum()
     return p / total
@@ -27,26 +21,12 @@ def zipf(n_words: int) -> NDArray[np.float64]:
 def relative_frequencies(
     words: Sequence[str], counts: Mapping[str, int], unknown: str = "rank"
 ) -> NDArray[np.float64]:
-    """The relative frequency of each word among all counted words.
+    """The relative frequency of each word among all counted words, (n_words,) float64.
 
-    Parameters
-    ----------
-    words : sequence of str
-        In the order of their frequency, which matters only for ``unknown="rank"``.
-    counts : mapping
-        Word -> count. The total includes words that are not in ``words``.
-    unknown : {"rank", "zero", "one"}
-        The probability of a word without a count: `zipf` of its rank, 0 (so that SIF gives it the
-        weight 1, as the authors' code does) or 1 (almost no weight).
-
-    Returns
-    -------
-    (n_words,) float64
-
-    Raises
-    ------
-    SentembError
-        If all counts are zero.
+    The total includes words that are not in ``words``. ``unknown`` is the probability of a word
+    without a count: "rank" for `zipf` of its rank, for which ``words`` must be in the order of
+    their frequency, "zero" for 0 (so that SIF gives it the weight 1, as the authors' code does) or
+    "one" for 1 (almost no weight). Raises `SentembError` if all counts are zero.
     """
     total = sum(counts.values())
     if total <= 0:

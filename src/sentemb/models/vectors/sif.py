@@ -82,7 +82,7 @@ class SIF:
     centre : {"none", "vocabulary", "probability"}
         The mean that is subtracted from every word vector.
     keep : {"all", "texts"}
-        The words of the model.
+        Words of the model: all that have a vector, or only those in the texts.
     components : int
         How many common components are removed, less than the length of a vector.
     removal : {"full", "weighted"}

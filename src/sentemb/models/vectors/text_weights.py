@@ -17,23 +17,12 @@ def read_fit_texts(
 ) -> tuple[list[str], list[str]]:
     """Queries and titles from several places.
 
-    Parameters
-    ----------
-    paths : sequence of path
-        Files with one title per line (empty lines are left out), or folders with a judged set.
-    log : path, optional
-        A click log: each of its distinct queries and titles counts once.
-    note : function of str
-        Called if a file of titles has tabs, as a click log has.
+    ``paths`` are files with one title per line (empty lines are left out), or folders with a judged
+    set. Each distinct query and title of the click log ``log`` counts once. ``note`` is called if a
+    file of titles has tabs, as a click log has.
 
-    Returns
-    -------
-    queries, titles : list of str
-
-    Raises
-    ------
-    SentembError
-        For a file without texts; also the errors of `read_click_log` and `read_judged_set`.
+    Raises `SentembError` for a file without texts; also the errors of `read_click_log` and
+    `read_judged_set`.
     """
     queries: list[str] = []
     titles: list[str] = []

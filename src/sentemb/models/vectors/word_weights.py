@@ -42,10 +42,7 @@ def idf_weights(words: Sequence[str], tokens: Tokens) -> NDArray[np.float64]:
 def idf_code_weights(words: Sequence[str], tokens: Tokens) -> NDArray[np.float64]:
     """log2((2 + N) / (1 + n_w)) as in the authors' code, which counts every occurrence n_w.
 
-    Returns
-    -------
-    (n,) float64
-        At least 0: the formula is negative for a word that occurs more than N + 1 times.
+    At least 0, (n,) float64: the formula is negative for a word that occurs more than N + 1 times.
     """
     n_texts, occurrences = _text_counts(words, tokens, each_once=False)
     weights: NDArray[np.float64] = np.log2((2 + n_texts) / (1 + occurrences))

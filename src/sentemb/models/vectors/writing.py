@@ -35,7 +35,7 @@ def write_word_vectors(
     Parameters
     ----------
     vectors : WordVectors
-        What is written: words, vectors, counts if there are any, source and licence.
+        Words, vectors, counts if there are any, source and licence.
     folder : str or path-like
         A new or empty folder.
     force : bool

@@ -16,10 +16,7 @@ from sentemb.system.parallel import spread
 class StoredRows(NamedTuple):
     """Some rows of the input weights, as they are; see `sentemb.models.contracts.InputRows`.
 
-    Attributes
-    ----------
-    table : (n_features, width) float
-    rows : (n_rows,) int32
+    ``table`` is (n_features, width) float, ``rows`` (n_rows,) int32.
     """
 
     table: np.ndarray
@@ -45,13 +42,8 @@ class StoredRows(NamedTuple):
 
 
 def point_of(weights: Arrays, rows: NDArray[np.int32]) -> GradientPoint:
-    """The weights of a tower as the point at which a pass takes them.
+    """The weights of a tower, not copied, as the point at which a pass takes them.
 
-    Parameters
-    ----------
-    weights : dict of arrays
-        Used as they are, not copied.
-    rows : (n_rows,) int32
-        The input rows of the batch.
+    ``rows`` (n_rows,) int32 are the input rows of the batch.
     """
     return GradientPoint(weights, StoredRows(weights["table"], rows))

@@ -21,10 +21,6 @@ class Packing:
     """Packed rows, steps and blocks of some texts; see `pack_blocks` for the arrays.
 
     A packed row belongs to one token. Texts without words have no row.
-
-    Parameters
-    ----------
-    word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
     """
 
     def __init__(self, word_index: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:

@@ -16,28 +16,16 @@ _FEW = 100
 
 
 def in_precision(vectors: np.ndarray, precision: str, depth: int = 2) -> np.ndarray:
-    """Vectors in another precision.
+    """Vectors, (k, dim) float, in another precision, one of `PRECISIONS`.
 
-    Parameters
-    ----------
-    vectors : (k, dim) float
-        One per row.
-    precision : str
-        One of `PRECISIONS`. ``int8`` and ``uint8`` cut the range of each column, from its smallest
-        to its largest value in these vectors, into 255 steps. So the vectors of two calls have
-        different scales. ``ubinary`` packs one bit per column, whether the value is above 0, into
-        bytes; the last byte is filled up with zeros. ``binary`` subtracts 128 from these bytes.
-    depth : int
-        In whose name to warn: 2 for the caller, 3 for its caller, and so on.
+    ``int8`` and ``uint8`` cut the range of each column, from its smallest to its largest value in
+    these vectors, into 255 steps. So the vectors of two calls have different scales. ``ubinary``
+    packs one bit per column, whether the value is above 0, into bytes, (k, ceil(dim / 8)) uint8;
+    the last byte is filled up with zeros. ``binary`` subtracts 128 from these bytes, which gives
+    int8.
 
-    Returns
-    -------
-    (k, dim) float32, float16, int8 or uint8, or (k, ceil(dim / 8)) int8 or uint8
-
-    Raises
-    ------
-    SentembError
-        If there is one vector and its columns have no range.
+    Warnings are in the name of the caller if ``depth`` is 2, of its caller if it is 3, and so on.
+    Raises `SentembError` for one vector in ``int8`` or ``uint8``: its columns have no range.
     """
     if precision in FLOATS:
         return vectors.astype(precision)

@@ -31,17 +31,11 @@ _FIRST = 256
 class LookedUp(NamedTuple):
     """Texts as places in the projections of their words.
 
-    Attributes
-    ----------
-    word_index : (n_tokens,) int32
-        Rows of ``P``.
-    offsets : (n_texts + 1,) int64
-        Text k has ``word_index[offsets[k]:offsets[k + 1]]``.
-    P : (n_words, width) float
-        Valid until the next call.
-    n_known : (n_texts,) int64 or None
-        How many words of each text the model knows a feature of; None if each text has words and
-        all of them are known.
+    word_index : (n_tokens,) int32, rows of ``P``
+    offsets : (n_texts + 1,) int64; text k has ``word_index[offsets[k]:offsets[k + 1]]``
+    P : (n_words, width) float, valid until the next call
+    n_known : (n_texts,) int64, how many words of each text the model knows a feature of; None if
+        each text has words and all of them are known
     """
 
     word_index: NDArray[np.int32]
@@ -63,14 +57,9 @@ class LookedUp(NamedTuple):
 class _Reading(NamedTuple):
     """Some texts, and their words as rows of the projections.
 
-    Attributes
-    ----------
-    text : (bytes,) uint8
-        From `word_bytes`.
-    word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
-        As in `LookedUp`; -1 for a word that has no row yet.
-    n_new, n_poor : int
-        Words that have no row yet, and texts without a word that the model knows.
+    text : (bytes,) uint8, from `word_bytes`
+    word_index, offsets : as in `LookedUp`; -1 for a word that has no row yet
+    n_new, n_poor : words that have no row yet, and texts without a word that the model knows
     """
 
     text: NDArray[np.uint8]
@@ -81,17 +70,10 @@ class _Reading(NamedTuple):
 
 
 class WordMemory:
-    """W l + b of the words that one tower has met.
+    """W l + b of the words that one tower or pair model has met.
 
-    An exception during a look-up (Ctrl-C, a time-out, no memory) empties it.
-
-    Parameters
-    ----------
-    reader : WordReader
-        An encoder or a pair model.
-    vocabulary : Vocabulary
-    weights : dict of arrays
-        They must not change while the memory is in use.
+    The weights must not change while the memory is in use. An exception during a look-up
+    (Ctrl-C, a time-out, no memory) empties it.
     """
 
     def __init__(self, reader: WordReader, vocabulary: Vocabulary, weights: Arrays) -> None:
@@ -113,14 +95,9 @@ class WordMemory:
         self._whole = True  # whether all words that have a row are projected
 
     def look_up(self, texts: Sequence[str], workers: Workers | None = None) -> LookedUp:
-        """The words of ``texts`` as places in the returned projections.
+        """The words of ``texts`` as places in the returned projections; a text may have no words.
 
-        Parameters
-        ----------
-        texts : sequence of str
-            Any texts; some may have no words.
-        workers : Workers, optional
-            The threads; by default the calling thread alone.
+        Without ``workers`` the calling thread works alone.
         """
         if not self._whole or self._bytes > _LIMIT:
             self._forget()

@@ -56,19 +56,9 @@ class WordReader:
     ) -> Arrays:
         """Initial weights: ``table`` and the matrices in `spreads` are normal, all others 0.
 
-        The standard deviations are `table_spread` and those in `spreads`.
-
-        Parameters
-        ----------
-        n_features : int
-            Rows of ``table``.
-        rng : numpy.random.Generator
-            Source of the normal numbers.
-        dtype : float32 or float64
-            Type of the weights.
-        seen : (k,) int, optional
-            Features that the model meets in training. The rows of all others start at zero and
-            stay there.
+        The standard deviations are `table_spread` and those in `spreads`. ``n_features`` is the
+        number of rows of ``table``. ``seen`` (k,) int are the features that the model meets in
+        training: the rows of all others start at zero and stay there.
         """
         shapes = self.shapes(n_features)
         weights = {name: aligned_zeros(shape, dtype) for name, shape in shapes.items()}
@@ -101,17 +91,7 @@ class WordReader:
     def project_tasks(
         self, point: GradientPoint, batch: TextBatch, workspace: Workspace
     ) -> Job[np.ndarray]:
-        """As `project`, as a job for `Workers.together`.
-
-        Parameters
-        ----------
-        point : GradientPoint
-            The weights.
-        batch : TextBatch
-            Whose words are projected.
-        workspace : Workspace
-            Holds the result.
-        """
+        """See `project`, as a job for `Workers.together`; ``workspace`` holds the result."""
         rows = point.input_rows
         P = workspace.empty("P", (batch.n_words, self.width), rows.dtype)
         yield rows.project_tasks(
@@ -131,19 +111,9 @@ class WordReader:
     ) -> Job[tuple[np.ndarray, np.ndarray]]:
         """The gradient at the projected words, as a job for `Workers.together`.
 
-        Parameters
-        ----------
-        batch : TextBatch
-            The texts of the pass.
-        parts : list of (column, errors, offsets, rows)
-            ``dP[w, column:]`` gets the sum of ``errors[rows[e]]`` over the entries e of list w.
-        workspace : Workspace
-            Holds the result.
-
-        Returns
-        -------
-        dP, bias : (n_words, width), (width,) float
-            ``bias`` is the sum of ``dP`` over all words.
+        A part is ``(column, errors, offsets, rows)``: ``dP[w, column:]`` gets the sum of
+        ``errors[rows[e]]`` over the entries e of list w. Returns dP (n_words, width) float and its
+        sum over all words, (width,), the gradient at the bias; ``workspace`` holds them.
         """
         dtype = parts[0][1].dtype
         dP = workspace.empty("dP", (batch.n_words, self.width), dtype)

@@ -1,9 +1,10 @@
-"""The best titles of a catalogue for many queries, exactly.
+"""The best titles of a catalogue for many queries, with exact scores.
 
 All titles are scored in float32, part by part, with a proven bound on the error. Titles that can be
 among the best are scored again as pairs, in float64 in a fixed order. Only these scores are
 compared and returned: they have the same bits for one query, for many, and for a pair alone,
-whatever the number of threads.
+whatever the number of threads. Only where the cosine is the whole score, and its part has clusters,
+some titles are never looked at; the scores of those that are found are the same.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from sentemb.system.parallel import Workers
 # float32 scores in memory at a time: 32 MB of them.
 _CELLS = 8_000_000
 _QUERIES = 128
+# The most titles that are looked up in clusters: their recall is that of the first 10.
+MOST_OF_CLUSTERS = 100
 # Places for candidates in addition to twice the titles that are asked for.
 _ROOM = 64
 
@@ -31,12 +34,8 @@ _ROOM = 64
 class Ranked(NamedTuple):
     """The best titles of some queries, best first, equal scores in the order of the titles.
 
-    Attributes
-    ----------
-    titles, scores : (m, k) int64, (m, k) float64
-        -1 and -inf where fewer titles are found.
-    values : dict of str to (m, k) float64
-        What each part of the recipe scores; 0 where no title is.
+    titles, scores : (m, k), -1 and -inf where fewer titles are found
+    values : the scores of each part of the recipe, (m, k); 0 where no title is
     """
 
     titles: NDArray[np.int64]
@@ -78,27 +77,11 @@ def best(
     workers: Workers,
     mask: NDArray[np.bool_] | None = None,
 ) -> Ranked:
-    """The titles with the highest scores.
+    """The ``k`` titles, from 0, with the highest scores.
 
     A title with no known words, or any title for a query with no known words, is found only where a
-    part finds evidence.
-
-    Parameters
-    ----------
-    parts : mapping
-        The parts of the recipe, by name.
-    recipe : Recipe
-        The weights.
-    asked : Asked
-        The queries.
-    k : int
-        Titles per query, from 0.
-    is_empty : (n_titles,) bool
-        Titles with no known words.
-    workers : Workers
-        Threads; no score depends on their number.
-    mask : (n_titles,) bool, optional
-        The titles that may be found.
+    part finds evidence. ``is_empty`` (n_titles,) are the titles with no known words; ``mask``
+    (n_titles,) those that may be found. No score depends on the number of threads.
     """
     m, n = len(asked), is_empty.size
     k = min(k, n)
@@ -131,10 +114,14 @@ def _nearest(
 ) -> None:
     """The model alone."""
     assert isinstance(part, Cosine)
-    allowed = mask
-    if is_empty.any():
-        allowed = ~is_empty if mask is None else mask & ~is_empty
-    titles, cosines = nearest(asked.rows.exact, part.rows, k, allowed, workers)
+    queries, allowed = asked.rows.exact, mask
+    leaves_most = mask is None or 2 * np.count_nonzero(mask) >= mask.size
+    if part.clusters is not None and k <= MOST_OF_CLUSTERS and leaves_most:
+        titles, cosines = part.clusters.nearest(queries, part.rows, k, mask, workers)
+    else:
+        if is_empty.any():
+            allowed = ~is_empty if mask is None else mask & ~is_empty
+        titles, cosines = nearest(queries, part.rows, k, allowed, workers)
     titles[~asked.rows.exact.any(axis=1)] = -1
     is_there = titles >= 0
     ranked.titles[:] = titles

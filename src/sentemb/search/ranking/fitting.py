@@ -70,6 +70,8 @@ MAX_QUERIES = 2000
 _CANDIDATES = 20
 # Clicks are held back where at least this share of the catalogue has none.
 _FEW_UNCLICKED, _MOST_HELD_BACK = 0.1, 0.5
+# With fewer dev queries than this that have a clicked right title, titles without clicks teach too.
+_FEW_TEACHING = 50
 _OF_WORDS = [BM25, CLICKED_BM25]
 # Parameters of BM25 are compared by losses that are this near to the lowest.
 _NEARLY = 1e-6
@@ -105,7 +107,7 @@ def fit_ranker(
     log : path, ClickLog, table or list of pairs
         The click log that the model was trained on, as for `sentemb.train`.
     dev : path, share, JudgedSet or ClickLog
-        What the weights are fitted to: the clicked titles of held-out queries, or the best titles
+        The weights are fitted to these: the clicked titles of held-out queries, or the best titles
         of a judged set, among candidates from the whole catalogue. That is all titles of the log
         and of the clicks, or those of the judged set. Queries of a judged set that are in the log
         are left out of the ranker's clicks while it is fitted.
@@ -201,25 +203,16 @@ def fit_weights_of(
     on_progress: Callable[[int, int], None] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> HybridRanker:
-    """Fit a ranker to the right titles of some queries.
+    """Fit a ranker to the right titles of some queries; the model is not changed.
 
-    Parameters
-    ----------
-    model : SentenceEncoder
-        It is not changed.
-    right : ClickLog
-        The right titles of the queries.
-    titles, ids : sequence of str
-        The catalogue; without ids, clicks are known by titles.
-    clicks, served : ClickedQueries
-        What the ranker reads while it is fitted, without the queries of ``right``, and afterwards.
-    seed, threads, on_progress, on_note
-        As for `fit_ranker`.
+    ``titles`` and ``ids`` are the catalogue; without ids, clicks are known by titles. The ranker
+    reads ``clicks``, without the queries of ``right``, while it is fitted, and ``served``
+    afterwards. The other parameters are as for `fit_ranker`.
     """
     note = on_note or _ignore
     drawn = _drawn(right, seed, note)
     fitting = _Fitting(model, drawn, titles, ids, clicks, seed, Workers(threads))
-    recipe, held_back = fitting.fit(_stems(note), on_progress or _ignore)
+    recipe, held_back = fitting.fit(_stems(note), on_progress or _ignore, note)
     fields = fitting.material(served, recipe.stem).fields
     ranker = HybridRanker(model, recipe, clicks, fields, titles, threads=threads)
     ranker.prepare(fitting.catalogue(recipe, fields))
@@ -241,14 +234,7 @@ def _floor(ranker: HybridRanker, queries: Sequence[str], seed: int) -> Floor:
 
 @dataclass(frozen=True, eq=False)
 class _DevMemory(Memory):
-    """The memory of the log, computed once for all dev queries: the fit ranks them many times.
-
-    Attributes
-    ----------
-    asked : Asked
-        The dev queries.
-    n_titles : int
-    """
+    """The memory of the log, computed once for all dev queries: the fit ranks them many times."""
 
     asked: Asked
     n_titles: int
@@ -276,17 +262,8 @@ class _DevMemory(Memory):
 class _Fitting:
     """The weights and parameters of one ranker.
 
-    Parameters
-    ----------
-    model : SentenceEncoder
-    right : ClickLog
-        The right titles of the dev queries.
-    titles, ids : sequence of str
-        The catalogue.
-    clicks : ClickedQueries
-        Those of the log, without dev queries.
-    seed : int
-    workers : Workers
+    ``right`` has the right titles of the dev queries; ``titles`` and ``ids`` are the catalogue;
+    ``clicks`` are those of the log, without dev queries.
     """
 
     def __init__(
@@ -313,7 +290,10 @@ class _Fitting:
         )[right.title_index]
 
     def fit(
-        self, stems: Sequence[str | None], progress: Callable[[int, int], None]
+        self,
+        stems: Sequence[str | None],
+        progress: Callable[[int, int], None],
+        note: Callable[[str], None],
     ) -> tuple[Recipe, float]:
         """The recipe, and the share of titles whose clicks were held back."""
         has_clicks = np.diff(self._clicks.of_titles(self._titles, self._ids).offsets) > 0
@@ -323,8 +303,7 @@ class _Fitting:
             for part in PART_TYPES
             if (has_clicks.any() or not part.needs_clicks) and (held_back or part.name != UNCLICKED)
         ]
-        # Titles that never had clicks are left out: whether they are right says how dev was made.
-        allowed = has_clicks if has_clicks.any() else np.ones(len(self._titles), np.bool_)
+        allowed = self._allowed(has_clicks, note)
         total, done = len(stems) * sum(map(len, GRID.values())) + 2, 0
 
         def step() -> None:
@@ -365,6 +344,30 @@ class _Fitting:
         last = fit_weights(features, candidates)
         step()
         return _weighted(recipe, names, last), held_back
+
+    def _allowed(
+        self, has_clicks: NDArray[np.bool_], note: Callable[[str], None]
+    ) -> NDArray[np.bool_]:
+        """Which titles may be candidates, (n_titles,).
+
+        Titles that never had clicks are left out, because whether they are right says how dev was
+        made, unless too few queries would remain.
+        """
+        every = np.ones(len(self._titles), np.bool_)
+        if not has_clicks.any():
+            return every
+        is_known = self._right_places >= 0
+        of_clicked = has_clicks[self._right_places] & is_known
+        n_teaching, n_all = (
+            np.unique(self._right.query_index[pairs]).size for pairs in (of_clicked, is_known)
+        )
+        if n_teaching == n_all or n_teaching >= _FEW_TEACHING:
+            return has_clicks
+        note(
+            f"only {n_teaching:,} of {n_all:,} dev queries have a right title with clicks, so the "
+            "ranker is fitted to titles without clicks too"
+        )
+        return every
 
     def _hold_back(self, has_clicks: NDArray[np.bool_]) -> tuple[ClickedQueries, float]:
         """Clicks without those of a random share of titles, if a catalogue has many without."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from sentemb.errors import SentembError
 from sentemb.models.files.model_files import fingerprint
@@ -52,26 +53,11 @@ def load_ranker(
 def load_best(
     path: AnyPath, threads: int | None = None, cosine: bool = False
 ) -> HybridRanker | PairScorer:
-    """The ranking of a model folder: what scores pairs and finds titles.
+    """The ranking of a model folder: it scores pairs and finds titles.
 
-    Parameters
-    ----------
-    path : path
-        A model folder.
-    threads : int, optional
-        By default all processors.
-    cosine : bool
-        Rank by the model alone, even if the folder has a ranker.
-
-    Returns
-    -------
-    HybridRanker or PairScorer
-        For two towers the ranker of the folder, or one that is the cosine of the model alone.
-
-    Raises
-    ------
-    SentembError
-        As `load_ranker`, except for a folder without a ranker.
+    For two towers it is the ranker of the folder or, without one or with ``cosine``, the cosine of
+    the model alone. ``threads`` are by default all processors. Raises `SentembError` as
+    `load_ranker`, except for a folder without a ranker.
     """
     model = load(path, threads)
     if isinstance(model, PairScorer):
@@ -79,6 +65,11 @@ def load_best(
     if cosine or not has_ranker(path):
         return HybridRanker(model, MODEL_ALONE, threads=threads)
     return opened_ranker(path_of(path), model, None, threads)
+
+
+def known_by_ids(ranker: Any, titles: Sequence[str], ids: Sequence[str]) -> Any:
+    """``ranker``; one that knows products knows the titles of a catalogue by their ids."""
+    return ranker.with_ids(titles, ids) if isinstance(ranker, HybridRanker) else ranker
 
 
 def with_two_towers(model: SentenceEncoder | PairScorer) -> SentenceEncoder:

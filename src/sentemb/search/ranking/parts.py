@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from sentemb.kernels.dense import add_products
 from sentemb.retrieval.bm25 import AskedWords, CountedFields, Counts, Lists, Statistics, count_words
 from sentemb.retrieval.clicked_queries import ClicksOfTitles
+from sentemb.retrieval.cluster_lists import ClusterLists
 from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
 from sentemb.retrieval.memory import MemoryRows
 from sentemb.retrieval.read_queries import Embed, ReadQueries
@@ -31,6 +32,9 @@ from sentemb.retrieval.row_products import LONGEST, QueryRows, exact_products, p
 from sentemb.retrieval.words_and_stems import tokens_of, words_of
 from sentemb.search.ranking.recipe import BM25, CLICKED_BM25, COSINE, MEMORY, UNCLICKED, Recipe
 from sentemb.system.contracts import Arrays, Runner
+from sentemb.system.growing import joined_rows
+from sentemb.system.parallel import Workers
+from sentemb.system.paths import AnyPath
 from sentemb.text.batch import Tokens
 
 # Titles that are multiplied at a time.
@@ -53,20 +57,12 @@ class Fields(NamedTuple):
 class Material:
     """The titles and clicks that parts are built from.
 
-    Attributes
-    ----------
-    titles : sequence of str
-    rows : (n_titles, dim) float32 or float16, or Int8Rows
-        By the document tower, of unit length, or zero for a title with no known words.
-    clicks : ClicksOfTitles
-        The clicked queries of the titles, as numbers of ``queries``.
-    queries : ReadQueries
-    recipe : Recipe
-        The parameters of BM25.
-    statistics : Fields or None
-        Those of BM25; None for those of these titles.
-    counted_words : collection of str or None
-        The words that BM25 counts, with given ``statistics``; None for all.
+    rows : (n_titles, dim) float32 or float16, or `Int8Rows`: by the document tower, of unit length,
+        or zero for a title with no known words
+    clicks : the clicked queries of the titles, as numbers of ``queries``
+    recipe : the parameters of BM25
+    statistics : those of BM25; None for those of these titles
+    counted_words : the words that BM25 counts, with given ``statistics``; None for all
     """
 
     titles: Sequence[str]
@@ -106,13 +102,8 @@ class Material:
 class Asked:
     """Queries in the forms that parts need.
 
-    Parameters
-    ----------
-    queries : sequence of str
-    embed : function
-        Unit vectors of texts by the query tower; zero for a query with no known words.
-    stem : str or None
-        How BM25 splits texts into words.
+    ``embed`` makes unit vectors of texts by the query tower; zero for a query with no known words.
+    ``stem`` says how BM25 splits texts into words.
     """
 
     def __init__(self, queries: Sequence[str], embed: Embed, stem: str | None) -> None:
@@ -155,14 +146,9 @@ class Asked:
 class Bound(NamedTuple):
     """Bounds on float32 scores that a part has added.
 
-    Attributes
-    ----------
-    error : (m,) or () float64
-        At least the difference between the part's float32 and its exact scores.
-    reach : (m,) or () float64
-        At least the absolute value of its scores.
-    steps : int
-        How often at most a sum was rounded.
+    error : (m,) or (), at least the difference between the part's float32 and its exact scores
+    reach : (m,) or (), at least the absolute value of its scores
+    steps : how often at most a sum was rounded
     """
 
     error: NDArray[np.float64] | float
@@ -187,13 +173,8 @@ def _check_offsets(offsets: np.ndarray, n: int, size: int) -> None:
 class Part(Protocol):
     """A part of the score over one catalogue.
 
-    Attributes
-    ----------
-    name : str
-    is_evidence : bool
-        Whether a score other than 0 says that the title has to do with the query.
-    needs_clicks : bool
-        Whether the part is useless for a log without clicks on the titles.
+    is_evidence : whether a score other than 0 says that the title has to do with the query
+    needs_clicks : whether the part is useless for a log without clicks on the titles
     """
 
     name: ClassVar[str]
@@ -221,12 +202,18 @@ class Part(Protocol):
         """The scores of pairs, (k,) float64, with the same bits whatever else is scored."""
         ...
 
-    def without(self, is_kept: NDArray[np.bool_]) -> Self:
-        """The part over the titles where ``is_kept``, (n_titles,), is true."""
+    def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
+        """The part over the titles where ``is_kept``, (n_titles,), is true.
+
+        Vectors are copied to the folder ``scratch``; see `sentemb.system.growing.joined_rows`.
+        """
         ...
 
-    def joined(self, behind: Any) -> Self:
-        """The part over its own titles, then those of ``behind``, of the same class."""
+    def joined(self, behind: Any, scratch: AnyPath | None = None) -> Self:
+        """The part over its own titles, then those of ``behind``, of the same class.
+
+        Vectors are copied as by `without`.
+        """
         ...
 
     def arrays(self) -> Arrays:
@@ -237,24 +224,17 @@ class Part(Protocol):
     def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
         """The inverse of `arrays`.
 
-        Raises
-        ------
-        Unfit
-            If kernels could not use an array: they do not look before they read.
+        Raises `Unfit` if kernels could not use an array: they do not look before they read.
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Cosine:
-    """The cosine of the two towers.
-
-    Attributes
-    ----------
-    rows : (n_titles, dim) float32 or float16, or Int8Rows
-    """
+    """The cosine of the two towers; ``rows`` are (n_titles, dim) float32, float16 or int8."""
 
     rows: np.ndarray | Int8Rows
+    clusters: ClusterLists | None = None
     name: ClassVar[str] = COSINE
     is_evidence: ClassVar[bool] = True
     needs_clicks: ClassVar[bool] = False
@@ -293,16 +273,23 @@ class Cosine:
     ) -> NDArray[np.float64]:
         return exact_products(asked.rows, self.rows, query_index, title_index, workers)
 
-    def without(self, is_kept: NDArray[np.bool_]) -> Self:
-        stays = np.flatnonzero(is_kept)
-        rows = self.rows.rows(stays) if isinstance(self.rows, Int8Rows) else self.rows[stays]
-        return type(self)(rows)
+    def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
+        rows: np.ndarray | Int8Rows
+        if isinstance(self.rows, Int8Rows):
+            rows = self.rows.take(is_kept, scratch)
+        else:
+            rows = joined_rows([self.rows], scratch, is_kept)
+        return type(self)(rows, self.clusters and self.clusters.without(is_kept))
 
-    def joined(self, behind: Cosine) -> Self:
+    def joined(self, behind: Cosine, scratch: AnyPath | None = None) -> Self:
+        clusters = self.clusters
+        if clusters is not None:
+            with Workers() as workers:
+                clusters = clusters.joined(behind.rows, len(self.rows), workers)
         if isinstance(self.rows, Int8Rows) and isinstance(behind.rows, Int8Rows):
-            return type(self)(self.rows.joined(behind.rows))
+            return type(self)(self.rows.joined(behind.rows, scratch), clusters)
         assert not isinstance(self.rows, Int8Rows) and not isinstance(behind.rows, Int8Rows)
-        return type(self)(np.concatenate([self.rows, behind.rows]))
+        return type(self)(joined_rows([self.rows, behind.rows], scratch), clusters)
 
     def arrays(self) -> Arrays:
         rows = self.rows
@@ -357,11 +344,11 @@ class Memory:
     ) -> NDArray[np.float64]:
         return self.memory.best(asked.rows, query_index, title_index, workers)[0]
 
-    def without(self, is_kept: NDArray[np.bool_]) -> Self:
-        return type(self)(self.memory.without(is_kept))
+    def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
+        return type(self)(self.memory.without(is_kept, scratch))
 
-    def joined(self, behind: Memory) -> Self:
-        return type(self)(self.memory.joined(behind.memory))
+    def joined(self, behind: Memory, scratch: AnyPath | None = None) -> Self:
+        return type(self)(self.memory.joined(behind.memory, scratch))
 
     def arrays(self) -> Arrays:
         memory = self.memory
@@ -384,12 +371,7 @@ class Memory:
 
 @dataclass(frozen=True, eq=False)
 class Bm25:
-    """BM25 over titles and clicked queries.
-
-    Attributes
-    ----------
-    lists : Lists
-    """
+    """BM25 over titles and clicked queries."""
 
     lists: Lists
     name: ClassVar[str] = BM25
@@ -425,10 +407,10 @@ class Bm25:
     ) -> NDArray[np.float64]:
         return self.lists.scores(asked.words_in(self.lists), query_index, title_index, workers)
 
-    def without(self, is_kept: NDArray[np.bool_]) -> Self:
+    def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
         return type(self)(self.lists.without(is_kept))
 
-    def joined(self, behind: Bm25) -> Self:
+    def joined(self, behind: Bm25, scratch: AnyPath | None = None) -> Self:
         return type(self)(self.lists.joined(behind.lists))
 
     def arrays(self) -> Arrays:
@@ -474,13 +456,7 @@ class ClickedBm25(Bm25):
 
 @dataclass(frozen=True, eq=False)
 class Unclicked:
-    """A constant for titles without clicks.
-
-    Attributes
-    ----------
-    values : (n_titles,) float32
-        1 without clicks, else 0.
-    """
+    """A constant for titles without clicks: ``values`` (n_titles,) are 1 without clicks, else 0."""
 
     values: NDArray[np.float32]
     name: ClassVar[str] = UNCLICKED
@@ -506,10 +482,10 @@ class Unclicked:
     ) -> NDArray[np.float64]:
         return self.values[title_index].astype(np.float64)
 
-    def without(self, is_kept: NDArray[np.bool_]) -> Self:
+    def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
         return type(self)(self.values[is_kept])
 
-    def joined(self, behind: Unclicked) -> Self:
+    def joined(self, behind: Unclicked, scratch: AnyPath | None = None) -> Self:
         return type(self)(np.concatenate([self.values, behind.values]))
 
     def arrays(self) -> Arrays:

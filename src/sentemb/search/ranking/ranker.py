@@ -97,11 +97,7 @@ class Share:
 class LeftOut(NamedTuple):
     """The effects of the words of a query and of a title on the score.
 
-    Attributes
-    ----------
-    score : float
-    of_query, of_title : (Tq,) float64, (Td,) float64
-        For each word, the score minus the score without it.
+    of_query, of_title : (Tq,), (Td,), for each word, the score minus the score without it
     """
 
     score: float
@@ -113,15 +109,9 @@ class LeftOut(NamedTuple):
 class Catalogue:
     """Titles with the parts of their scores.
 
-    Attributes
-    ----------
-    titles : sequence of str
-    parts : dict of str to Part
-        Those that were asked for.
-    is_empty : (n_titles,) bool
-        Titles with no known words.
-    counted_words : set of str or None
-        The words that BM25 has counted; None for all.
+    parts : those that were asked for
+    is_empty : (n_titles,), titles with no known words
+    counted_words : the words that BM25 has counted; None for all
     """
 
     titles: Sequence[str]
@@ -136,14 +126,20 @@ class Catalogue:
         )
         return has_words and all(name in self.parts for name in recipe.parts)
 
-    def without(self, is_kept: NDArray[np.bool_], titles: Sequence[str]) -> Catalogue:
-        """The titles where ``is_kept`` is true; ``titles`` are their texts."""
-        parts = {name: part.without(is_kept) for name, part in self.parts.items()}
+    def without(
+        self, is_kept: NDArray[np.bool_], titles: Sequence[str], scratch: AnyPath | None = None
+    ) -> Catalogue:
+        """The titles where ``is_kept`` is true; ``titles`` are their texts; see `Part.without`."""
+        parts = {name: part.without(is_kept, scratch) for name, part in self.parts.items()}
         return Catalogue(titles, parts, self.is_empty[is_kept])
 
-    def joined(self, behind: Catalogue, titles: Sequence[str]) -> Catalogue:
-        """These titles, then ``behind``; ``titles`` are the texts of all."""
-        parts = {name: part.joined(behind.parts[name]) for name, part in self.parts.items()}
+    def joined(
+        self, behind: Catalogue, titles: Sequence[str], scratch: AnyPath | None = None
+    ) -> Catalogue:
+        """These titles, then ``behind``; ``titles`` are the texts of all; see `Part.joined`."""
+        parts = {
+            name: part.joined(behind.parts[name], scratch) for name, part in self.parts.items()
+        }
         return Catalogue(titles, parts, np.concatenate([self.is_empty, behind.is_empty]))
 
 
@@ -162,7 +158,7 @@ class HybridRanker:
     recipe : Recipe
         The weights of the parts and the parameters of BM25.
     clicks : ClickedQueries or a function that returns one, optional
-        What the memory and BM25 know of the log; by default nothing. A function is called when
+        The clicks that the memory and BM25 read; by default none. A function is called when
         they are first needed.
     fields : Fields or a function that returns one, optional
         The statistics of BM25; by default those of the clicked titles of ``clicks``.
@@ -323,7 +319,11 @@ class HybridRanker:
         return {f"{PARTS[part]} alone": self.alone(part) for part in names}
 
     def with_ids(self, titles: Sequence[str], ids: Sequence[str]) -> HybridRanker:
-        """The same ranker, for which the clicks of these titles belong to these ids."""
+        """The same ranker, for which each title of a catalogue is the product with its id.
+
+        A title that a file has with an id is known by it: a product that was renamed since the
+        log was written has its clicks. See `ClickedQueries.with_ids`.
+        """
         if not self.recipe.needs_clicks:
             return self
         return self._with(self.recipe, self._titles, self.clicks.with_ids(titles, ids))
@@ -512,11 +512,10 @@ class HybridRanker:
         titles = [title, *_with_each_left_out(title_words)]
         query_index = np.concatenate([np.arange(len(queries)), np.zeros(len(titles) - 1, np.int64)])
         title_index = np.concatenate([np.zeros(len(queries), np.int64), np.arange(1, len(titles))])
-        key = id
-        if key is None:
-            key = self.clicks.key_of(title) if self.recipe.needs_clicks else title
+        if id is None and self.recipe.needs_clicks:
+            id = self.clicks.key_of(title)
         asked = self.asked(queries)
-        ids = [key] * len(titles)
+        ids = [id] * len(titles)
         catalogue = self.catalogue(titles, ids, counted_words=self._words_in(asked))
         pairs = query_index, title_index
         scores = engine.of_pairs(catalogue.parts, self.recipe, asked, *pairs, self._workers)[0]
@@ -572,7 +571,7 @@ class HybridRanker:
     def catalogue(
         self,
         titles: Sequence[str],
-        ids: Sequence[str] | None = None,
+        ids: Sequence[str | None] | None = None,
         vectors: np.ndarray | Int8Rows | None = None,
         counted_words: Set[str] | None = None,
     ) -> Catalogue:
@@ -582,7 +581,7 @@ class HybridRanker:
         ----------
         titles : sequence of str
             The titles.
-        ids : sequence of str, optional
+        ids : sequence of str or None, optional
             One per title: by these the clicks of a log with ids are known.
         vectors : (n, dim) float32 or float16, or Int8Rows, optional
             The titles by the document tower, as `SentenceEncoder.unit_vectors` gives them.

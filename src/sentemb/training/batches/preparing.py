@@ -19,6 +19,7 @@ from sentemb.data.click_log import (
     ClickLogBuilder,
     add_lines,
     arranged,
+    log_files,
     titles_by_query,
     too_many_clicks,
 )
@@ -36,12 +37,13 @@ from sentemb.data.prepared_log import (
     TITLES,
     PreparedLog,
     SideFiles,
+    Sources,
     check_replaceable,
     write_description,
 )
 from sentemb.data.text_array import Texts
 from sentemb.errors import SentembError
-from sentemb.system.files import is_file, status, writing
+from sentemb.system.files import is_file, place_name, status, writing
 from sentemb.system.mapped_arrays import growing_array, mapped_array, write_array
 from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.paths import AnyPath
@@ -64,16 +66,10 @@ _UNSORTED, _UNSORTED_OFFSETS = ".titles", ".titles-offsets"
 class Preparing(NamedTuple):
     """How far `prepare_log` is.
 
-    Attributes
-    ----------
-    stage : str
-        What is being done.
-    done : int
-        How many lines have been read, or texts have been split.
-    unit : str
-        "lines" or "texts".
-    share : float or None
-        Which share of the stage is done; None if that is unknown, as for standard input.
+    stage : the work being done
+    done : how many lines have been read, or texts have been split
+    unit : "lines" or "texts"
+    share : which share of the stage is done; None if that is unknown, as for standard input
     """
 
     stage: str
@@ -83,7 +79,7 @@ class Preparing(NamedTuple):
 
 
 def prepare_log(
-    pairs: AnyPath,
+    pairs: AnyPath | Sequence[AnyPath],
     output: AnyPath,
     *,
     splitting: str = BARE,
@@ -99,8 +95,10 @@ def prepare_log(
 
     Parameters
     ----------
-    pairs : path
-        A click log, see `read_click_log`.
+    pairs : path or sequence of paths
+        A click log, see `read_click_log`. Several files are read as if they were one. Of a folder
+        all logs are read, in the order of their names: files that end in ``.tsv``, ``.jsonl``, each
+        with or without ``.gz``, or ``.parquet``.
     output : path
         The folder to write: all of it or, on an error, nothing.
     splitting : {"white-space", "bare", "words"}
@@ -134,10 +132,13 @@ def prepare_log(
     if splitting not in tuple(SPLITTINGS):
         raise SentembError(f"splitting must be one of {', '.join(SPLITTINGS)}, not {splitting!r}")
     report = on_progress or _ignore
-    check_outputs([Output(output, is_folder=True)], [pairs], force)
+    files = log_files([pairs] if isinstance(pairs, str | os.PathLike) else list(pairs))
+    if not files:
+        raise SentembError("there is no log to prepare; name at least one file")
+    check_outputs([Output(output, is_folder=True)], files, force)
     check_replaceable(output, force)
     with replacing_folder(output, (DESCRIPTION, *FILES)) as new:
-        bad_lines = _write(new, pairs, splitting, skip_bad_lines, report)
+        bad_lines = _write(new, files, splitting, skip_bad_lines, report)
         # Another process may have written there in the meantime.
         check_replaceable(output, force)
     if bad_lines and on_note is not None:
@@ -147,13 +148,13 @@ def prepare_log(
 
 def _write(
     folder: Path,
-    pairs: AnyPath,
+    files: Sequence[AnyPath],
     splitting: str,
     skip_bad_lines: bool,
     report: Callable[[Preparing], None],
 ) -> int:
     """Write all files; the number of bad lines."""
-    counts = _write_pairs(folder, pairs, skip_bad_lines, report)
+    counts = _write_pairs(folder, files, skip_bad_lines, report)
     n_texts = counts[QUERIES] + counts[TITLES]
     sizes: dict[str, dict[str, int]] = {"tokens": {}, "words": {}}
     done = 0
@@ -166,15 +167,22 @@ def _write(
     for names in (SideFiles.of(QUERIES), SideFiles.of(TITLES)):
         n_tokens, n_words = _write_tokens(folder, names, splitting, split)
         sizes["tokens"][names.tokens], sizes["words"][names.words] = n_tokens, n_words
-    write_description(folder, {**counts, "splitting": splitting}, sizes)
+    ends = (os.path.basename(place_name(path)) for path in (files[0], files[-1]))
+    sources = Sources(len(files), *ends)
+    facts = {**counts, "splitting": splitting, "sources": sources._asdict()}
+    write_description(folder, facts, sizes)
     return counts["bad_lines"]
 
 
 def _write_pairs(
-    folder: Path, pairs: AnyPath, skip_bad_lines: bool, report: Callable[[Preparing], None]
+    folder: Path,
+    files: Sequence[AnyPath],
+    skip_bad_lines: bool,
+    report: Callable[[Preparing], None],
 ) -> dict[str, int]:
     """Write all files but those of words; how many there are of what."""
-    clicks, n_queries, bad_lines = _read(folder, pairs, skip_bad_lines, report)
+    lines = _Lines(files, report)
+    clicks, n_queries, bad_lines = _read(folder, files, skip_bad_lines, lines)
     title_order, title_index, skipped_offsets, skipped = arranged(
         clicks.query_index, clicks.title_index, clicks.skipped_pair, clicks.skipped_title
     )
@@ -196,6 +204,7 @@ def _write_pairs(
         QUERIES: n_queries,
         TITLES: title_order.size,
         "skipped": skipped.size,
+        "lines": lines.count,
         "bad_lines": bad_lines,
     }
 
@@ -214,7 +223,7 @@ class _Clicks(NamedTuple):
 
 
 def _read(
-    folder: Path, pairs: AnyPath, skip_bad_lines: bool, report: Callable[[Preparing], None]
+    folder: Path, files: Sequence[AnyPath], skip_bad_lines: bool, lines: _Lines
 ) -> tuple[_Clicks, int, int]:
     """Write the texts; the pairs, and the numbers of queries and of bad lines."""
     names = SideFiles.of(QUERIES)
@@ -223,42 +232,39 @@ def _read(
         _text_file(folder / _UNSORTED, folder / _UNSORTED_OFFSETS, TITLES) as titles,
     ):
         streamed = _Streamed(queries, titles)
-        on_line = _counting(pairs, report)
-        bad_lines = add_lines(streamed, pairs, skip_bad_lines=skip_bad_lines, on_line=on_line)
+        bad_lines = add_lines(streamed, files, skip_bad_lines=skip_bad_lines, on_line=lines.add)
         return streamed.clicks(), len(queries), bad_lines
 
 
-def _counting(pairs: AnyPath, report: Callable[[Preparing], None]) -> Callable[[int], None]:
-    """A function of the bytes of each line, which reports how far the log has been read."""
-    state = status(pairs) if str(pairs) != "-" and is_file(pairs) else None
-    size = None if state is None or str(pairs).endswith(".gz") else max(1, state.st_size)
-    lines = n_bytes = 0
+class _Lines:
+    """Counts lines and reports how far the log has been read."""
 
-    def count(added: int) -> None:
-        nonlocal lines, n_bytes
-        lines += 1
-        n_bytes += added
-        if lines % _LINES == 0:
-            share = None if size is None else min(1.0, n_bytes / size)
-            report(Preparing("reading the log", lines, "lines", share))
+    def __init__(self, files: Sequence[AnyPath], report: Callable[[Preparing], None]) -> None:
+        sizes = [_size_of(path) for path in files]
+        self._size = None if None in sizes else max(1, sum(size for size in sizes if size))
+        self._report, self._bytes, self.count = report, 0, 0
 
-    return count
+    def add(self, n_bytes: int) -> None:
+        """Add a line of some bytes."""
+        self.count += 1
+        self._bytes += n_bytes
+        if self.count % _LINES == 0:
+            share = None if self._size is None else min(1.0, self._bytes / self._size)
+            self._report(Preparing("reading the log", self.count, "lines", share))
+
+
+def _size_of(path: AnyPath) -> int | None:
+    """The bytes that are read of a file; None if that is unknown before the end."""
+    state = status(path) if str(path) != "-" and is_file(path) else None
+    return None if state is None or str(path).endswith((".gz", ".parquet")) else state.st_size
 
 
 class _TextFile:
     """Numbers distinct texts in order of first appearance and writes each once.
 
     Texts are told apart by a hash of 128 bits: two of a hundred million texts share one with a
-    probability below 1e-22.
-
-    Parameters
-    ----------
-    file : binary file
-        Gets the texts, a line end behind each.
-    append : function of an array
-        Gets the end of each.
-    what : str
-        What the texts are, for messages.
+    probability below 1e-22. ``file`` gets the texts, a line end behind each, and ``append`` the end
+    of each; messages call the texts ``what``.
     """
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -24,7 +24,7 @@ from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
 from sentemb.training.classifiers.classifier_settings import ClassifierSettings
 from sentemb.training.classifiers.text_features import Learner, TextFeatures, TrainedTower
-from sentemb.training.contracts import StoredState
+from sentemb.training.contracts import StoredState, UnpreparedTask
 from sentemb.training.objectives.classifier import (
     Head,
     class_targets,
@@ -49,7 +49,7 @@ class Labels:
     """Classes with names: predicted is the most probable one, measured is the accuracy."""
 
     names: list[str]
-    figure: ClassVar = "accuracy"
+    metric: ClassVar = "accuracy"
 
     @property
     def classes(self) -> int:
@@ -66,7 +66,7 @@ class Labels:
         return [self.names[index] for index in probabilities.argmax(axis=1)]
 
     def measure(self, probabilities: np.ndarray, values: Sequence[Any]) -> float:
-        """The share of right labels; one that training never met is never right."""
+        """The share of correct labels; a label that training did not have is never correct."""
         return sum(map(str.__eq__, self.predicted(probabilities), values)) / len(values)
 
 
@@ -76,7 +76,7 @@ class Scores:
 
     lowest: int
     highest: int
-    figure: ClassVar = "pearson"
+    metric: ClassVar = "pearson"
 
     @property
     def classes(self) -> int:
@@ -103,10 +103,7 @@ Outcome: TypeAlias = Labels | Scores
 def outcome_of(train: Values) -> Outcome:
     """The outcome that a classifier learns to predict from ``train``.
 
-    Raises
-    ------
-    SentembError
-        If there is only one label or score, or the scores reach too far.
+    Raises `SentembError` if there is only one label or score, or the scores reach too far.
     """
     values: Sequence[Any] = train.values
     if isinstance(values[0], str):
@@ -133,13 +130,7 @@ def outcome_of(train: Values) -> Outcome:
 
 
 class Examples:
-    """Values and texts, prepared for features.
-
-    Parameters
-    ----------
-    values : ValuedTexts
-    features : TextFeatures
-    """
+    """Values and texts, prepared for features."""
 
     def __init__(self, values: Values, features: TextFeatures) -> None:
         self.values = values.values
@@ -180,13 +171,7 @@ def probabilities(
 
 @dataclass(frozen=True)
 class ClassifierWeights:
-    """All weights of a classifier.
-
-    Attributes
-    ----------
-    head, tower : dict of arrays
-        ``tower`` is empty for fixed embeddings.
-    """
+    """All weights of a classifier; ``tower`` is empty for fixed embeddings."""
 
     head: Arrays
     tower: Arrays
@@ -220,25 +205,11 @@ class SavedClassifier:
     history: Sequence[dict[str, Any]] = ()
 
 
-class ClassifierTask:
+class ClassifierTask(UnpreparedTask):
     """A classifier, the examples that it learns from, and its embeddings.
 
-    A `sentemb.training.contracts.Task`, which describes the methods.
-
-    Parameters
-    ----------
-    train : ValuedTexts
-    dev : ValuedTexts or None
-    features : TextFeatures
-        Their weights are changed in place.
-    settings : ClassifierSettings
-        With ``hidden`` and ``map_dim`` set.
-    workers : Workers
-
-    Attributes
-    ----------
-    head : Head
-    outcome : Labels or Scores
+    A `sentemb.training.contracts.Task`, which describes the methods. The weights of ``features``
+    are changed in place; ``settings`` have ``hidden`` and ``map_dim`` set.
     """
 
     def __init__(
@@ -250,7 +221,7 @@ class ClassifierTask:
         workers: Workers,
     ) -> None:
         self.outcome = outcome_of(train)
-        self.figure = self.outcome.figure
+        self.metric = self.outcome.metric
         self.settings = settings
         self.features = features
         self.examples = Examples(train, features)
@@ -276,21 +247,6 @@ class ClassifierTask:
 
     def pairs_before(self, step: int) -> int:
         return min(step * self.settings.batch_size, self.examples.count)
-
-    def before_epoch(self, epoch: int, stopped: Callable[[], bool]) -> None:
-        """Nothing to prepare."""
-
-    def preparation(self, epoch: int) -> float:
-        """There is none."""
-        return 0.0
-
-    def lasting(self) -> Arrays:
-        """No arrays: all of them change with every update."""
-        return {}
-
-    def remarks(self, epoch: int) -> dict[str, Any]:
-        """Nothing to remark."""
-        return {}
 
     def plan(self, epoch: int, step: int) -> tuple[Any, NDArray[np.float64]]:
         numbers = self._order_of(epoch)[self.pairs_before(step) : self.pairs_before(step + 1)]
@@ -331,7 +287,7 @@ class ClassifierTask:
         predicted = probabilities(
             self.head, self.adam.weights, self.features, self._dev, self._workers
         )
-        return {self.figure: round(self.outcome.measure(predicted, self._dev.values), 6)}
+        return {self.metric: round(self.outcome.measure(predicted, self._dev.values), 6)}
 
     def model(self) -> SavedClassifier:
         """All weights, without a record of their training."""
@@ -366,10 +322,7 @@ class ClassifierTask:
     def read(self, folder: Path) -> SavedClassifier:
         """Read the file that `write` wrote for a classifier of this shape.
 
-        Raises
-        ------
-        SentembError
-            If the file is damaged, or holds something else.
+        Raises `SentembError` if the file is damaged, or holds something else.
         """
         weights = self.model().model
         with open_tensors(folder / TENSORS) as file:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from sentemb.models.words.input_rows import point_of
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
-from sentemb.training.contracts import StoredState
+from sentemb.training.contracts import StoredState, UnpreparedTask
 from sentemb.training.dev import Dev
 from sentemb.training.objectives.pair_losses import PairObjective
 from sentemb.training.optimisers.pair_optimisers import PairAdam, PairSGD
@@ -38,52 +37,26 @@ _WILD_WEIGHT = 1e6
 
 
 class Planned(NamedTuple):
-    """A mini-batch and all of its update that needs no weights.
-
-    Attributes
-    ----------
-    batch : PairBatch
-    layout : Layout
-    """
+    """A mini-batch and all of its update that needs no weights."""
 
     batch: PairBatch
     layout: Layout
 
 
 class _Part(NamedTuple):
-    """A phase of the training, and what trains its arrays.
-
-    Attributes
-    ----------
-    phase : Phase
-    optimiser : PairAdam or PairSGD
-    tuned : bool
-        Whether words are trained too.
-    """
+    """A phase of the training, and its optimiser; ``tuned`` says whether words are trained too."""
 
     phase: Phase
     optimiser: PairAdam | PairSGD
     tuned: bool
 
 
-class PairTask:
+class PairTask(UnpreparedTask):
     """A pair model and the examples that it learns from.
 
-    A `sentemb.training.contracts.Task`, which describes the methods.
-
-    Parameters
-    ----------
-    lessons : Lessons
-    pair_model : PairModel
-    weights : dict of arrays
-        Those at the start; they are changed in place.
-    tuned : bool
-        Whether the word vectors are trained.
-    settings : PairSettings
-    objective : PairObjective
-    workers : Workers
-    dev : Dev or LabelledPairs, optional
-        What `measure` ranks or classifies.
+    A `sentemb.training.contracts.Task`, which describes the methods. ``weights`` are those at the
+    start; they are changed in place. ``tuned`` says whether the word vectors are trained; `measure`
+    ranks or classifies ``dev``.
     """
 
     def __init__(
@@ -100,9 +73,9 @@ class PairTask:
         self.lessons, self.settings = lessons, settings
         self.pair_model, self.weights = pair_model, weights
         self.steps = lessons.steps
-        self.figure = DEV_FIGURE
+        self.metric = DEV_FIGURE
         if dev is not None:
-            self.figure = ACCURACY if isinstance(dev, LabelledPairs) else dev.figure
+            self.metric = ACCURACY if isinstance(dev, LabelledPairs) else dev.metric
         self._objective, self._workers, self._dev = objective, workers, dev
         self._tuned = tuned and pair_model.trains_words
         self._parts = [self._part(phase) for phase in pair_model.phases()]
@@ -122,21 +95,6 @@ class PairTask:
 
     def pairs_before(self, step: int) -> int:
         return self.lessons.examples_before(step)
-
-    def before_epoch(self, epoch: int, stopped: Callable[[], bool]) -> None:
-        """Nothing to prepare."""
-
-    def preparation(self, epoch: int) -> float:
-        """There is none."""
-        return 0.0
-
-    def lasting(self) -> Arrays:
-        """No arrays: all of them change with every update."""
-        return {}
-
-    def remarks(self, epoch: int) -> dict[str, Any]:
-        """Nothing to remark."""
-        return {}
 
     def plan(self, epoch: int, step: int) -> Planned:
         batch = self.lessons.batch(epoch, step)
@@ -274,20 +232,8 @@ def score_batch_tasks(
 ) -> Job[Scoring]:
     """The scores of a mini-batch, as a job for `Workers.together`.
 
-    Parameters
-    ----------
-    model : PairModel
-        The shape.
-    weights : dict of arrays
-        Its weights.
-    P : (n_words, width) float
-        The projected words of the mini-batch.
-    batch : PairBatch
-        Texts and pairs.
-    space : Workspace
-        Holds what the backward pass needs.
-    dropout : Dropout or None
-        In training.
+    ``P`` (n_words, width) float are its projected words; ``space`` holds the values that the
+    backward pass needs. ``dropout`` is for training.
     """
     word_index, offsets = batch.texts.word_index, batch.texts.offsets
     middle = offsets[batch.n_queries]

@@ -30,17 +30,14 @@ from sentemb.training.towers.two_tower_task import TowersTask
 
 # The key of the random numbers that put queries into parts: the same parts for every seed.
 _KEY = 0x70617274
+# Updates of a part, in all epochs: with fewer, every set that was measured ranked worse in parts.
+_FEW = 300
 
 
 class PartsTask(TowersTask):
     """Two towers, trained in parts; a `sentemb.training.contracts.Task`.
 
-    See `TowersTask` for parameters and attributes.
-
-    Parameters
-    ----------
-    executor : Executor
-        Where the parts are trained.
+    The ``executor`` trains the parts. For the other parameters and the attributes see `TowersTask`.
     """
 
     def __init__(
@@ -65,11 +62,7 @@ class PartsTask(TowersTask):
         self._pairs = np.sum([part.starts for part in parts], axis=0)
         self._features = [rounds.features_of(part) for part in parts]
         self._parts = [executor.keep(part) for part in parts]
-        note(
-            f"each of {settings.parts} parts has {settings.epochs * self._updates:,} updates; "
-            "parts rank worse than one: in our measurements by up to 0.02 of NDCG@1 with 2 or 4 "
-            "parts and by 0.03 with 8"
-        )
+        note(_cost(settings.parts, settings.epochs * self._updates))
         # The lists of all queries, and those of each part where it is trained.
         self._lists: tuple[rounds.HardTitles, list[Any]] = None, [None] * len(parts)
 
@@ -150,19 +143,23 @@ class PartsTask(TowersTask):
         return float(np.mean(losses))
 
 
+def _cost(parts: int, updates: int) -> str:
+    """The note on the cost of parts; its figures are those of docs/results/scale.md."""
+    few = ""
+    if updates < _FEW:
+        few = f"; with fewer than {_FEW} updates a part all lost, 0.005 to 0.030: give fewer parts"
+    return (
+        f"each of {parts} parts has {updates:,} updates; parts rank worse than one: in our "
+        f"measurements by up to 0.022 of NDCG@1 with 2 or 4 parts and 0.030 with 8{few}"
+    )
+
+
 def queries_of_parts(
     query_index: NDArray[np.int32], n_queries: int, parts: int
 ) -> list[NDArray[np.int32]]:
-    """The queries of each part, at random, so that each has about as many pairs; ascending.
+    """The queries of each part, at random, so that each has about as many pairs; ascending int32.
 
-    Parameters
-    ----------
-    query_index : (n_pairs,) int32
-        The query of each pair.
-    n_queries : int
-        Queries of the log.
-    parts : int
-        The number of parts.
+    ``query_index`` is the query of each pair, (n_pairs,); ``n_queries`` are the queries of the log.
     """
     shuffled = np.random.default_rng(_KEY).permutation(n_queries).astype(np.int32)
     pairs = np.cumsum(np.bincount(query_index, minlength=n_queries)[shuffled])

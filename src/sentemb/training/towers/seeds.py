@@ -1,16 +1,18 @@
 """Several trainings that differ in their seed, and the average of their models.
 
 The trainings run one after the other, each in a folder inside the checkpoints of the output. So a
-training that is stopped keeps the members that are finished, and resumes the one that is not.
+training that is stopped keeps the members that are finished, and resumes the one that is not. On a
+cluster they run at the same time, and a worker cannot write there: a training that is stopped keeps
+the members that are finished, and the others begin again.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from sentemb.errors import SentembError
 from sentemb.models.contracts import Embedder
@@ -41,34 +43,26 @@ KEPT_EPOCHS, DEV_OF_SEEDS, DEV_OF_AVERAGE = "kept_epochs", "dev_of_seeds", "dev_
 MEMBER_FILES = ModelFiles(write_tensors_of, load_model)
 
 
+# Trains the members of some seeds, in folders of the output if there is one.
+Train: TypeAlias = Callable[[range, Path | None, Run], list[SavedModel]]
+
+
 def train_members(
-    train: Callable[[int, Run], SavedModel],
+    train: Train,
     identity: Identity,
     dev: Dev[Embedder] | None,
     n_bytes: int,
     run: Run,
 ) -> SavedModel:
-    """Train a model for each seed; the result is their average, in the output too.
+    """Train a model for each seed; the result is their average, in the output of ``run`` too.
 
-    Parameters
-    ----------
-    train : function of an int and a Run
-        Trains the member of a seed; the run says where.
-    identity : Identity
-        What decides the average.
-    dev : Dev, optional
-        What the average is measured on.
-    n_bytes : int
-        The size of a member.
-    run : Run
-        Where the average is written.
+    ``train`` trains the member of each seed: `one_by_one` or `at_once`. ``identity`` is everything
+    that decides the average, ``dev`` the set that it is measured on, and ``n_bytes`` the size of a
+    member.
 
-    Raises
-    ------
-    SentembError
-        As `Run.train`; a message about a member begins with its seed.
-    Interrupted
-        After Ctrl-C or SIGTERM, once the checkpoint of the member is written.
+    Raises `SentembError` as `Run.train` does; a message about a member begins with its seed. Raises
+    `Interrupted` after Ctrl-C or SIGTERM, once the checkpoint of the member is written; on a
+    cluster after Ctrl-C, at once.
     """
     seeds = identity.each_seed()
     output = None if run.output is None else Path(run.output)
@@ -85,7 +79,7 @@ def train_members(
             else:
                 # For the members and their average.
                 make_room(output, 2 * len(seeds) * n_bytes)
-        members = [_member(train, seed, seeds, output, run) for seed in seeds]
+        members = train(seeds, output, run)
         saved = _average(members, identity, dev, run.threads)
         if output is not None:
             try:
@@ -106,6 +100,55 @@ def _check_members(output: Path, seeds: range) -> None:
             f"{output}: a training of {what} was stopped there; resume with the same settings, or "
             "start again with --force"
         )
+
+
+def one_by_one(
+    train: Callable[[int, Run], SavedModel], seeds: range, output: Path | None, run: Run
+) -> list[SavedModel]:
+    """The members, one after the other: ``train`` gets a seed and the run of its member."""
+    return [_member(train, seed, seeds, output, run) for seed in seeds]
+
+
+def at_once(
+    train: Callable[[Sequence[int]], Iterator[tuple[SavedModel, list[str]]]],
+    identities: Mapping[int, Identity],
+    seeds: range,
+    output: Path | None,
+    run: Run,
+) -> list[SavedModel]:
+    """The members, at the same time, but for those that an earlier run has finished.
+
+    ``train`` yields the member of each seed that it is given and the notes of its training, in the
+    order of the seeds. ``identities`` has for each seed what decides its member.
+    """
+    members: dict[int, SavedModel] = {}
+    if output is not None and run.resume:
+        for seed in seeds:
+            folder = member_folder(output, seed)
+            if is_finished(folder, identities[seed]):
+                members[seed] = load_model(folder)
+    left = [seed for seed in seeds if seed not in members]
+    run.note(f"training {len(left)} of {len(seeds)} seeds on the workers")
+    trained = train(left)
+    try:
+        for seed in left:
+            try:
+                saved, notes = next(trained)
+                if output is not None:
+                    MEMBER_FILES.write(saved, make_folder(member_folder(output, seed)))
+            except SentembError as error:
+                raise SentembError(f"seed {seed}: {error}") from error
+            members[seed] = saved
+            done = f"loss {saved.history[-1]['loss']:.4f}, {len(members)} of {len(seeds)} finished"
+            for text in (*notes, done):
+                run.note(f"seed {seed}: {text}")
+    except KeyboardInterrupt:
+        how = "nothing was kept, as there is no output"
+        if output is not None:
+            how = "continue with the same command and --resume"
+        where = f"stopped with {len(members)} of {len(seeds)} seeds finished"
+        raise Interrupted(f"{where}; {how}") from None
+    return [members[seed] for seed in seeds]
 
 
 def _member(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from sentemb.models.files.saved_model import SavedModel
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.vectors.features import VectorSource
-from sentemb.system.cluster import Executor, Process, opened_if
+from sentemb.system.cluster import Cluster, Executor, Process, opened_if
 from sentemb.system.parallel import Workers
 from sentemb.text.words import BARE
 from sentemb.training.batches.additions import Additions
@@ -31,7 +31,14 @@ from sentemb.training.progress import Progress
 from sentemb.training.run import Run, is_prepared_log, open_log
 from sentemb.training.towers.before_and_after import FirstTitles
 from sentemb.training.towers.parts_task import PartsTask
-from sentemb.training.towers.seeds import DEV_OF_AVERAGE, MEMBER_FILES, train_members
+from sentemb.training.towers.seeds import (
+    DEV_OF_AVERAGE,
+    MEMBER_FILES,
+    Train,
+    at_once,
+    one_by_one,
+    train_members,
+)
 from sentemb.training.towers.settings import Settings
 from sentemb.training.towers.start import Start
 from sentemb.training.towers.two_tower_task import TowersTask, TwoTowerTask
@@ -56,8 +63,11 @@ def train_two_towers(
     chosen = Settings.of(preset, **settings)
     Settings.of(preset, **{**settings, "seed": chosen.seed + n_seeds - 1})  # there is a last seed
     run.check(start_from)
-    if inputs.dask is not None and chosen.parts == 1:
-        raise SentembError("dask trains the parts of a log; give parts too, or leave dask out")
+    if inputs.dask is not None and chosen.parts == 1 and n_seeds == 1:
+        raise SentembError(
+            "dask trains the parts of a log or several seeds; give parts or seeds too, or leave "
+            "dask out"
+        )
     check_patience(chosen.patience, dev)
     plan = DevPlan.of(dev)
     plan.check_catalogue(additions.titles)
@@ -112,17 +122,11 @@ def train_two_towers(
         else:
             n_bytes = task.model().model.nbytes
             del task
-
-            def member(seed: int, member_run: Run) -> SavedModel:
-                of_seed = Settings.of(preset, **{**settings, "seed": seed})
-                task = task_of(of_seed, member_run.note, start)
-                its = replace(identity, settings=of_seed.as_dict(), seeds=1)
-                watch = _noting_collapse(member_run.on_progress, of_seed, member_run.note)
-                return replace(member_run, on_progress=watch).train(
-                    task, its, workers, MEMBER_FILES
-                )
-
-            saved = train_members(member, identity, held_out, n_bytes, run)
+            each = [
+                Settings.of(preset, **{**settings, "seed": seed}) for seed in identity.each_seed()
+            ]
+            train = _Members(task_of, start, each, identity).of(cluster)
+            saved = train_members(train, identity, held_out, n_bytes, run)
         if change is not None:
             change.note(saved, run.note)
         return SentenceEncoder.of(saved, run.threads)
@@ -161,15 +165,64 @@ class _Tasks:
         return PartsTask(*common, executor=self.executor)
 
 
+class _Members:
+    """Trains the members of a training of several seeds.
+
+    Every member starts from ``start``, if there is one. ``settings`` are those of each seed, and
+    ``identity`` is that of the average.
+    """
+
+    def __init__(
+        self, task_of: _Tasks, start: Start | None, settings: list[Settings], identity: Identity
+    ) -> None:
+        self._task_of, self._start = task_of, start
+        self._settings = dict(zip(identity.each_seed(), settings, strict=True))
+        self._identities = {
+            seed: replace(identity, settings=chosen.as_dict(), seeds=1)
+            for seed, chosen in self._settings.items()
+        }
+
+    def of(self, cluster: Cluster | None) -> Train:
+        """How they are trained: a worker takes a member whose log is not in parts."""
+        if cluster is None or next(iter(self._settings.values())).parts > 1:
+            return partial(one_by_one, self._here)
+        return partial(at_once, partial(self._on_workers, cluster), self._identities)
+
+    def _here(self, seed: int, run: Run) -> SavedModel:
+        chosen = self._settings[seed]
+        task = self._task_of(chosen, run.note, self._start)
+        watch = _noting_collapse(run.on_progress, chosen, run.note)
+        return replace(run, on_progress=watch).train(
+            task, self._identities[seed], self._task_of.workers, MEMBER_FILES
+        )
+
+    def _on_workers(
+        self, cluster: Cluster, seeds: Sequence[int]
+    ) -> Iterator[tuple[SavedModel, list[str]]]:
+        common = cluster.keep((self._task_of.corpus, self._task_of.dev, self._start))
+        portions = ((common, self._settings[seed], self._identities[seed]) for seed in seeds)
+        return cluster.in_order(_train_alone, portions)
+
+
+def _train_alone(
+    common: tuple[Corpus, Dev[Embedder] | None, Start | None],
+    settings: Settings,
+    identity: Identity,
+) -> tuple[SavedModel, list[str]]:
+    """The model of one seed and the notes of its training, on a worker: with one thread."""
+    corpus, dev, start = common
+    notes: list[str] = []
+    watch = _noting_collapse(lambda progress: None, settings, notes.append)
+    run = Run(None, False, False, 1, 0.0, watch, notes.append)
+    with Workers(1) as workers:
+        task = TwoTowerTask(corpus, settings, workers, run.note, start, dev)
+        return run.train(task, identity, workers, MEMBER_FILES), notes
+
+
 class _Change:
     """Changes by a training that continues from a model.
 
-    Parameters
-    ----------
-    task : TowersTask
-        The training before its first update.
-    corpus, dev, seed, workers
-        Those of the training.
+    ``task`` is the training before its first update; the other arguments are those of the training.
     """
 
     def __init__(
@@ -182,12 +235,12 @@ class _Change:
     ) -> None:
         queries = None if dev is None else dev.queries
         self._firsts = FirstTitles(corpus, queries, seed, workers)
-        self._figure = task.figure
+        self._metric = task.metric
         self._dev, self._before = task.measure(), self._firsts.of(task.model().towers())
 
     def note(self, trained: SavedModel, note: Callable[[str], None]) -> None:
         """Note the dev figures before and after, and how many first titles are the same."""
-        best = best_epoch(trained.history, self._figure)
+        best = best_epoch(trained.history, self._metric)
         after = trained.training.get(DEV_OF_AVERAGE) if best is None else best["dev"]
         if self._dev is not None and after is not None:
             note(f"dev before: {_in_words(self._dev)}; after: {_in_words(after)}")

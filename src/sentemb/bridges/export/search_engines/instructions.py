@@ -57,18 +57,9 @@ def readme(
 ) -> str:
     """Describe the files and how to use them.
 
-    Parameters
-    ----------
-    engine : Engine
-        Who reads the files.
-    name : str
-        What the engine calls its index.
-    scoring : Scoring
-        What query.json adds up.
-    differences : sequence of str
-        How this ranks otherwise than the index.
-    titles, without_vector : int
-        How many there are.
+    ``name`` is the engine's name for its index, ``scoring`` the sum in query.json, and
+    ``differences`` say how this ranks otherwise than the index. ``titles`` and ``without_vector``
+    are counts.
     """
     clicked = f"`{CLICKED}` holds the queries that it was clicked for, and `{WORDS}` the words of "
     clicked = f"{clicked}both. " if scoring.has_clicks else ""
@@ -128,7 +119,7 @@ def request(text: str) -> dict:
     vector = model.encode_query(text, normalize_embeddings=True)
     body = template.replace('"{QUERY_VECTOR}"', json.dumps(vector.tolist()))
     body = json.loads(body.replace('"{QUERY_TEXT}"', json.dumps(text)))
-    if not vector.any():  # the model knows no word of the text
+    if not vector.any():  # the text has no word that the model knows
 {_WITHOUT_VECTOR[engine.title]}
     return body
 ```

@@ -198,8 +198,14 @@ function read(query, { vocabulary, towers }) {
   return { query, unknown, isKnown, vector: isKnown ? towers.query.embed(words) : null };
 }
 
-/** Whether a field has a value, which is a text where it was chosen from a list. */
-const isValue = (field, value) => field !== null && String(field) === value;
+/** Whether a title passes a filter: `>=price` and `<=price` limit a number, others give the value. */
+function isWithin(fields, place, name, value) {
+  const sign = name.match(/^[<>]=/)?.[0];
+  const field = fields[sign ? name.slice(2) : name]?.[place] ?? null;
+  if (field === null) return false;
+  if (!sign) return String(field) === value;
+  return sign === ">=" ? field >= Number(value) : field <= Number(value);
+}
 
 /** Places by a field, equal values as they are and none at the end; `-price` from the highest. */
 function ordered(best, fields, sort) {
@@ -245,21 +251,25 @@ async function search(query, k, signal, { filters = {}, sort = "" } = {}) {
   // Titles and queries of which the model knows nothing are found only where there is evidence.
   const isFound = Array.from(scores, (score, place) => score !== 0 || (asked.isKnown && !empty.has(place)));
   parts.filter(({ own }) => !own.isEvidence).forEach(add);
-  const passes = (place) => Object.entries(filters).every(([name, value]) => isValue(fields[name]?.[place], value));
-  isFound.forEach((is, place) => (isFound[place] = is && passes(place)));
+  const passes = (place) => Object.entries(filters).every((filter) => isWithin(fields, place, ...filter));
+  const isLeft = titles.map((_, place) => passes(place));
+  isFound.forEach((is, place) => (isFound[place] = is && isLeft[place]));
   const hasFacets = HEADER.facts.facets.length > 0 || sort;
   const best = highest(scores, isFound, hasFacets ? Math.max(k, HEADER.matches.most) : k);
-  let no_match = reasonFor(floor, query, values, best);
+  const isNone = titles.length > 0 && !isLeft.includes(true);
+  let no_match = isNone ? HEADER.no_match.product : reasonFor(floor, query, values, best);
   const matches = no_match ? [] : hasFacets ? matching(best, scores) : best;
   const facets = counted(matches, fields);
   let shown = sort ? ordered(matches, fields, sort) : no_match ? [] : best;
-  const named = placeOf.get(query.trim());
-  if (named !== undefined && passes(named)) {
+  const name = query.trim();
+  const named = placeOf.get([name, name.toUpperCase(), name.toLowerCase()].find((id) => placeOf.has(id)));
+  if (named !== undefined && isLeft[named]) {
     shown = [named, ...shown.filter((place) => place !== named)];
     no_match = null;
   }
   const isSure = named !== undefined || !(no_match || hasUnknown(query));
-  const answer = { query, unknown: asked.unknown, facets, did_you_mean: isSure ? undefined : frequent.nearest(query) };
+  const unknown = named === undefined ? asked.unknown : []; // an id is no word
+  const answer = { query, unknown, facets, did_you_mean: isSure ? undefined : frequent.nearest(query) };
   if (no_match) return { ...answer, hits: [], no_match };
   const hits = shown.slice(0, k).map((place, rank) => ({
     id: ids[place],
@@ -314,7 +324,8 @@ async function explain(query, id, signal) {
   const breathe = breather(signal);
   const vectors = { query: towers.query.embed(words.query), title: towers.title.embed(words.title) };
   const score = dot(vectors.query, vectors.title);
-  const found = { score, ranker: await sharesOf(query, id) };
+  // The file has no numbers for a title without a word but those of the towers.
+  const found = { score, effects_of: "cosine", ranker: await sharesOf(query, id) };
   for (const [side, other, text] of [
     ["query", "title", query],
     ["title", "query", title],

@@ -16,14 +16,9 @@ _GROWTH = 1.25
 class Collector:
     """Collects the distinct words of a file and their vectors as float32.
 
-    Parameters
-    ----------
-    name : str
-        The file, for messages.
-    limit : int or None
-        Only this many distinct words are read.
-    words : collection of str or None
-        Only these are kept of the words that are read.
+    name : the file, for messages
+    limit : only this many distinct words are read; None for all
+    words : only these are kept of the words that are read; None for all
     """
 
     def __init__(self, name: str, limit: int | None, words: Collection[str] | None) -> None:
@@ -49,16 +44,9 @@ class Collector:
         return self._chosen is None or word in self._chosen
 
     def add(self, words: Sequence[str], rows: np.ndarray, location: Callable[[int], str]) -> None:
-        """Keep some words with their vectors.
+        """Keep k words with their vectors, (k, d) float32 or float64.
 
-        Parameters
-        ----------
-        words : sequence of str
-            The k words.
-        rows : (k, d) float32 or float64
-            Their vectors.
-        location : callable
-            Where a row is in the file, for messages.
+        ``location`` gives, for messages, where a row is in the file.
         """
         if not words:
             return

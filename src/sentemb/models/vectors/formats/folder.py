@@ -33,16 +33,10 @@ _PIECE = 1 << 20
 class Description:
     """The contents of ``vectors.json``.
 
-    Attributes
-    ----------
-    words, dim : int
-        The shape of the vectors.
-    dtype : str
-        One of `DTYPES`.
-    sha256 : mapping of str
-        The checksum of each file, by its name; counts are there only if they are named here.
-    source, licence : str
-        See `WordVectors`.
+    words, dim : the shape of the vectors
+    dtype : one of `DTYPES`
+    sha256 : the checksum of each file, by its name; counts are there only if they are named here
+    source, licence : see `WordVectors`
     """
 
     words: int

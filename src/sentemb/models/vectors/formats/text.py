@@ -61,18 +61,9 @@ def read_text(
 
 
 class _Rows:
-    """Reads the rows of one file.
+    """Reads the rows of the file ``name``, of ``dim`` numbers each, into ``collector``.
 
-    Parameters
-    ----------
-    name : str
-        The file, for messages.
-    header : Header or None
-        What its first line says.
-    dim : int
-        Numbers in a row.
-    collector : Collector
-        Where words and vectors go.
+    ``header`` is what the first line says, None if it is a row.
     """
 
     def __init__(self, name: str, header: Header | None, dim: int, collector: Collector) -> None:

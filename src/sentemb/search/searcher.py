@@ -1,0 +1,548 @@
+"""The search in titles, whether they are in one index or in several."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.errors import SentembError, naming
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.search.confidence import Confidence
+from sentemb.search.frequent_queries import FrequentQueries
+from sentemb.search.product_fields import Value
+from sentemb.search.ranking.engine import Ranked
+from sentemb.search.ranking.ranker import Share
+from sentemb.search.ranking.recipe import PARTS
+from sentemb.search.shards import Shards
+from sentemb.system.bounds import brief, number, share, whole
+from sentemb.system.html_tables import Rows
+from sentemb.system.parallel import Workers
+from sentemb.text.arguments import as_text, as_texts
+
+# Why a search finds nothing.
+NOTHING_KNOWN = "the model and the titles know none of its words"
+BELOW_FLOOR = "it does not look like a query that these titles answer"
+NO_TITLES = "no titles to choose from"
+NO_PRODUCT = "no product meets the condition"
+# Sorting and facets are over the titles with the highest scores: at most this many, with at least
+# this share of the highest.
+MOST_MATCHES, LEAST_SHARE = 1000, 0.5
+MOST_SUGGESTIONS = 8
+_MOST_TITLES = 2**31 - 1
+
+
+class Hit(NamedTuple):
+    """A title that was found.
+
+    Attributes
+    ----------
+    id, title : str
+    score : float
+        The weighted sum of the parts; see `Index.recipe`.
+    parts : dict of str to float
+        The score of each part; see `sentemb.search.ranking.parts`.
+    confidence : float or None
+        How often such a score belongs to a clicked title; see `sentemb.search.confidence`. Only the
+        first title of a query has one, and only if the index is calibrated.
+    fields : dict
+        Price, brand and so on, if the index has them; None where one is empty.
+    """
+
+    id: str
+    title: str
+    score: float
+    parts: dict[str, float]
+    confidence: float | None
+    fields: dict[str, Value] = {}  # noqa: RUF012
+
+    def as_dict(self) -> dict[str, Any]:
+        """A JSON-serialisable dict, without ``fields`` if the index has none."""
+        hit = self._asdict()
+        if not self.fields:
+            del hit["fields"]
+        return hit
+
+
+class Searcher:
+    """Finds titles for queries; it is a `sentemb.models.contracts.Retriever`.
+
+    Parameters
+    ----------
+    model : SentenceEncoder
+        Embeds queries.
+    threads : int, optional
+        By default all processors.
+    """
+
+    def __init__(self, model: SentenceEncoder, threads: int | None = None) -> None:
+        self.model = model
+        self._workers = Workers(threads)
+
+    def _shards(self) -> Shards:
+        """The titles that a search reads now."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self._shards())
+
+    # A str is a Sequence[str] as well; the first signature that fits counts.
+    @overload
+    def search(  # type: ignore[overload-overlap]
+        self,
+        queries: str,
+        k: int = 10,
+        *,
+        only: Iterable[str] | None = None,
+        where: str | None = None,
+        sort: str | None = None,
+        facets: Iterable[str] = (),
+        min_score: float | None = None,
+        min_confidence: float | None = None,
+        cosine: bool = False,
+        everything: bool = False,
+    ) -> list[Hit]: ...
+    @overload
+    def search(
+        self,
+        queries: Sequence[str],
+        k: int = 10,
+        *,
+        only: Iterable[str] | None = None,
+        where: str | None = None,
+        sort: str | None = None,
+        facets: Iterable[str] = (),
+        min_score: float | None = None,
+        min_confidence: float | None = None,
+        cosine: bool = False,
+        everything: bool = False,
+    ) -> list[list[Hit]]: ...
+    def search(
+        self,
+        queries: str | Sequence[str],
+        k: int = 10,
+        *,
+        only: Iterable[str] | None = None,
+        where: str | None = None,
+        sort: str | None = None,
+        facets: Iterable[str] = (),
+        min_score: float | None = None,
+        min_confidence: float | None = None,
+        cosine: bool = False,
+        everything: bool = False,
+    ) -> list[Hit] | list[list[Hit]]:
+        """The titles with the highest scores.
+
+        Parameters
+        ----------
+        queries : str or list of str
+            One query, or a list of them.
+        k : int
+            Titles per query.
+        only : list of str, optional
+            The ids that may be found. Ids that are not in the index are ignored.
+        where : str, optional
+            A condition on the fields, such as ``stock > 0 and brand in ('Acme', 'Bolt')``; see
+            `sentemb.search.filters.checked_condition`. The titles are ranked as if the index had
+            only those that meet it.
+        sort : str, optional
+            A field that the matches are ordered by, rising, or falling with ``-price`` or ``price
+            desc``; titles without a value come last. Matches are the 1,000 titles with the highest
+            scores, as far as they have half the highest.
+        facets : list of str, optional
+            Fields whose values are counted among the matches: the attribute ``facets`` has the 20
+            most frequent of each.
+        min_score : float, optional
+            Leave out titles with a lower score.
+        min_confidence : float, optional
+            Find nothing for a query whose first title has a lower confidence, 0 to 1.
+        cosine : bool
+            Score by the cosine of the model alone, whatever the weights of the index are.
+        everything : bool
+            Find the best titles also for a query that they cannot answer; see
+            `sentemb.search.ranking.floor`.
+
+        Returns
+        -------
+        list of Hit, or a list of them for each query
+            Best first, equal scores in the order of the titles. Empty where there is no good match;
+            the attribute ``reason`` then says why: neither the model nor BM25 knows a word of the
+            query, it is below the floor, or another limit leaves every title out. A title whose id
+            is the query, or the query in capitals or small letters, comes first. For a query
+            without a good match, or with a word that no title has, the attribute ``did_you_mean``
+            is the nearest frequent query of the log that finds something, or None.
+
+        Raises
+        ------
+        SentembError
+            If ``queries`` is not a text or a list of texts, or k is not an integer of at least 0;
+            for a condition or a field that is wrong; for ``min_confidence`` without a calibration
+            for these weights.
+        """
+        if min_score is not None:
+            number("min_score", min_score, -np.inf)
+        texts = [as_text(queries)] if isinstance(queries, str) else as_texts(queries)
+        shards = self._shards()
+        where = _text("where", where)
+        mask = shards.mask(None if only is None else as_ids(only), where)
+        limits = _Limits(
+            _text("sort", sort),
+            _names(facets),
+            min_score,
+            min_confidence,
+            cosine,
+            everything,
+            where,
+        )
+        hits = self._search(shards, texts, k, mask, limits)
+        return hits[0] if isinstance(queries, str) else hits
+
+    def similar(
+        self,
+        id: str,
+        k: int = 10,
+        *,
+        where: str | None = None,
+        sort: str | None = None,
+        facets: Iterable[str] = (),
+        cosine: bool = False,
+    ) -> list[Hit]:
+        """The titles that are found with another title as query, without itself.
+
+        Parameters
+        ----------
+        id : str
+            An id of the index.
+        k, where, sort, facets, cosine
+            As for `search`.
+
+        Raises
+        ------
+        SentembError
+            As `search`, and if the id is not in the index.
+        """
+        shards = self._shards()
+        (row,) = shards.known_rows([as_text(id)]).tolist()
+        mask = np.ones(len(shards), np.bool_)
+        where = _text("where", where)
+        meets = shards.mask(None, where)
+        if meets is not None:
+            mask &= meets
+        mask[row] = False
+        limits = _Limits(
+            _text("sort", sort), _names(facets), cosine=cosine, everything=True, where=where
+        )
+        return self._search(shards, [shards.title(row)], k, mask, limits)[0]
+
+    def _search(
+        self,
+        shards: Shards,
+        texts: list[str],
+        k: int,
+        mask: NDArray[np.bool_] | None,
+        limits: _Limits,
+    ) -> Rows[list[Hit]]:
+        whole("k", k, 0, _MOST_TITLES)
+        confidence = limits.confidence(shards)
+        n_ranked = max(k, MOST_MATCHES) if limits.sort or limits.facets else k
+        ranked = self._ranked(shards, texts, n_ranked, mask, limits.cosine)
+        is_below = np.zeros(len(texts), np.bool_)
+        if not (limits.everything or limits.cosine):
+            is_below = shards.ranker.is_below_floor(texts, ranked)
+        confidences: list[float] | list[None] = [None] * len(texts)
+        if confidence is not None and ranked.titles.size:
+            # A query for which nothing is found has the score -inf; its confidence is not used.
+            is_there = ranked.titles[:, 0] >= 0
+            confidences = confidence(np.where(is_there, ranked.scores[:, 0], 0)).tolist()
+        n_titles = len(shards) if mask is None else int(mask.sum())
+        is_unknown = shards.have_unknown_words(texts)
+        hits: Rows[list[Hit]] = Rows()
+        for q, (text, of_first) in enumerate(zip(texts, confidences, strict=True)):
+            matches = _matches(ranked, q)
+            first = matches[0].row if matches else None
+            reason: str | None = NOTHING_KNOWN if n_titles and k else limits.none_left
+            if matches:
+                reason = limits.reason(is_below[q], of_first)
+            matches = [] if reason else limits.of(matches)
+            if not matches and reason is None:
+                reason = f"every score is below {limits.min_score:g}"
+            facets = limits.counted(shards, matches)
+            matches = limits.ordered(shards, matches)[:k]
+            named = self._named(shards, text, mask, limits.cosine) if k else None
+            if named is not None:
+                reason = None
+                matches = [named, *(match for match in matches if match.row != named.row)]
+            confident = first if matches and matches[0].row == first else None
+            shown = _hits(shards, matches[:k], None if confident is None else of_first)
+            meant = None
+            if named is None and (reason or is_unknown[q]) and not limits.cosine:
+                meant = self._meant(shards, text)
+            hits.append(Rows(shown, text, reason, facets, meant))
+        return hits
+
+    def _meant(self, shards: Shards, text: str) -> str | None:
+        """The nearest frequent query that finds something, if there is one."""
+        # A search needs no clicks: it answers even if they were replaced or damaged since.
+        with contextlib.suppress(SentembError):
+            return next(self._finding(shards, shards.frequent.near(text)), None)
+        return None
+
+    def suggest(self, begun: str, k: int = MOST_SUGGESTIONS) -> list[str]:
+        """Frequent queries of the log that begin with a text and find something.
+
+        Case, accents and punctuation do not count. An index that ranks by the cosine alone has no
+        queries.
+
+        Parameters
+        ----------
+        begun : str
+            The beginning of a query.
+        k : int
+            The largest number of queries.
+
+        Returns
+        -------
+        list of str
+            The most clicked first.
+        """
+        whole("k", k, 0, _MOST_TITLES)
+        shards = self._shards()
+        queries = shards.frequent.beginning_with(as_text(begun))
+        return list(islice(self._finding(shards, queries), k))
+
+    def frequent_queries(self, least: int) -> list[str]:
+        """The queries of the log with at least ``least`` clicks that find something.
+
+        Of several spellings the most clicked; the most clicked query is first.
+        """
+        shards = self._shards()
+        frequent = FrequentQueries.of(shards.ranker.clicks, least)
+        return list(self._finding(shards, frequent.by_key.values()))
+
+    def _finding(self, shards: Shards, queries: Iterable[str]) -> Iterator[str]:
+        """Those of ``queries`` that find something."""
+        for query in queries:
+            if query not in shards.finds:
+                ranked = self._ranked(shards, [query], 1, None, cosine=False)
+                (is_below,) = shards.ranker.is_below_floor([query], ranked)
+                shards.finds[query] = not is_below and bool((ranked.titles >= 0).any())
+            if shards.finds[query]:
+                yield query
+
+    def _named(
+        self, shards: Shards, text: str, mask: NDArray[np.bool_] | None, cosine: bool
+    ) -> _Match | None:
+        """The title whose id is the query."""
+        row = shards.row_named(text)
+        if row is None or not (mask is None or mask[row]):
+            return None
+        score, values = shards.of_pair(text, row, cosine, self._workers)
+        return _Match(row, score, {name: values[name] for name in PARTS if name in values})
+
+    def explain(self, query: str, ids: Sequence[str], cosine: bool = False) -> list[list[Share]]:
+        """The share of each part in the scores of given titles.
+
+        Parameters
+        ----------
+        query : str
+            One query.
+        ids : list of str
+            Ids of the index.
+        cosine : bool
+            As for `search`.
+
+        Returns
+        -------
+        list of list of Share
+            For each title one for each part with a weight. What they add is the score.
+
+        Raises
+        ------
+        SentembError
+            If an id is not in the index.
+        """
+        shards = self._shards()
+        rows = shards.known_rows(as_texts(ids)).tolist()
+        return shards.explain(as_text(query), rows, cosine, self._workers)
+
+    def find(
+        self,
+        queries: Sequence[str],
+        k: int,
+        mask: NDArray[np.bool_] | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The places and scores of the best titles; see `sentemb.models.contracts.Retriever`.
+
+        Parameters
+        ----------
+        queries : list of str
+            The queries.
+        k : int
+            Titles per query.
+        mask : (n,) bool, optional
+            The titles that may be found.
+        """
+        ranked = self.ranked(queries, k, mask)
+        return ranked.titles, ranked.scores
+
+    def ranked(
+        self,
+        queries: Sequence[str],
+        k: int,
+        mask: NDArray[np.bool_] | None = None,
+        cosine: bool = False,
+    ) -> Ranked:
+        """As `find`, with what each part scores; see `search` for the last argument."""
+        return self._ranked(self._shards(), as_texts(queries), k, mask, cosine)
+
+    def _ranked(
+        self,
+        shards: Shards,
+        queries: list[str],
+        k: int,
+        mask: NDArray[np.bool_] | None,
+        cosine: bool,
+    ) -> Ranked:
+        whole("k", k, 0, _MOST_TITLES)
+        if mask is not None and mask.shape != (len(shards),):
+            raise SentembError(
+                f"a mask of shape {mask.shape} is not of the {len(shards):,} titles of the index; "
+                "make it again"
+            )
+        return shards.best(queries, k, mask, cosine, self._workers)
+
+    def mask_of(self, ids: Iterable[str]) -> NDArray[np.bool_]:
+        """Which titles have one of ``ids``: (n,) bool. Unknown ids are ignored."""
+        mask = self._shards().mask(as_ids(ids), None)
+        assert mask is not None
+        return mask
+
+    def has_id(self, text: str) -> bool:
+        """Whether a query is the id of a title, in any case."""
+        return self._shards().row_named(text) is not None
+
+    def rows_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """The places of the titles with these ids, (k,); -1 for an id that is unknown."""
+        return self._shards().rows_of(ids)
+
+
+class _Match(NamedTuple):
+    """A title for a query: its row, its score, and the score of each part."""
+
+    row: int
+    score: float
+    parts: dict[str, float]
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """How `Index.search` chooses and orders titles; see there."""
+
+    sort: str | None = None
+    facets: tuple[str, ...] = ()
+    min_score: float | None = None
+    min_confidence: float | None = None
+    cosine: bool = False
+    everything: bool = False
+    where: str | None = None
+
+    @property
+    def none_left(self) -> str:
+        """Why there are no titles to choose from."""
+        return NO_TITLES if self.where is None else NO_PRODUCT
+
+    def confidence(self, shards: Shards) -> Confidence | None:
+        """The calibration of the scores; an error if one is needed and there is none."""
+        is_calibrated = shards.recipe(self.cosine) == shards.recipe(False)
+        confidence = shards.confidence if is_calibrated else None
+        if self.min_confidence is not None:
+            share("min_confidence", self.min_confidence)
+            if confidence is None:
+                raise SentembError(
+                    "the index is not calibrated for these weights; run `sentemb calibrate INDEX "
+                    "DEV`"
+                )
+        return confidence
+
+    def reason(self, is_below: bool, confidence: float | None) -> str | None:
+        """Why no title is shown although there are matches."""
+        if is_below:
+            return BELOW_FLOOR
+        if self.min_confidence is not None and (confidence or 0) < self.min_confidence:
+            return f"the confidence of the first title is below {self.min_confidence:g}"
+        return None
+
+    def of(self, matches: list[_Match]) -> list[_Match]:
+        """Those with high enough scores."""
+        least = -np.inf if self.min_score is None else self.min_score
+        return [match for match in matches if match.score >= least]
+
+    def counted(self, shards: Shards, matches: list[_Match]) -> dict[str, dict[Value, int]]:
+        """The values of each facet among the best matches."""
+        rows = [match.row for match in _best(matches)]
+        return {column: shards.facet(column, rows) for column in self.facets}
+
+    def ordered(self, shards: Shards, matches: list[_Match]) -> list[_Match]:
+        """The matches in the order of a field, or as they are."""
+        if self.sort is None:
+            return matches
+        matches = _best(matches)
+        return [matches[k] for k in shards.ordered(self.sort, [match.row for match in matches])]
+
+
+def _best(matches: list[_Match]) -> list[_Match]:
+    """The matches that are sorted and counted."""
+    highest = matches[0].score if matches else 0.0
+    least = highest - (1 - LEAST_SHARE) * abs(highest)
+    return [match for match in matches[:MOST_MATCHES] if match.score >= least]
+
+
+def _matches(ranked: Ranked, q: int) -> list[_Match]:
+    """The titles of query ``q``, best first."""
+    names = [name for name in PARTS if name in ranked.values]
+    values = zip(*(ranked.values[name][q].tolist() for name in names), strict=True)
+    rows = zip(ranked.titles[q].tolist(), ranked.scores[q].tolist(), values, strict=True)
+    return [
+        _Match(row, score, dict(zip(names, of_parts, strict=True)))
+        for row, score, of_parts in rows
+        if row >= 0
+    ]
+
+
+def _hits(shards: Shards, matches: list[_Match], confidence: float | None) -> list[Hit]:
+    """Hits; the first has the confidence."""
+    fields = shards.values([match.row for match in matches])
+    return [
+        Hit(
+            shards.id(row),
+            shards.title(row),
+            score,
+            parts,
+            None if number else confidence,
+            fields[number],
+        )
+        for number, (row, score, parts) in enumerate(matches)
+    ]
+
+
+def _text(name: str, text: str | None) -> str | None:
+    """``text`` if it is a str or None."""
+    if not (text is None or isinstance(text, str)):
+        raise SentembError(f"{name} is {brief(text)}; give a text")
+    return text
+
+
+def _names(facets: Iterable[str]) -> tuple[str, ...]:
+    """The names of fields in ``facets``."""
+    with naming("facets"):
+        return tuple(as_ids(facets))
+
+
+def as_ids(ids: Iterable[str]) -> list[str]:
+    """Ids whose order does not matter."""
+    return as_texts(sorted(ids) if isinstance(ids, set | frozenset) else ids)

@@ -1,0 +1,118 @@
+"""Several indexes that are searched as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Self
+
+import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.models.files.model_files import fingerprint
+from sentemb.retrieval.bm25 import Statistics
+from sentemb.search.filters import TEXT
+from sentemb.search.index import Index
+from sentemb.search.product_fields import ProductFields
+from sentemb.search.ranking.floor import Floor
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.searcher import Searcher
+from sentemb.search.shards import Shards
+from sentemb.system.bounds import plain
+from sentemb.system.paths import AnyPath
+
+
+class ShardedIndex(Searcher):
+    """Indexes of the same model and ranker, searched as one.
+
+    It finds what one index with all titles would, to the bit, with equal scores in the order of the
+    indexes. Their titles stay where they are.
+
+    Parameters
+    ----------
+    indexes : dict of str to Index
+        By the names that errors have for them. Later changes of an index are not seen.
+    threads : int, optional
+        By default all processors.
+
+    Raises
+    ------
+    SentembError
+        If two have different models, rankers or fields, or share an id.
+    """
+
+    def __init__(self, indexes: Mapping[str, Index], threads: int | None = None) -> None:
+        if not indexes:
+            raise SentembError("no index to search; name at least one")
+        (name, first), *following = indexes.items()
+        super().__init__(first.model, threads)
+        for name_of_index, index in following:
+            what = _difference(first, index)
+            if what is not None:
+                raise SentembError(
+                    f"{name_of_index}: has another {what} than {name}; search indexes of one model "
+                    "and one ranker together, with the same fields"
+                )
+        # One ranker serves all: the clicks of the others need no memory.
+        snapshots = {
+            name: replace(index.snapshot, ranker=first.ranker) for name, index in indexes.items()
+        }
+        for (name, earlier), (name_of_later, later) in combinations(snapshots.items(), 2):
+            id = earlier.row_of.shared(later.row_of)
+            if id is not None:
+                raise SentembError(
+                    f"{name_of_later}: has the id {plain(id)}, which is in {name} too; remove it "
+                    "from one"
+                )
+        self._all = Shards(tuple(snapshots.values()))
+
+    @classmethod
+    def open(cls, paths: Sequence[AnyPath], threads: int | None = None) -> Self:
+        """Open index folders; see `Index.open`."""
+        names = list(map(str, paths))
+        repeated = next((name for k, name in enumerate(names) if name in names[:k]), None)
+        if repeated is not None:
+            raise SentembError(f"{repeated}: is named twice; name each index once")
+        return cls({name: Index.open(name, threads) for name in names}, threads)
+
+    def _shards(self) -> Shards:
+        return self._all
+
+
+def _difference(first: Index, second: Index) -> str | None:
+    """The first thing that two indexes must share and do not; None if they share all."""
+    if fingerprint(first.model.saved()) != fingerprint(second.model.saved()):
+        return "model"
+    if not _rank_alike(first.ranker, second.ranker):
+        return "ranker"
+    # Without titles the types of fields are not known.
+    if len(first) and len(second) and _columns(first.fields) != _columns(second.fields):
+        return "set of fields"
+    return None
+
+
+def _rank_alike(first: HybridRanker, second: HybridRanker) -> bool:
+    """Whether two rankers of one model give a pair the same score, and refuse the same queries."""
+    if first.recipe != second.recipe or _facts(first.floor) != _facts(second.floor):
+        return False
+    if first.recipe.needs_clicks and list(first.clicks.queries) != list(second.clicks.queries):
+        return False
+    return not first.recipe.reads_words or all(map(_are_equal, first.fields, second.fields))
+
+
+def _facts(floor: Floor | None) -> object:
+    return None if floor is None else (floor.as_dict(), floor.letters.counts)
+
+
+def _are_equal(first: Statistics, second: Statistics) -> bool:
+    return (
+        (first.n_titles, first.mean_length) == (second.n_titles, second.mean_length)
+        and list(first.words) == list(second.words)
+        and np.array_equal(first.holding, second.holding)
+    )
+
+
+def _columns(fields: ProductFields) -> list[tuple[str, bool]]:
+    """The names of fields, and which are texts."""
+    return [(name, kind == TEXT) for name, kind in fields.types.items()]

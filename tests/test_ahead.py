@@ -1,0 +1,210 @@
+"""A second process that compiles kernels on the first start: it may fail, and leaves nothing."""
+
+import contextlib
+import time
+
+import pytest
+from click.testing import CliRunner
+from helpers import made_up_log, run_python
+
+from sentemb.cli import main
+from sentemb.kernels import ahead
+from sentemb.models.towers.registry import ENCODERS
+from sentemb.training.towers.rehearsal import CLICKS, JUDGED, rehearse
+from sentemb.training.towers.settings import Settings
+
+# `begin` forks a process that works; `sum_rows` prints hits and misses of the cache.
+BEGIN = """
+import os, sys, time
+import numpy as np
+from sentemb.kernels import ahead
+from sentemb.kernels.input_layer import sum_rows
+from sentemb.kernels.lengths import sum_of_squares
+from sentemb.system.parallel import limited_threads
+
+def use_sum_rows():
+    sum_rows(np.zeros(2, np.float32), np.ones((3, 2), np.float32), 0, 3)
+
+def begin():
+    sum_of_squares(np.ones(3, np.float32))
+
+def found():
+    return sum(sum_rows.stats.cache_hits.values()), sum(sum_rows.stats.cache_misses.values())
+
+def processes_are_gone():
+    try:
+        os.waitpid(-1, 0)
+    except ChildProcessError:
+        return True
+"""
+
+linux = pytest.mark.skipif("sys.platform != 'linux'", reason="forks on Linux alone")
+
+
+def use(code, cache, *arguments):
+    done = run_python(BEGIN + code, *arguments, NUMBA_CACHE_DIR=str(cache))
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@linux
+def test_a_kernel_that_the_other_process_compiles_is_waited_for(tmp_path):
+    code = """
+with limited_threads(2), ahead.compiling_ahead(use_sum_rows):
+    begin()
+    while b"+sum_rows" not in ahead._ahead._names[:]:
+        time.sleep(.01)
+    use_sum_rows()
+print(*found(), processes_are_gone())
+"""
+    assert use(code, tmp_path) == "1 0 True\n"
+
+
+@linux
+@pytest.mark.parametrize(
+    "work",
+    [
+        "raise SystemExit('anything')",
+        "os.kill(os.getpid(), 9)",
+        "print('a line'); print('a line', file=sys.stderr); os.write(2, b'a line')",
+        "time.sleep(1000)",
+    ],
+)
+def test_the_other_process_may_fail_or_hang(tmp_path, work):
+    code = """
+def work():
+    exec(sys.argv[1])
+
+with limited_threads(2), ahead.compiling_ahead(work):
+    begin()
+    child = ahead._ahead._child
+    use_sum_rows()
+print(child > 0, *found(), processes_are_gone())
+"""
+    assert use(code, tmp_path, work) == "True 0 1 True\n"
+
+
+@linux
+def test_a_process_that_ends_while_it_compiles_is_not_waited_for(tmp_path):
+    code = """
+def work():
+    sum_rows._compiler.compile = lambda *arguments: os._exit(1)
+    use_sum_rows()
+
+with limited_threads(2), ahead.compiling_ahead(work):
+    begin()
+    while b"+sum_rows" not in ahead._ahead._names[:]:
+        time.sleep(.01)
+    use_sum_rows()
+print(*found(), processes_are_gone())
+"""
+    assert use(code, tmp_path) == "0 1 True\n"
+
+
+@linux
+def test_the_other_process_ends_with_one_that_is_killed(tmp_path):
+    """It shares the locks on files, and would keep the next training away."""
+    import fcntl
+
+    code = """
+import fcntl
+file = open(sys.argv[1], "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+with limited_threads(2), ahead.compiling_ahead(lambda: time.sleep(1000)):
+    begin()
+    time.sleep(.1)
+    os.kill(os.getpid(), 9)
+"""
+    done = run_python(BEGIN + code, tmp_path / "lock", NUMBA_CACHE_DIR=str(tmp_path))
+    assert done.returncode == -9
+    with open(tmp_path / "lock") as file:
+        for _ in range(600):
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(0.1)
+    raise AssertionError("the lock is still held")
+
+
+@linux
+def test_no_process_with_a_warm_cache_or_where_a_fork_is_a_risk(tmp_path):
+    warm = """
+begin()
+os.fork = None
+with limited_threads(2), ahead.compiling_ahead(use_sum_rows, print):
+    begin()
+"""
+    use("begin()", tmp_path / "warm")
+    assert use(warm, tmp_path / "warm") == ""
+    for number, (context, before) in enumerate(
+        [
+            ("limited_threads(1)", ""),
+            ("limited_threads(2)", "import threading; threading.Thread(target=time.sleep, "
+             "args=(1000,), daemon=True).start()"),
+            ("limited_threads(2)", "sys.platform = 'darwin'"),
+        ]
+    ):  # fmt: skip
+        cold = f"{before}\nos.fork = None\nwith {context}, ahead.compiling_ahead(begin, print):\n"
+        assert use(cold + "    begin()", tmp_path / str(number)) == f"{ahead.NOTE}\n"
+
+
+def test_a_process_cannot_be_forked(tmp_path):
+    code = """
+def fork():
+    raise BlockingIOError
+
+os.fork = fork
+with limited_threads(2), ahead.compiling_ahead(begin):
+    begin()
+"""
+    use(code, tmp_path)
+
+
+# -- the work ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def worked(monkeypatch):
+    """The work is done by this process, so that its errors are seen; what has been done."""
+    done = []
+
+    @contextlib.contextmanager
+    def at_once(work, note=None):
+        work()
+        done.append(True)
+        yield
+
+    monkeypatch.setattr(ahead, "compiling_ahead", at_once)
+    return done
+
+
+@pytest.mark.parametrize(
+    ("name", "dev"), [*((name, JUDGED) for name in ENCODERS), ("lstm", CLICKS), ("lstm", None)]
+)
+def test_a_rehearsal_of_each_model(name, dev):
+    assert rehearse(Settings.of(None, model=name), dev).encoder.name == name
+
+
+def test_the_defaults_rehearse_the_kernels_of_their_dev_set_and_ranker(tmp_path, worked):
+    log, pairs = made_up_log(), tmp_path / "log.tsv"
+    clicked = zip(log.query_index, log.title_index, strict=True)
+    pairs.write_text("".join(f"{log.queries[q]}\t{log.titles[t]}\n" for q, t in clicked))
+    of_run = ["--epochs", "1", "-o", f"{tmp_path}/model", "--force"]
+    for options in (["--dev", "20%"], [], ["--no-ranker", "--dev", "20%"]):
+        result = CliRunner().invoke(main, ["train", str(pairs), *options, *of_run])
+        assert result.exit_code == 0, result.output
+    assert len(worked) == 3
+
+
+def test_commands_that_encode(tmp_path, model_dir, worked):
+    titles, index = tmp_path / "titles.tsv", tmp_path / "index"
+    titles.write_text("d1\thotels in shanghai\nd2\tbath tub repair\n")
+    for command in (
+        ["encode", model_dir, titles, "--ids", "-o", tmp_path / "out.npy"],
+        ["score", model_dir, "hotels", "shanghai hotels"],
+        ["index", model_dir, titles, "-o", index],
+        ["search", index, "hotels"],
+    ):
+        result = CliRunner().invoke(main, list(map(str, command)))
+        assert result.exit_code == 0, result.output
+    assert len(worked) == 3
