@@ -66,7 +66,7 @@ test-versions: ## Run the quick tests on every Python of VERSIONS that is instal
 	done
 
 .PHONY: release
-release: ## Build sdist and wheel in build/dist, check both, run the example from the wheel on each Python (6 minutes)
+release: evidence-check ## Build sdist and wheel in build/dist, check both, run the example from the wheel on each Python (6 minutes)
 	.ci/release
 
 .PHONY: mutants
@@ -225,12 +225,12 @@ bench-dask: venv ## Train in parts, in one process and on two local workers, and
 	$(BIN)/python benchmarks/parts.py --threads 2
 
 .PHONY: evidence
-evidence: ## Measure again what is stale, or PAGES="ranking languages", and record it in docs/results/evidence.csv (hours)
+evidence: ## Name what is stale with its minutes and measure it again, or PAGES="ranking languages", and record it in docs/results/evidence.csv (hours)
 	$(MAKE) venv EXTRAS=dev,bench
 	$(BIN)/python benchmarks/evidence.py $(PAGES)
 
 .PHONY: evidence-check
-evidence-check: venv ## Name the measurements whose code or data have changed since
+evidence-check: venv ## Name the measurements whose code or data have changed since, and numbers of pages that no CSV has
 	$(BIN)/python benchmarks/evidence.py --check
 
 .PHONY: charts

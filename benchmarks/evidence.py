@@ -17,7 +17,6 @@ import re
 import subprocess
 import sys
 import time
-from collections import Counter
 from datetime import date
 from functools import cache
 from importlib.metadata import version
@@ -25,7 +24,6 @@ from pathlib import Path
 
 from pages import (
     DATA,
-    DECLARED,
     DOCS,
     MEASURED,
     README,
@@ -48,49 +46,63 @@ COLUMNS = ("name", "commit", "date", "minutes", "processor", "versions", "code",
 
 def fingerprint(name, root=ROOT):
     """A hash of the code that a measurement uses; comments, docstrings and layout do not count."""
-    files = [path for room in rooms_of(name) for path in sorted((root / room).rglob("*.py"))]
-    if script := MEASURED[name].get("script"):
-        files += _closure(root / "benchmarks" / script)
-    return _digest(f"{path.relative_to(root)} {code_of(path)}" for path in files)
+    files = sorted(files_of(name, root))
+    return _digest(f"{path.relative_to(root)} {code_of(path)[0]}" for path in files)
 
 
-def rooms_of(name):
-    """The folders of the package that a measurement uses, relative to the repository."""
-    todo, rooms = list(MEASURED[name]["uses"]), set()
-    while todo:
-        room = todo.pop()
-        todo += DECLARED["rooms"].get(room, [])
-        if room not in DECLARED["rooms"]:
-            rooms.add(f"src/sentemb/{room}")
-    return sorted(rooms)
-
-
-def _closure(script):
-    """A script of benchmarks/ and all scripts that it imports, sorted."""
-    files, todo = set(), [script]
+def files_of(name, root=ROOT):
+    """The script of a measurement, what else it uses, and every file that these import."""
+    # The package imports every public name, each on first use; the other two measure nothing.
+    apart = ("src/sentemb/__init__.py", "src/sentemb/version.py", "benchmarks/pages.py")
+    left_out = {root / path for path in apart}
+    home, todo, files = _modules(root), [], set()
+    for used in [f"benchmarks/{MEASURED[name].get('script')}", *MEASURED[name].get("uses", ())]:
+        todo += sorted((root / used).rglob("*.py")) or [root / used]
     while todo:
         path = todo.pop()
-        if path in files:
-            continue
-        files.add(path)
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom):
-                names = [node.module]
-            todo += [found for name in names if (found := path.with_name(f"{name}.py")).exists()]
-    return sorted(files)
+        if path not in files | left_out and path.is_file():
+            files.add(path)
+            for module in filter(None, map(home.get, code_of(path)[1])):
+                todo += [module, module.with_name("__init__.py")]
+    return files
+
+
+@cache
+def _modules(root):
+    """The file of every module, and of every public name of sentemb, by its dotted name."""
+    home = {}
+    for folder, prefix in (
+        ("src/sentemb", "sentemb."),
+        ("cli", "sentemb.cli."),
+        ("benchmarks", ""),
+    ):
+        for path in (root / folder).rglob("*.py"):
+            parts = path.relative_to(root / folder).with_suffix("").parts
+            home[(prefix + ".".join(parts)).removesuffix(".__init__")] = path
+    for node in ast.walk(ast.parse(home["sentemb"].read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module in home:
+            home |= {f"sentemb.{alias.name}": home[node.module] for alias in node.names}
+    return home
 
 
 @cache
 def code_of(path):
-    """The syntax tree of a file without docstrings, as a hash."""
-    tree = ast.parse(path.read_text("utf-8"))
+    """A hash of the syntax tree of a file without docstrings, and the names that it may import."""
+    tree, names = ast.parse(path.read_text("utf-8")), set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
             node, clean=False
         ):
             del node.body[0]
-    return _digest([ast.dump(tree)])
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Attribute):
+            names.add(f"{getattr(node.value, 'id', '')}.{node.attr}")
+        elif isinstance(node, ast.Constant) and str(node.value).startswith("sentemb."):
+            names.add(node.value.partition(":")[0])  # "sentemb.module:Kind", imported on first use
+    return _digest([ast.dump(tree)]), sorted(names)
 
 
 @cache
@@ -117,13 +129,14 @@ def recorded():
 
 def why_stale(name, record):
     """Why a measurement is stale; nothing if it is not."""
-    if record is None or not record["code"]:
-        return "measured before there were records"
+    if record is None:
+        return "it has no record"
     if record["code"] != fingerprint(name):
         return f"the code that it uses has changed since {record['commit']}"
     if not set(_data(name).split()) <= {*record["data"].split()}:
         return f"its data have changed since {record['commit']}"
-    return ""
+    lost = [figure for figure in MEASURED[name].get("figures", ()) if not (DOCS / figure).exists()]
+    return f"{lost[0]} is missing" if lost else ""
 
 
 def _data(name):
@@ -158,12 +171,29 @@ def _record(name, code, minutes):
         "code": code,
         "data": _data(name),
     }
-    rows = recorded() | {name: row}
+    write(recorded() | {name: row})
+
+
+def write(rows):
+    """Write the records, {name: row}, into evidence.csv, docs/benchmarks.md and each page."""
     with open(RESULTS / FILE, "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows[name] for name in MEASURED if name in rows)
     fill(DOCS / "benchmarks.md", {"measured": table()})
+    for page in {page_of(name) for name in MEASURED}:
+        fill(page, {"record": record_of(page)})
+
+
+def record_of(page):
+    """The records of the measurements that write a page, as lines of Markdown."""
+    columns, records = ("commit", "date", "processor", "minutes"), recorded()
+    rows = [
+        [name, *(records.get(name, {}).get(column) or "-" for column in columns)]
+        for name in MEASURED
+        if page_of(name) == page
+    ]
+    return list(markdown_table([["measurement", *columns], *rows], left=4))
 
 
 def _git(*arguments):
@@ -229,15 +259,24 @@ def main():
         parser.error(f"no measurement {min(unknown)}; choose from {', '.join(MEASURED)}")
     records = recorded()
     reasons = {name: why_stale(name, records.get(name)) for name in options.names or MEASURED}
+    stale = [name for name, reason in reasons.items() if reason]
+    minutes = {name: (records.get(name) or {}).get("minutes") for name in stale}
+    for name in stale:
+        took = f"; {minutes[name]} minutes" if minutes[name] else ""
+        print(f"{page_of(name).relative_to(ROOT)}, {name}: {reasons[name]}{took}")
+    known = [int(took) for took in minutes.values() if took]
+    print(f"{sum(known)} minutes for {len(known)} of {len(stale)}, as recorded", flush=True)
     if options.check:
-        for name, reason in reasons.items():
-            if reason:
-                print(f"{page_of(name).relative_to(ROOT)}, {name}: {reason}")
-        count = Counter(bool(reason) for reason in reasons.values())
-        print(f"{count[False]} of {count.total()} measurements are those of the present code")
-        return int(count[True] > 0)
-    for name, reason in reasons.items():
-        if (reason or options.names) and measure(name):
+        numbers = [
+            (page, number) for page in prose() for number in unmeasured(page.read_text("utf-8"))
+        ]
+        for page, number in numbers:
+            print(f"{page.relative_to(ROOT)}: no CSV has the {number} of its text")
+        fresh = len(reasons) - len(stale)
+        print(f"{fresh} of {len(reasons)} measurements are those of the present code")
+        return int(bool(stale or numbers))
+    for name in options.names or stale:
+        if measure(name):
             return 1
     return 0
 

@@ -19,8 +19,7 @@ RESULTS = DOCS / "results"
 DEVELOPER = DOCS / "developer.md"
 
 # What is measured, and in which page: the file says what its keys mean.
-DECLARED = tomllib.loads((Path(__file__).parent / "evidence.toml").read_text("utf-8"))
-MEASURED = DECLARED["measured"]
+MEASURED = tomllib.loads(Path(__file__).with_name("evidence.toml").read_text("utf-8"))["measured"]
 
 _SECTION = re.compile(r"<!-- (\S+):begin -->\n\n(.*?)\n\n<!-- \1:end -->", re.S)
 _NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?"

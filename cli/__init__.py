@@ -99,10 +99,7 @@ _NAMED, _ALIKE = 3, 0.7
 class Group(click.Group):
     """A click group that answers an unknown command with the nearest ones.
 
-    Attributes
-    ----------
-    meant : dict
-        Words that people try, each with what to type instead.
+    ``meant`` has words that people try, each with the command to type instead.
     """
 
     meant: Mapping[str, str] = {}

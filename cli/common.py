@@ -50,11 +50,6 @@ class UnknownWords:
 
     Texts that differ in nothing else have the same embedding, such as "iphone 12" and "iphone 13"
     if no digit was in the log.
-
-    Parameters
-    ----------
-    model : SentenceEncoder or PairScorer
-        Any model.
     """
 
     def __init__(self, model: "SentenceEncoder | PairScorer") -> None:
@@ -83,14 +78,8 @@ def note_unknown_words(
 ) -> None:
     """Name the words of ``texts`` that a model reads as zero on standard error; see `UnknownWords`.
 
-    Parameters
-    ----------
-    model : SentenceEncoder or PairScorer
-        Any model.
-    texts : list of str
-        Texts that a user asks for: queries, not a whole catalogue.
-    of : str
-        The name of the model in the note.
+    The texts are those that a user asks for: queries, not a whole catalogue. The note calls the
+    model ``of``.
     """
     unknown = UnknownWords(model)
     unknown.add(texts)
@@ -150,10 +139,7 @@ def _lines_read() -> "Iterator[Callable[[int], None]]":
 class TimeLeft:
     """A line that shows how many of some texts are done, and how long the rest takes.
 
-    Parameters
-    ----------
-    what : str
-        The word for them: "titles".
+    ``what`` is the word for them, such as "titles".
     """
 
     def __init__(self, what: str) -> None:

@@ -51,28 +51,16 @@ def evaluated(
 ) -> Iterator[str]:
     """The lines to print: a table, or one JSON object.
 
-    Parameters
-    ----------
-    model : str
-        The folder of a model or of an index, whose titles are then the catalogue.
-    path, clicks
-        The file of held-out clicks, and what it holds.
-    catalogue : str, optional
-        File of lines id<TAB>title.
-    metrics : sequence of str
-        See `sentemb.evaluation.held_out`.
-    rivals : sequence of str
-        Folders of models or indexes, or names in `LEXICAL`.
-    learned : ClickLog, optional
-        The log that bm25-clicks learns from.
-    cosine : bool
-        Measure the models alone.
-    per_query : bool
-        Print the figures of every query too.
-    as_json : bool
-        Print JSON.
-    known : mapping
-        The result of `note_known_queries`, for the JSON.
+    model : the folder of a model or of an index, whose titles are then the catalogue
+    path, clicks : the file of held-out clicks, and its contents
+    catalogue : a file of lines id<TAB>title
+    metrics : see `sentemb.evaluation.held_out`
+    rivals : folders of models or indexes, or names in `LEXICAL`
+    learned : the log that bm25-clicks learns from
+    cosine : whether the models are measured alone
+    per_query : whether the figures of every query are printed too
+    as_json : whether JSON is printed
+    known : the result of `note_known_queries`, for the JSON
     """
     from sentemb.evaluation.held_out import HeldOutClicks
     from sentemb.search.ranking.opening import known_by_ids
@@ -126,10 +114,7 @@ def note_known_queries(
 ) -> dict[str, Any]:
     """Say how many of the queries are in the log of the training, or that nobody knows.
 
-    Returns
-    -------
-    dict
-        The numbers for JSON, under ``in_log``; empty without a log.
+    The result has the numbers for JSON, under ``in_log``; it is empty without a log.
     """
     from sentemb.data.click_log import ClickLog
     from sentemb.data.seen_queries import in_log

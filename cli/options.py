@@ -85,12 +85,8 @@ class Command(click.Command):
 class Written(click.Path):
     """A file or a folder that a command writes.
 
-    Parameters
-    ----------
-    is_folder, can_stream : bool
-        See `sentemb.system.outputs.Output`.
-    outputs : function, optional
-        The files that are written, given the value and the other parameters of the command.
+    For ``is_folder`` and ``can_stream`` see `sentemb.system.outputs.Output`. ``outputs`` returns
+    the files that are written, given the value and the other parameters of the command.
     """
 
     def __init__(
@@ -198,20 +194,11 @@ def option_of(
 
     It is None unless given, so that the function that it is handed to fills in the default.
 
-    Parameters
-    ----------
-    declared : Hyperparameter
-        The hyper-parameter that the option sets.
-    default : object, optional
-        The default that the help shows instead of the declared one.
-    choices : sequence of str
-        Choices in addition to those declared.
-    help : str
-        Added to the declared text.
-    off : str
-        For a flag whose default is not always off: the option that switches it off.
-    family : Family, optional
-        Whose models have it: the help then says which.
+    default : the default that the help shows instead of the declared one
+    choices : choices in addition to those declared
+    help : added to the declared text
+    off : for a flag whose default is not always off: the option that switches it off
+    family : the family whose models have it; the help then says which
     """
     settings: dict[str, Any] = {"default": None, "group": declared.group}
     shown = default if default is not None else shown_default(declared)
@@ -324,19 +311,9 @@ def output_option(
 ) -> Decorator:
     """``--output`` and ``--force``.
 
-    Parameters
-    ----------
-    type : Written
-        The file or folder.
-    help : str
-        Its description.
-    takes_force : bool, optional
-        Whether the command takes ``force`` as an argument. By default a command takes it if it
-        writes a folder.
-    group : str, optional
-        The section of the help.
-    **settings
-        See `click.Option`.
+    ``takes_force`` says whether the command takes ``force`` as an argument. By default a command
+    takes it if it writes a folder. ``group`` is the section of the help; for ``settings`` see
+    `click.Option`.
     """
     is_exposed = type.is_folder if takes_force is None else takes_force
 

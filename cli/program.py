@@ -37,14 +37,9 @@ def say(message: str) -> None:
 def summarise(output: str, facts: Mapping[str, Any], *lines: str) -> None:
     """Print what a command wrote.
 
-    Parameters
-    ----------
-    output : str
-        The file or folder. If it is ``-``, the lines are printed on standard error.
-    facts : mapping
-        Printed by ``--json`` in addition to the name of the output.
-    *lines : str
-        Printed without it, unless there is ``--quiet``.
+    With ``--json`` this is the name of the output with ``facts``, as JSON. Otherwise it is
+    ``lines``: on standard error if the output is ``-``, and on standard output if not, unless there
+    is ``--quiet``.
     """
     if _is_json():
         click.echo(json.dumps({"output": output, **facts}, indent=1))
@@ -194,13 +189,8 @@ _SECONDS_UNTIL_AGAIN = 0.02
 def _termination(received: list[int]) -> Iterator[None]:
     """Let signals end the program like an exception, with all its clean-up.
 
-    One that comes in a callback is sent once more, a moment later, unless the program has ended by
-    then.
-
-    Parameters
-    ----------
-    received : list of int
-        The number of each signal is appended.
+    The number of each signal is appended to ``received``. A signal that comes in a callback is sent
+    once more, a moment later, unless the program has ended by then.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

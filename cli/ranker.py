@@ -19,20 +19,12 @@ if TYPE_CHECKING:
 class RankerOfTraining:
     """The ranker that ends a training.
 
-    Attributes
-    ----------
-    output : str
-        The folder of the model.
-    sources : dict
-        ``pairs``, ``dev``, ``replay`` and ``catalogue``, as `sentemb.train` takes them. Those that
-        can be read only once have been read.
-    is_wanted : bool
-        Whether a ranker is to be fitted.
-    why_not : str
-        The reason why it is not fitted, unless that was asked for.
-    seed : int
-        That of the training, which drew the pairs of --replay.
-    skip_bad_lines : bool
+    output : the folder of the model
+    sources : ``pairs``, ``dev``, ``replay`` and ``catalogue``, as `sentemb.train` takes them; those
+        that can be read only once have been read
+    is_wanted : whether a ranker is to be fitted
+    why_not : the reason why it is not fitted, unless that was asked for
+    seed : that of the training, which drew the pairs of --replay
     """
 
     output: str

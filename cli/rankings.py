@@ -22,19 +22,12 @@ _HELP = {
 class Ranking(NamedTuple):
     """The ranked titles of one query.
 
-    Attributes
-    ----------
-    id, query : str
-        The query and its id.
-    hits : list of dict
-        Best first, each with ``id``, ``title``, ``score`` and whatever else there is to print; all
-        have the same keys.
-    reason : str or None
-        The reason for an empty result.
-    facets : dict
-        For some fields how many matches have each value.
-    did_you_mean : str or None
-        The query that may have been meant.
+    id, query : the id of the query, and its text
+    hits : best first, each with ``id``, ``title``, ``score`` and whatever else there is to print;
+        all have the same keys
+    reason : the reason for an empty result, or None
+    facets : for some fields how many matches have each value
+    did_you_mean : the query that may have been meant, or None
     """
 
     id: str
@@ -68,14 +61,7 @@ def form_of(**given: bool) -> str | None:
 def write_rankings(output: AnyPath, form: str, rankings: Iterable[Ranking]) -> None:
     """Write ``rankings`` to a file, or to standard output if it is ``-``.
 
-    Parameters
-    ----------
-    output : path
-        The file.
-    form : {"trec", "table", "tsv", "json"}
-        How they are written.
-    rankings : iterable of Ranking
-        Read once, one by one.
+    ``form`` is "trec", "table", "tsv" or "json". The rankings are read once, one by one.
     """
     from sentemb.data.lines import write_lines
     from sentemb.evaluation.trec import write_run

@@ -187,13 +187,13 @@ def write_onet(folder, titles, alternates, reported, related, end="\n"):
 _NUMBER = re.compile(r"(?<![\w.])[+-]?(?:\d*\.\d+(?:e[+-]?\d+)?|\d+e[+-]?\d+)(?![\w.])")
 
 
-def assert_same_output(shown, printed):
+def assert_same_output(shown, printed, tolerance=3e-3):
     """A text is another one, up to the last digits of fractions: processors differ in them."""
     assert len(shown.splitlines()) == len(printed.splitlines())
     for line, result in zip(shown.splitlines(), printed.splitlines(), strict=True):
         assert _NUMBER.sub("", line) == _NUMBER.sub("", result)
         numbers, results = (list(map(float, _NUMBER.findall(text))) for text in (line, result))
-        assert numbers == pytest.approx(results, 3e-3, 3e-3)
+        assert numbers == pytest.approx(results, tolerance, tolerance)
 
 
 def failing_calls(monkeypatch, names, count, error):

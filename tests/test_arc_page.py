@@ -41,9 +41,9 @@ def tables():
 
 
 def test_the_page_is_current(tables):
-    assert sections_of(PAGE) == filled(SECTIONS, tables), (
-        "run: python benchmarks/arc.py --text-only"
-    )
+    shown = sections_of(PAGE)
+    del shown["record"]  # of evidence.py
+    assert shown == filled(SECTIONS, tables), "run: python benchmarks/arc.py --text-only"
 
 
 def test_links_lead_somewhere():

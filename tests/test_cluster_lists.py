@@ -259,7 +259,8 @@ def test_damaged_clusters_are_refused(index, name, tmp_path):
     for made in (folder / "clusters").iterdir():
         del values["files"][f"clusters/{made.name}"]
     (folder / "index.json").write_text(json.dumps(values))
-    assert Index.open(folder).clusters is None, "an index of an earlier version"
+    with pytest.raises(SentembError, match='"clusters" is missing or wrong'):
+        Index.open(folder)
 
 
 def test_the_commands_say_the_recall(bag, tmp_path):

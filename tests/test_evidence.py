@@ -7,20 +7,34 @@ from pathlib import Path
 
 import evidence
 import pytest
-from evidence import DOCS, MEASURED, ROOT, fingerprint, page_of, prose, rooms_of, unmeasured
+from evidence import DOCS, MEASURED, ROOT, files_of, fingerprint, page_of, prose, unmeasured
+from pages import sections_of
 
 
 def test_every_result_page_is_measured_by_a_script_that_exists():
     assert {page_of(name) for name in MEASURED} >= {*(DOCS / "results").glob("*.md")}
     assert all(page_of(name).exists() for name in MEASURED)
     for name, declared in MEASURED.items():
-        assert all((ROOT / room).is_dir() for room in rooms_of(name)), name
+        assert all((ROOT / used).exists() for used in declared.get("uses", ())), name
         assert (ROOT / "benchmarks" / declared.get("script", "evidence.py")).exists(), name
+        assert files_of(name), name
     makefile = (ROOT / "Makefile").read_text("utf-8")
     targets = [declared["command"].partition("make ")[2] for declared in MEASURED.values()]
     assert all(f"\n{target}:" in makefile for target in targets if target)
     rows = evidence.recorded()
-    assert rows.keys() <= MEASURED.keys() and all(rows[name]["commit"] for name in rows)
+    assert rows.keys() == MEASURED.keys() and all(rows[name]["commit"] for name in rows)
+
+
+def test_every_figure_is_drawn_by_a_measurement_or_for_the_readme():
+    drawn = [figure for declared in MEASURED.values() for figure in declared.get("figures", ())]
+    of_readme = ["gates.png", "figures/words.png", "figures/search.png"]
+    figures = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.png")}
+    assert sorted(drawn + of_readme) == sorted(figures)
+
+
+@pytest.mark.parametrize("page", sorted({page_of(name) for name in MEASURED}), ids=lambda p: p.name)
+def test_each_page_shows_its_records(page):
+    assert sections_of(page)["record"] == evidence.record_of(page)
 
 
 @pytest.mark.parametrize("target", ["paper", "sif", "arc"])
@@ -65,9 +79,9 @@ def test_a_number_that_was_not_measured_is_noticed():
 
 
 def test_code_makes_a_measurement_stale_and_comments_do_not(tmp_path):
-    for folder in ("src", "benchmarks"):
+    for folder in ("src", "cli", "benchmarks"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
-    names = ("ranking", "import-speed")
+    names = ("ranking", "serve-speed")
     before = {name: fingerprint(name, tmp_path) for name in names}
     assert before == {name: fingerprint(name) for name in names}
 
@@ -82,16 +96,63 @@ def test_code_makes_a_measurement_stale_and_comments_do_not(tmp_path):
     settings = "src/sentemb/training/towers/settings.py"
     assert after(settings, '"""', '"""Now and then: ') == []
     assert after(settings, "def ", "# Why.\ndef ") == []
-    assert after(settings, "SOFTMAX: 512", "SOFTMAX: 511") == ["ranking"]
-    script = "benchmarks/import_speed.py"
-    assert after(script, "def main", "def main_") == ["ranking", "import-speed"]
+    assert after("src/sentemb/version.py", '"', '"9.') == []
+    # The command that it runs, a module imported in a function, and the script.
+    assert after("cli/serve.py", "def ", "def _") == ["serve-speed"]
+    assert after("src/sentemb/models/towers/lstm.py", "return", "return +") == list(names)
+    assert after(settings, "SOFTMAX: 512", "SOFTMAX: 511") == list(names)
+
+
+def test_what_is_imported_on_first_use_is_used(tmp_path, monkeypatch):
+    (tmp_path / "src/sentemb/far").mkdir(parents=True)
+    (tmp_path / "benchmarks").mkdir()
+    for name, code in {
+        "src/sentemb/__init__.py": "if TYPE_CHECKING:\n    from sentemb.far.home import Public",
+        "src/sentemb/far/__init__.py": "",
+        "src/sentemb/far/home.py": "HOME = 'sentemb.far.named:Kind'",
+        "src/sentemb/far/named.py": "def f():\n    from sentemb.far import inside",
+        "src/sentemb/far/inside.py": "import unknown",
+        "src/sentemb/far/apart.py": "",
+        "benchmarks/script.py": "import sentemb\nsentemb.Public",
+    }.items():
+        (tmp_path / name).write_text(code, "utf-8")
+    monkeypatch.setitem(MEASURED, "made-up", {"script": "script.py"})
+    files = {path.relative_to(tmp_path).as_posix() for path in files_of("made-up", tmp_path)}
+    assert files == {"benchmarks/script.py"} | {
+        f"src/sentemb/far/{name}.py" for name in ("__init__", "home", "named", "inside")
+    }
 
 
 def test_what_is_stale_is_named(tmp_path, monkeypatch):
     record = {"commit": "abc", "code": fingerprint("filters"), "data": ""}
     assert evidence.why_stale("filters", record) == ""
-    assert "before" in evidence.why_stale("filters", None)
+    assert "no record" in evidence.why_stale("filters", None)
     assert "abc" in evidence.why_stale("filters", record | {"code": "other"})
     monkeypatch.setattr(evidence, "data_digest", lambda name: "new")
     row = record | {"code": fingerprint("languages"), "data": "languages=old"}
     assert "data have changed since abc" in evidence.why_stale("languages", row)
+    monkeypatch.setitem(MEASURED, "filters", MEASURED["filters"] | {"figures": ["lost.png"]})
+    assert evidence.why_stale("filters", record) == "lost.png is missing"
+
+
+def test_the_check_names_what_is_stale_with_minutes_and_numbers_without_a_csv(
+    tmp_path, monkeypatch, capsys
+):
+    page = tmp_path / "page.md"
+    page.write_text("A gain of 0.98765.", "utf-8")
+    rows = {name: {"commit": "abc", "code": "", "data": "", "minutes": ""} for name in MEASURED}
+    rows["parts"]["minutes"], rows["reliability"]["minutes"] = "35", "62"
+    monkeypatch.setattr(evidence, "recorded", lambda: rows)
+    monkeypatch.setattr(evidence, "why_stale", lambda name, row: "old" if row["minutes"] else "")
+    monkeypatch.setattr(evidence, "prose", lambda: [page])
+    monkeypatch.setattr(evidence, "ROOT", tmp_path)
+    monkeypatch.setattr(evidence, "page_of", lambda name: page)
+    monkeypatch.setattr("sys.argv", ["evidence.py", "--check"])
+    assert evidence.main() == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "page.md, parts: old; 35 minutes",
+        "page.md, reliability: old; 62 minutes",
+        "97 minutes for 2 of 2, as recorded",
+        "page.md: no CSV has the 0.98765 of its text",
+        f"{len(MEASURED) - 2} of {len(MEASURED)} measurements are those of the present code",
+    ]

@@ -94,18 +94,9 @@ def left_out_effects(
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """The score of a pair, and how it changes when a word is left out, for any ranker.
 
-    Parameters
-    ----------
-    ranker : Ranker
-        Scores the texts that the words make with spaces between them.
-    query, title : sequence of str
-        The words of a query, Tq of them, and of a title, Td of them.
-
-    Returns
-    -------
-    score : float
-    of_query, of_title : (Tq,) float64, (Td,) float64
-        For each word, the score minus the score without it.
+    It scores the texts that the words make with spaces between them. The effects, (Tq,) for the
+    words of the query and (Td,) for those of the title, are the score minus the score without the
+    word.
     """
     queries, titles = _with_each_left_out(query), _with_each_left_out(title)
     query_index = np.concatenate([np.arange(len(queries)), np.zeros(len(title), np.int64)])
@@ -127,19 +118,9 @@ def _forward(model: SentenceEncoder, side: str, texts: list[str], workers: Worke
 def _cosines(Y: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Cosines of every row of Y with y, and the gradient of the first one with respect to Y.
 
-    Parameters
-    ----------
-    Y : (k, dim) float
-        Embeddings; row 0 is that of the whole text.
-    y : (dim,) float
-        The embedding of the other text.
-
-    Returns
-    -------
-    cosines : (k,) float
-        0 where a vector is zero.
-    gradient : (k, dim) float
-        (u_y - cos u) / |Y_0| in the first row, where u are unit vectors; 0 in all others.
+    ``Y`` (k, dim) float are embeddings; row 0 is that of the whole text. ``y`` (dim,) is the
+    embedding of the other text. The cosines (k,) are 0 where a vector is zero. The gradient (k,
+    dim) is (u_y - cos u) / |Y_0| in the first row, where u are unit vectors; 0 in all others.
     """
     norms = np.linalg.norm(Y, axis=1)
     norm = np.linalg.norm(y)
@@ -157,18 +138,8 @@ def _gradient_times_input(
 ) -> np.ndarray:
     """The derivative of the score with respect to a scale on each word of the first text: (T,).
 
-    Parameters
-    ----------
-    model : SentenceEncoder
-        A recurrent model.
-    side : {"query", "document"}
-        The tower that read the texts.
-    done : ForwardPass
-        From `_forward`.
-    V : (n_texts, dim) float
-        The derivative of the score with respect to the embeddings.
-    workers : Workers
-        Threads to compute with.
+    The model is recurrent; its tower ``side`` read the texts. ``done`` is from `_forward`; ``V``
+    (n_texts, dim) float is the derivative of the score with respect to the embeddings.
     """
     encoder = cast(RecurrentEncoder, model.encoder)
     weights, batch = model.weights[side], done.batch

@@ -53,26 +53,15 @@ class SearchedIndex(Retriever, Protocol):
 class DevRankings:
     """Rankings for n queries with m judgments, of judged titles or of a catalogue.
 
-    Attributes
-    ----------
-    titles : sequence of str
-        All texts that are ranked or judged.
-    offsets : (n + 1,) int64
-        Query q has the judgments ``offsets[q]`` to ``offsets[q + 1]``.
-    title, grade : (m,) int64
-        One for each judgment; titles as indices into ``titles``.
-    rank : (m,) int64
-        From 1; 0 where the title was not found.
-    score : (m,) float64
-        NaN where the title was not found.
-    top, top_scores : (n, top)
-        The first titles and their scores; -1 and -inf where there are fewer.
-    values : (n,) float64
-        The figure of each query, NaN without a relevant title.
-    n_titles : int or None
-        Distinct titles of the catalogue; None if only the judged titles are ranked.
-    n_outside : int
-        Distinct relevant titles that are not in the catalogue.
+    titles : all texts that are ranked or judged
+    offsets : (n + 1,); query q has the judgments ``offsets[q]`` to ``offsets[q + 1]``
+    title, grade : (m,), one for each judgment; titles as indices into ``titles``
+    rank : (m,), from 1; 0 where the title was not found
+    score : (m,), NaN where the title was not found
+    top, top_scores : (n, top), the first titles and their scores; -1 and -inf where there are fewer
+    values : (n,), the figure of each query, NaN without a relevant title
+    n_titles : distinct titles of the catalogue; None if only the judged titles are ranked
+    n_outside : distinct relevant titles that are not in the catalogue
     """
 
     titles: Sequence[str]

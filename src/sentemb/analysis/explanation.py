@@ -242,23 +242,11 @@ class Explainer:
     def explain(
         self, query: str, title: str, k: int = 5, id: str | None = None, cosine: bool = False
     ) -> Explanation:
-        """Explain the score of a query and a title.
+        """Explain the score of a query and a title, each with at least one word.
 
-        Parameters
-        ----------
-        query, title : str
-            Texts with at least one word.
-        k : int
-            How many queries of the log to show.
-        id : str, optional
-            The id of the title, by which its clicks are known; by default its text.
-        cosine : bool
-            Explain the cosine of the model alone.
-
-        Raises
-        ------
-        SentembError
-            For a text without words.
+        ``k`` is the number of queries of the log to show. ``id`` is that of the title, by which its
+        clicks are known; by default its text. ``cosine`` explains the cosine of the model alone.
+        Raises `SentembError` for a text without words.
         """
         whole("k", k, 1, _MOST_QUERIES)
         query_words, title_words = _words_of(self.model, query, title)

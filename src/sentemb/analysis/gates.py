@@ -144,19 +144,10 @@ def _read(model: SentenceEncoder, text: str, name: str, side: str) -> TextReadin
 
 
 def chosen_gates(readings: Sequence[Reading], names: Iterable[str] | None = None) -> list[str]:
-    """The gates to draw, in the order of `GATES`.
+    """The gates to draw, in the order of `GATES`; by default every gate that one of the models has.
 
-    Parameters
-    ----------
-    readings : list of Reading
-        One per model.
-    names : iterable of str, optional
-        Some of `GATES`; by default every gate that one of the models has.
-
-    Raises
-    ------
-    SentembError
-        For a name that is not a gate, or a gate that none of the models has.
+    ``readings`` has one reading per model. Raises `SentembError` for a name that is not a gate, or
+    a gate that none of the models has.
     """
     there = [gate for gate in GATES if any(gate in reading.gates for reading in readings)]
     if names is None:

@@ -20,16 +20,10 @@ from sentemb.training.negatives.look_ups import epochs_of
 class History:
     """The epochs of one training.
 
-    Attributes
-    ----------
-    epochs : list of int
-        In ascending order.
-    losses : list of float
-        The mean training loss of each epoch.
-    dev : list of dict
-        Figures by name, such as ``{"ndcg@1": 0.8}``; empty where the dev set was not measured.
-    ranked : list of int
-        The epochs before which hard negatives were looked up.
+    epochs : in ascending order
+    losses : the mean training loss of each epoch
+    dev : figures by name, such as ``{"ndcg@1": 0.8}``; empty where the dev set was not measured
+    ranked : the epochs before which hard negatives were looked up
     """
 
     epochs: list[int]
@@ -39,14 +33,9 @@ class History:
 
     @classmethod
     def of(cls, lines: Iterable[Mapping[str, Any]], training: Mapping[str, Any]) -> Self:
-        """The history of a model in memory.
+        """The history of a model in memory, from its attributes ``history`` and ``training``.
 
-        Parameters
-        ----------
-        lines : list of dict
-            One per epoch, as the model's ``history`` has them.
-        training : dict
-            The model's ``training``.
+        ``lines`` has one line per epoch.
         """
         lines = list(lines)
         return cls(
@@ -69,10 +58,7 @@ class History:
 def read_history(path: AnyPath) -> History:
     """Read the `History` of a model folder, or a history.jsonl on its own.
 
-    Raises
-    ------
-    SentembError
-        If the file is missing or empty, or for the first line that is damaged.
+    Raises `SentembError` if the file is missing or empty, or for the first line that is damaged.
     """
     file = Path(path)
     if is_folder(file):

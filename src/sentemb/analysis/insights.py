@@ -31,20 +31,13 @@ GROUP BY folded(query)
 class SearchedQuery:
     """The searches for one query.
 
-    Attributes
-    ----------
-    query : str
-        In lower case.
-    searches : int
-        How often it was searched.
-    clicked : int
-        Searches with a click.
-    reciprocal_rank : float
-        Mean of 1 / position of the first title that was clicked, 0 without a click.
-    nothing_found, below_floor : int
-        Searches without a result; those whose results were not good enough to show.
-    milliseconds : float
-        Mean time of an answer.
+    query : in lower case
+    searches : how often it was searched
+    clicked : searches with a click
+    reciprocal_rank : mean of 1 / position of the first title that was clicked, 0 without a click
+    nothing_found, below_floor : searches without a result; those whose results were not good enough
+        to show
+    milliseconds : mean time of an answer
     """
 
     query: str
@@ -60,30 +53,17 @@ class SearchedQuery:
 class Insights:
     """The searches of a record in figures; each list has the most frequent queries first.
 
-    Attributes
-    ----------
-    searches, queries : int
-        Searches, and distinct queries, whatever their case.
-    without_text : int
-        Searches whose text an anonymous record dropped. They count in the totals alone.
-    first, last : str
-        When the first and the last search was made, in UTC; empty without searches.
-    clicked : float
-        Share of the searches with a click.
-    reciprocal_rank : float
-        Mean of 1 / position of the first title that was clicked, 0 without a click.
-    milliseconds : dict of str to float
-        Time of an answer: half of the searches took less than ``p50``, and so on.
-    popular : list of SearchedQuery
-        The most frequent queries.
-    nothing_found : list of SearchedQuery
-        Queries that no title matches.
-    below_floor : list of SearchedQuery
-        Queries without a good match.
-    never_clicked : list of SearchedQuery
-        Queries that showed results, of which none was ever opened.
-    slow : list of SearchedQuery
-        Queries with the longest mean time, longest first.
+    searches, queries : searches, and distinct queries, whatever their case
+    without_text : searches whose text an anonymous record dropped. They count in the totals alone.
+    first, last : when the first and the last search was made, in UTC; empty without searches
+    clicked : share of the searches with a click
+    reciprocal_rank : mean of 1 / position of the first title that was clicked, 0 without a click
+    milliseconds : time of an answer: half of the searches took less than ``p50``, and so on
+    popular : the most frequent queries
+    nothing_found : queries that no title matches
+    below_floor : queries without a good match
+    never_clicked : queries that showed results, of which none was ever opened
+    slow : queries with the longest mean time, longest first
     """
 
     searches: int
@@ -128,19 +108,10 @@ class Insights:
 
 
 def insights(path: AnyPath, top_k: int = 10) -> Insights:
-    """Sum up the record of a server.
+    """Sum up the record of a server, which may still be running.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file of ``sentemb serve --record``; the server may still be running.
-    top_k : int
-        Queries in each list.
-
-    Raises
-    ------
-    SentembError
-        If the file is not a record of searches or cannot be read.
+    ``path`` was written by ``sentemb serve --record``; each list has ``top_k`` queries. Raises
+    `SentembError` if the file is not a record of searches or cannot be read.
     """
     whole("top_k", top_k, 1, 2**31 - 1)
     with reading_record(path) as connection:

@@ -38,18 +38,13 @@ NOT_COMPARED = -1
 
 @dataclass(frozen=True, eq=False)
 class StepChanges:
-    """How the outputs of a tower change while it reads a text.
+    """How the outputs of a tower change while it reads a text of T words.
 
-    Attributes
-    ----------
-    words : list of str
-        Length T.
-    final : (directions, n) float
-        The outputs after the last word that each direction reads, as the embedding holds them.
-    changes : (directions, T, n) float
-        ``|y(t) - y(t-1)|`` at each word, with t in reading order and y(0) = 0.
-    compared : (directions, T) bool
-        False at the first word that each direction reads.
+    final : (directions, n) float, the outputs after the last word that each direction reads, as the
+        embedding holds them
+    changes : (directions, T, n) float, ``|y(t) - y(t-1)|`` at each word, with t in reading order
+        and y(0) = 0
+    compared : (directions, T) bool, False at the first word that each direction reads
     """
 
     words: list[str]
@@ -68,19 +63,14 @@ class StepChanges:
 
 @dataclass(frozen=True, eq=False)
 class Keywords:
-    """How many cells declare each word of a text.
+    """How many cells declare each of the T words of a text.
 
     Notebooks show it as a table.
 
-    Attributes
-    ----------
-    words : list of str
-        Length T.
-    counts : (directions, T) int
-        How many of the most active cells declare each word: left to right, then, in a bidirectional
-        model, right to left. `NOT_COMPARED` at the first word of each direction.
-    cells : int
-        How many cells are counted: 10, or all cells of a smaller model.
+    counts : (directions, T) int, how many of the most active cells declare each word: left to
+        right, then, in a bidirectional model, right to left. `NOT_COMPARED` at the first word of
+        each direction.
+    cells : how many cells are counted: 10, or all cells of a smaller model
     thresholds : (directions,) float
     """
 
@@ -120,25 +110,9 @@ class Keywords:
 
 
 def step_changes(model: SentenceEncoder, text: str, side: str = "query") -> StepChanges:
-    """Read ``text`` and follow the outputs.
+    """Read ``text`` by the tower ``side`` of a recurrent model and follow the outputs.
 
-    Parameters
-    ----------
-    model : SentenceEncoder
-        A recurrent model.
-    text : str
-        A text with at least one word.
-    side : {"query", "document"}
-        Which tower reads it.
-
-    Returns
-    -------
-    StepChanges
-
-    Raises
-    ------
-    SentembError
-        For a text without words.
+    Raises `SentembError` for a text without words.
     """
     trace = model.trace(text, side=side)
     directions = cast(RecurrentEncoder, model.encoder).directions
@@ -161,25 +135,9 @@ def extract_keywords(
 ) -> Keywords:
     """Count the cells that declare each word of ``text``; the module says how.
 
-    Parameters
-    ----------
-    model : SentenceEncoder
-        A recurrent model.
-    text : str
-        A text with at least one word.
-    side : {"query", "document"}
-        Which tower reads it.
-    threshold : float, optional
-        The change to exceed, in all directions, instead of the text's mean change.
-
-    Returns
-    -------
-    Keywords
-
-    Raises
-    ------
-    SentembError
-        For a text without words, or a threshold that is negative or NaN.
+    The tower ``side`` of a recurrent model reads it. A change must exceed ``threshold``, in all
+    directions, instead of the text's mean change. Raises `SentembError` for a text without words,
+    or a threshold that is negative or NaN.
     """
     steps = step_changes(model, text, side)
     thresholds = steps.thresholds(threshold)

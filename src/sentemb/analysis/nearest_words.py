@@ -85,16 +85,8 @@ def frequent_words(
     """The words that occur at least that often, in alphabetical order, without punctuation.
 
     Signs of punctuation around a word are dropped. A word has at least two characters, one of them
-    a letter.
-
-    Parameters
-    ----------
-    texts : iterable of str
-        The distinct queries or titles of a log, for example.
-    split : function of a str
-        The words of a text, such as `Vocabulary.split` of a model.
-    min_uses : int
-        Fewest uses.
+    a letter. ``texts`` are for example the distinct queries or titles of a log; ``split`` gives the
+    words of a text, such as `Vocabulary.split` of a model.
     """
     uses = Counter(word.strip(_PUNCTUATION) for text in texts for word in split(text))
     return sorted(word for word, count in uses.items() if count >= min_uses and _is_word(word))

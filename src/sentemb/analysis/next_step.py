@@ -14,14 +14,9 @@ _TESTS = {"dev.tsv": "test.tsv", "dev": "test"}
 def next_step(folder: str, dev: str | None = None, titles: str | None = None) -> str:
     """The command that is useful next.
 
-    Parameters
-    ----------
-    folder : str
-        A model that has just been trained or measured, or an index.
-    dev : str, optional
-        The set that a training was measured on; a set for tests next to it comes next.
-    titles : str, optional
-        The file of titles that was ranked.
+    ``folder`` is a model that has just been trained or measured, or an index. ``dev`` is the set
+    that a training was measured on; if there is a set for tests next to it, that comes next.
+    ``titles`` is the file of titles that was ranked.
     """
     if is_index(Path(folder)):
         return f'sentemb search {shlex.quote(folder)} "a query"'

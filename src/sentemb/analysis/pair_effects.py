@@ -32,15 +32,10 @@ from sentemb.text.batch import TextBatch
 class WordShares:
     """The shares of a score that the words of one text add.
 
-    Attributes
-    ----------
-    text : str
-    words : list of str
-        The words that the model reads, at most its ``max_words``.
-    shares : (T,) float
-        Gradient times input: dL/dx . x, where x is the word's vector and L the score.
-    n_cut : int
-        How many further words the text has.
+    words : the words that the model reads, at most its ``max_words``
+    shares : (T,) float, gradient times input: dL/dx . x, where x is the word's vector and L the
+        score
+    n_cut : how many further words the text has
     """
 
     text: str
@@ -53,14 +48,10 @@ class WordShares:
 class PooledPlane:
     """A pooled layer of ARC-II on one pair.
 
-    Attributes
-    ----------
-    layer : int
-        2, 4, ... as the paper counts.
-    stride : int
-        A cell is that many windows further on than the one before it.
-    values : (rows, columns) float
-        The mean over all maps; a row per cell along the query, a column per cell along the title.
+    layer : 2, 4, ... as the paper counts
+    stride : a cell is that many windows further on than the one before it
+    values : (rows, columns) float, the mean over all maps; a row per cell along the query, a column
+        per cell along the title
     """
 
     layer: int
@@ -72,19 +63,13 @@ class PooledPlane:
 class Cells:
     """The planes of ARC-II on one pair.
 
-    Attributes
-    ----------
-    window : int
-        Words of a window.
-    shares : (rows, columns) float
-        The part of the score that flows through each cell of layer 1, which reads window i of the
-        query and window j of the title; summed over all maps. With the printed gate a last row and
-        a last column hold the cells whose window begins after the text, if there are any.
-    n_windows : (int, int)
-        Windows of the query and of the title that begin at a word.
-    biases : dict of float
-        The shares of the biases above layer 1.
-    pooled : list of PooledPlane
+    window : words of a window
+    shares : (rows, columns) float, the part of the score that flows through each cell of layer 1,
+        which reads window i of the query and window j of the title; summed over all maps. With the
+        printed gate a last row and a last column hold the cells whose window begins after the text,
+        if there are any.
+    n_windows : windows of the query and of the title that begin at a word
+    biases : the shares of the biases above layer 1
     """
 
     window: int
@@ -98,17 +83,10 @@ class Cells:
 class Match:
     """The score of a query and a title, split into shares.
 
-    Attributes
-    ----------
-    model : str
-        The name of the pair model.
-    score : float
-    texts : dict of WordShares
-        ``"query"`` and ``"title"``.
-    biases : dict of float
-        The share of every array of biases: dL/db . b.
-    cells : Cells or None
-        For ARC-II.
+    model : the name of the pair model
+    texts : by ``"query"`` and ``"title"``
+    biases : the share of every array of biases: dL/db . b
+    cells : for ARC-II
     """
 
     model: str
@@ -159,21 +137,8 @@ class Match:
 def match(scorer: PairScorer, query: str, title: str) -> Match:
     """Split the score of a query and a title into shares of words and windows.
 
-    Parameters
-    ----------
-    scorer : PairScorer
-        Any pair model.
-    query, title : str
-        Texts with at least one word each.
-
-    Returns
-    -------
-    Match
-
-    Raises
-    ------
-    SentembError
-        For a text without words, or numbers that are not finite.
+    ``scorer`` is any pair model. Raises `SentembError` for a text without words, or numbers that
+    are not finite.
     """
     model, weights = scorer.model, scorer.weights
     given = dict(zip(TEXT_NAMES.values(), (query, title), strict=True))
@@ -270,10 +235,8 @@ def _first_layers(
 ) -> tuple[np.ndarray, NDArray[np.integer], NDArray[np.integer]]:
     """The greatest W z + b of each cell of layer 2, before the ReLU, and the windows it is from.
 
-    Returns
-    -------
-    values, i, j : (n_cells, maps)
-        Window i of the query and j of the title, the first of equals.
+    Returns values, i and j, (n_cells, maps) each: window i of the query and j of the title, the
+    first of equals.
     """
     queries, titles = done.queries.arrays, done.titles.arrays
     U, V, bias = queries["units"], titles["units"], weights["windows_bias"]

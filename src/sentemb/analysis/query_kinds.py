@@ -24,16 +24,9 @@ Kinds: TypeAlias = Iterator[tuple[str, _Booleans]]
 class Slice:
     """The queries of one kind.
 
-    Attributes
-    ----------
-    label : str
-    count : int
-    mean : float
-        Their mean figure.
-    lost : float
-        Their share of all that is lost: of the sum of 1 minus the figure over all queries.
-    queries : (count,) int64
-        Indices into `Triage.queries`.
+    mean : their mean figure
+    lost : their share of all that is lost: of the sum of 1 minus the figure over all queries
+    queries : (count,), indices into `Triage.queries`
     """
 
     label: str

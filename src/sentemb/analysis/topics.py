@@ -24,12 +24,9 @@ MOST_ACTIVE = 5
 class QueryCells:
     """Words that the most active cells extract from one query.
 
-    Attributes
-    ----------
-    words : list of str
-    extracted : dict of int to list of int
-        Cell, most active first, to the positions of its words. Cells are counted from 0, as the
-        columns of `GateTrace`; in a bidirectional model the second half reads from right to left.
+    ``extracted`` maps each cell, most active first, to the positions of its words. Cells are
+    counted from 0, as the columns of `GateTrace`; in a bidirectional model the second half reads
+    from right to left.
     """
 
     words: list[str]
@@ -50,25 +47,10 @@ class CollectedWord:
 
 
 def query_cells(model: SentenceEncoder, query: str, threshold: float | None = None) -> QueryCells:
-    """The words that the 5 most active cells extract from ``query``.
+    """The words that the 5 most active cells of a recurrent model extract from ``query``.
 
-    Parameters
-    ----------
-    model : SentenceEncoder
-        A recurrent model.
-    query : str
-        A text with at least one word.
-    threshold : float, optional
-        The change to exceed, instead of the query's mean change.
-
-    Returns
-    -------
-    QueryCells
-
-    Raises
-    ------
-    SentembError
-        For a query without words, or a threshold that is negative or NaN.
+    A change must exceed ``threshold`` instead of the query's mean change. Raises `SentembError` for
+    a query without words, or a threshold that is negative or NaN.
     """
     steps = step_changes(model, query)
     thresholds = steps.thresholds(threshold)
@@ -84,18 +66,10 @@ def query_cells(model: SentenceEncoder, query: str, threshold: float | None = No
 
 
 def collect_words(queries: Iterable[QueryCells]) -> dict[int, list[CollectedWord]]:
-    """The words of each cell over many queries.
+    """The words of each cell over many queries, for every cell that extracted a word, by number.
 
-    Parameters
-    ----------
-    queries : iterable of QueryCells
-        From `query_cells`.
-
-    Returns
-    -------
-    dict of int to list of CollectedWord
-        For every cell that extracted a word, by number. Words are ranked by times x share, which
-        puts neither words that every cell extracts nor words that occur once first.
+    Words are ranked by times x share, which puts neither words that every cell extracts nor words
+    that occur once first.
     """
     times: dict[int, Counter[str]] = {}
     for query in queries:
@@ -146,20 +120,8 @@ def cells_by_topics(
 ) -> tuple[list[str], np.ndarray]:
     """How many words each cell extracted from queries of each topic.
 
-    Parameters
-    ----------
-    queries : list of QueryCells
-        From `query_cells`.
-    topics : list of str
-        The topic of each query.
-    dim : int
-        The number of cells.
-
-    Returns
-    -------
-    names : list of str
-        The topics in alphabetical order.
-    counts : (dim, n_topics) int
+    ``topics`` has the topic of each query, and ``dim`` is the number of cells. Returns the topics
+    in alphabetical order and the counts (dim, n_topics) int.
     """
     names = sorted(set(topics))
     column_of = {name: column for column, name in enumerate(names)}

@@ -61,17 +61,10 @@ _Booleans: TypeAlias = NDArray[np.bool_]
 class RankedTitle(NamedTuple):
     """A title of a query.
 
-    Attributes
-    ----------
-    title : str
-    grade : int or None
-        None if the title is not judged for the query. A clicked title has grade 1.
-    rank : int or None
-        From 1; None if the title is not in the catalogue or below rank `DEPTH` of it.
-    score : float or None
-        None if `rank` is None.
-    cosine : float or None
-        The cosine of the model, if the score has other parts.
+    grade : None if the title is not judged for the query. A clicked title has grade 1.
+    rank : from 1; None if the title is not in the catalogue or below rank `DEPTH` of it
+    score : None if `rank` is None
+    cosine : the cosine of the model, if the score has other parts
     """
 
     title: str
@@ -85,16 +78,10 @@ class RankedTitle(NamedTuple):
 class TriagedQuery:
     """One of the worst queries.
 
-    Attributes
-    ----------
-    number : int
-        Its index into `Triage.queries`.
-    titles : list of RankedTitle
-        The first ones, best first.
-    best : RankedTitle
-        The best title, wherever it is.
-    n_titles : int
-        How many titles were ranked for the query.
+    number : its index into `Triage.queries`
+    titles : the first ones, best first
+    best : the best title, wherever it is
+    n_titles : how many titles were ranked for the query
     """
 
     number: int
@@ -106,13 +93,8 @@ class TriagedQuery:
 class Evidence(NamedTuple):
     """Clicks on a title in the click log.
 
-    Attributes
-    ----------
-    clicks : int
-    queries : int
-        How many distinct queries it was clicked for.
-    examples : list of str
-        Up to three of these, most clicks first.
+    queries : how many distinct queries it was clicked for
+    examples : up to three of these, most clicks first
     """
 
     clicks: int
@@ -124,38 +106,21 @@ class Evidence(NamedTuple):
 class Triage:
     """Result of `triage`. Arrays have one entry per query.
 
-    Attributes
-    ----------
-    metric : {"ndcg@10", "mrr@10"}
-    kind : {"judged", "clicked"}
-        The source of the grades.
-    queries : list of str
-    values : (n,) float64
-        The figure of each query, from 0 to 1; NaN without a relevant title.
-    mean : float
-        Over the queries that have one.
-    n_titles : int or None
-        Distinct titles of the catalogue; None if only the judged titles are ranked.
-    n_outside : int
-        Distinct relevant titles that are not in the catalogue; they cannot be found.
-    best, first : (n,) list of RankedTitle or None
-        The best title, wherever it is, and the title that is ranked first.
-    n_words, n_unknown : (n,) int64
-        Words of the query, and those of which the model knows no feature.
-    n_rare : (n,) int64 or None
-        Words that have no feature of their own, so that the model knows only their letter
-        trigrams; None for models that do not have both kinds of features.
-    clicks : (n,) int64 or None
-        Held-out clicks of the query; None for a judged set.
-    seen : (n,) bool or None
-        Whether the best title was clicked in the training log; None without a log.
-    order : (n_evaluated,) int64
-        The queries that have a figure, worst first.
-    slices : dict of str to list of Slice
-        Kinds of queries by what they are told apart by.
-    worst : list of TriagedQuery
-    evidence : dict of str to Evidence
-        The clicks of the log for the titles of the worst queries; empty without a log.
+    metric : "ndcg@10" or "mrr@10"
+    kind : the grades are "judged" or "clicked"
+    values : (n,), the figure of each query, from 0 to 1; NaN without a relevant title
+    mean : over the queries that have one
+    n_titles : distinct titles of the catalogue; None if only the judged titles are ranked
+    n_outside : distinct relevant titles that are not in the catalogue; they cannot be found
+    best, first : (n,), the best title, wherever it is, and the title that is ranked first
+    n_words, n_unknown : (n,), words of the query, and those of which the model knows no feature
+    n_rare : (n,), words that have no feature of their own, so that the model knows only their
+        letter trigrams; None for models that do not have both kinds of features
+    clicks : (n,), held-out clicks of the query; None for a judged set
+    seen : (n,), whether the best title was clicked in the training log; None without a log
+    order : (n_evaluated,), the queries that have a figure, worst first
+    slices : kinds of queries by the property that tells them apart
+    evidence : the clicks that the log has on the titles of the worst queries; empty without a log
     """
 
     metric: str

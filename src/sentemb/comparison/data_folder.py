@@ -17,16 +17,10 @@ LOGS = ("pairs.tsv", "pairs.tsv.gz")
 class Data:
     """The log, dev set and test set of a folder.
 
-    Attributes
-    ----------
-    log : ClickLog or None
-        The log that the rankers learn from.
-    dev : JudgedSet or None
-        The set on which settings are chosen; None without a log.
-    test : JudgedSet
-        The set that the results are measured on.
-    fingerprint : str
-        The SHA-256 of the files' contents.
+    log : the clicks that the rankers learn from
+    dev : the set on which settings are chosen; None without a log
+    test : the set that the results are measured on
+    fingerprint : the SHA-256 of the files' contents
     """
 
     log: ClickLog | None
@@ -59,11 +53,8 @@ class Data:
 def read_data(folder: AnyPath) -> Data:
     """The `Data` of ``folder``: ``pairs.tsv`` or ``pairs.tsv.gz``, ``dev/``, ``test/``.
 
-    Raises
-    ------
-    SentembError
-        If there is no such folder, no ``test/``, or a log without ``dev/``; also the errors of
-        `read_click_log` and `read_judged_set`.
+    Raises `SentembError` if there is no such folder, no ``test/``, or a log without ``dev/``; also
+    the errors of `read_click_log` and `read_judged_set`.
     """
     root = path_of(folder)
     if not is_folder(root):

@@ -242,12 +242,8 @@ def _cut(text: str) -> str:
 class Numbered:
     """An index whose titles have the numbers of a common list: a `Retriever`.
 
-    Parameters
-    ----------
-    index : Index
-        Its equal titles count once, the first.
-    titles : sequence of str
-        All titles of the index, stripped, and perhaps others, each once.
+    Equal titles of ``index`` count once, the first. ``titles`` are all titles of the index,
+    stripped, and perhaps others, each once.
     """
 
     def __init__(self, index: Index, titles: Sequence[str]) -> None:
@@ -351,31 +347,13 @@ def difference(
     clicks: ClickLog | None = None,
     k: int = 10,
 ) -> RankingDifference:
-    """Compare what two rankers find.
+    """Compare the rankings of two rankers.
 
-    Parameters
-    ----------
-    first, second : Retriever
-        A and B, such as `sentemb.retrieval.nearest.TitleVectors` of two models; both find indices
-        into ``titles``.
-    queries : sequence of str
-        The queries to look up; equal ones count once each.
-    titles : sequence of str
-        The catalogue of both: distinct titles. White space around texts does not count.
-    clicks : ClickLog, optional
-        Clicks for some of the queries at least.
-    k : int
-        Titles per query.
-
-    Returns
-    -------
-    RankingDifference
-
-    Raises
-    ------
-    SentembError
-        Without queries or titles, for titles that are not distinct, or if the clicks are for none
-        of the queries.
+    ``first`` and ``second`` are A and B, such as `sentemb.retrieval.nearest.TitleVectors` of two
+    models; both find indices into ``titles``, the catalogue: distinct titles. White space around
+    texts does not count. Equal queries count once each. ``clicks`` are for some of the queries at
+    least; ``k`` titles are ranked per query. Raises `SentembError` without queries or titles, for
+    titles that are not distinct, or if the clicks are for none of the queries.
     """
     whole("k", k, 1, _MOST)
     texts, catalogue = as_texts(queries), as_texts(titles)

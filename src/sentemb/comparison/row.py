@@ -16,14 +16,8 @@ Point: TypeAlias = dict[str, Any]
 class Row:
     """One line of the table; this class is a baseline, subclasses are models.
 
-    Attributes
-    ----------
-    name : str
-        The name of the row.
-    fixed : dict
-        Settings that are not chosen on dev; a baseline's ``name`` is one of them.
-    needs_log : bool
-        Whether it learns from a click log.
+    fixed : settings that are not chosen on dev; a baseline's ``name`` is one of them
+    needs_log : whether it learns from a click log
     """
 
     name: str

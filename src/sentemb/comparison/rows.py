@@ -36,10 +36,7 @@ _HARD = "-hard"
 class EncoderRow(Row):
     """A row that `sentemb.train` trains; its best epoch is chosen on dev too.
 
-    Attributes
-    ----------
-    grid : tuple of dict
-        Settings to choose from, in addition to the fixed ones.
+    ``grid`` has settings to choose from, in addition to the fixed ones.
     """
 
     needs_log: bool = True

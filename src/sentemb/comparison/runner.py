@@ -53,37 +53,18 @@ class _Plan:
 class Comparison:
     """Results of some rows on one set of data, in one folder.
 
-    Parameters
-    ----------
-    data : Data
-        The log, the dev set and the test set.
-    folder : str or path-like
-        Where results are kept and found again; docs/formats.md describes it.
-    rows : list of Row
-        The rows to measure.
-    seeds : int
-        Number of seeds, 1 to 100, for rows whose result depends on the seed.
-    threads : int or None
-        By default all processors; no result depends on it.
-    keep_models : bool
-        Whether trained models are kept too.
-    force : bool
-        Throw away results that belong to other data, were made with other settings or are damaged.
-    note : function of a str
-        Receives messages about the progress.
+    folder : where results are kept and found again; docs/formats.md describes it
+    seeds : number of seeds, 1 to 100, for rows whose result depends on the seed
+    threads : by default all processors; no result depends on it
+    keep_models : whether trained models are kept too
+    force : throw away results that belong to other data, were made with other settings or are
+        damaged
+    note : receives messages about the progress
+    reasons : name of a row -> why it, or a part of it, is missing
+    failed : rows in ``reasons`` that cannot be measured, not even with more time
 
-    Attributes
-    ----------
-    reasons : dict of str to str
-        Name of a row -> why it, or a part of it, is missing.
-    failed : list of str
-        Rows in ``reasons`` that cannot be measured, not even with more time.
-
-    Raises
-    ------
-    SentembError
-        If an argument is invalid, two rows share a name, or the folder holds something else,
-        results on other data or with other settings, or damaged lines.
+    Raises `SentembError` if an argument is invalid, two rows share a name, or the folder holds
+    something else, results on other data or with other settings, or damaged lines.
     """
 
     def __init__(
@@ -347,10 +328,7 @@ class Comparison:
     def per_query(self, name: str) -> NDArray[np.float64]:
         """NDCG of every test query from the run files, as the mean over the row's seeds.
 
-        Returns
-        -------
-        (n_queries, 3) float64
-            NaN for queries without a relevant title.
+        (n_queries, 3) float64, NaN for queries without a relevant title.
         """
         values = [ndcg(self.data.test, run, CUTOFFS).values for run in self.runs(name)]
         mean: NDArray[np.float64] = np.mean(values, axis=0)

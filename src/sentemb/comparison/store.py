@@ -36,12 +36,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 class Store:
     """The results, run files and models in the folder of a comparison.
 
-    Parameters
-    ----------
-    folder : str or path-like
-        Where they are.
-    rows : iterable of str
-        Names of the known rows; any other line must belong to a model.
+    ``rows`` are the names of the known rows; any other line must belong to a model.
     """
 
     def __init__(self, folder: AnyPath, rows: Iterable[str]) -> None:
@@ -199,10 +194,7 @@ class Store:
 class Damaged(SentembError):
     """A file or a line that a comparison would not write; --force throws it away.
 
-    Attributes
-    ----------
-    what : str
-        The place and what is wrong there, without the remedy.
+    ``what`` names the place and the fault there, without the remedy.
     """
 
     def __init__(self, what: str, remedy: str = "throw it away with --force") -> None:

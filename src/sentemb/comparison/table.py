@@ -26,27 +26,15 @@ HEAD = (
 class Line:
     """One line of the table.
 
-    Attributes
-    ----------
-    row : str
-        Name of the row.
-    seeds : int
-        Number of seeds.
-    ndcg, spread : list of float
-        For each cut-off, the mean and the standard deviation over seeds (0 for one seed).
-    difference, low, high : float or None
-        Difference of NDCG@1 from the reference and its 95 % confidence interval; None for the
-        reference.
-    p : float or None
-        P-value of the paired randomisation test, corrected by Holm over all lines.
-    parameters : int
-        Number of trainable parameters.
-    seconds : float or None
-        Duration of one training, mean over seeds; None for an existing model.
-    sentences_per_second : int or None
-        Titles encoded per second; None for a baseline.
-    settings : dict
-        The settings chosen on dev.
+    seeds : number of seeds
+    ndcg, spread : for each cut-off, the mean and the standard deviation over seeds (0 for one seed)
+    difference, low, high : difference of NDCG@1 from the reference and its 95 % confidence
+        interval; None for the reference
+    p : p-value of the paired randomisation test, corrected by Holm over all lines
+    parameters : number of trainable parameters
+    seconds : duration of one training, mean over seeds; None for an existing model
+    sentences_per_second : titles encoded per second; None for a baseline
+    settings : the settings chosen on dev
     """
 
     row: str

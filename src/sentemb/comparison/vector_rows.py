@@ -33,13 +33,8 @@ _COSINE = tuple({"cosine_weight": weight} for weight in (10, 2, 5, 20))
 class WordSource:
     """Word vectors and word probabilities for the rows that need them.
 
-    Attributes
-    ----------
-    vectors : WordVectors
-    p : str or mapping
-        As `SIF` takes it.
-    identity : dict
-        Names and hashes: rows with other vectors or probabilities have other settings.
+    p : as `SIF` takes it
+    identity : names and hashes: rows with other vectors or probabilities have other settings
     """
 
     vectors: WordVectors
@@ -67,14 +62,8 @@ class VectorRow(Row):
     """A row that needs word vectors and no training.
 
     Its components and idf come from the texts of the log or, without a log, from the texts of the
-    judged sets. It does not see grades.
-
-    Attributes
-    ----------
-    grid : tuple of dict
-        Settings to choose from, in addition to the fixed ones.
-    source : WordSource or None
-        None if no vectors were given: then the row cannot run.
+    judged sets. It does not see grades. ``grid`` has settings to choose from, in addition to the
+    fixed ones; ``source`` is None if no vectors were given: then the row cannot run.
     """
 
     grid: tuple[Point, ...] = _A

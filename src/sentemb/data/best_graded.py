@@ -13,17 +13,8 @@ def best_graded(judged: JudgedSet) -> ClickLog:
     """A click on each title that has the highest grade of its query.
 
     Where a whole catalogue is ranked, a judged set then serves as held-out clicks: most titles of
-    the catalogue have no grade.
-
-    Parameters
-    ----------
-    judged : JudgedSet
-        Queries whose grades are all 0 are left out.
-
-    Raises
-    ------
-    SentembError
-        If no grade is above 0.
+    the catalogue have no grade. Queries whose grades are all 0 are left out; a `SentembError` if no
+    grade is above 0.
     """
     builder = ClickLogBuilder()
     for q, query in enumerate(judged.queries):

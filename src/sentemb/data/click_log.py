@@ -291,14 +291,10 @@ def too_many_clicks() -> SentembError:
 class NumberedClicks(NamedTuple):
     """Distinct texts and pairs in order of first appearance, with every skipped title.
 
-    Attributes
-    ----------
-    queries, titles : list of str
-        Distinct texts; skipped titles are among ``titles``.
-    query_index, title_index : (n_pairs,) int32
-    clicks : (n_pairs,) int64
-    skipped_pair, skipped_title : (n_shown,) int32
-        A title that was skipped, and the pair that it was shown with.
+    queries, titles : distinct texts; skipped titles are among ``titles``
+    query_index, title_index, clicks : (n_pairs,)
+    skipped_pair, skipped_title : (n_shown,), a title that was skipped, and the pair that it was
+        shown with
     """
 
     queries: list[str]
@@ -313,13 +309,10 @@ class NumberedClicks(NamedTuple):
 class Arranged(NamedTuple):
     """Pairs whose titles are numbered as in a `ClickLog`.
 
-    Attributes
-    ----------
-    title_order : (n_titles,) int32
-        The former number of every title. Titles that belong to no pair are left out.
-    title_index : (n_pairs,) int32
-    skipped_offsets, skipped_index : (n_pairs + 1,) int64, (n,) int32
-        As in a `ClickLog`.
+    title_order : (n_titles,), the former number of every title. Titles that belong to no pair are
+        left out.
+    title_index : (n_pairs,)
+    skipped_offsets, skipped_index : (n_pairs + 1,), (n,), as in a `ClickLog`
     """
 
     title_order: NDArray[np.int32]

@@ -14,16 +14,9 @@ _BUCKETS = 64
 class DistinctTexts:
     """Collects texts and gives back each distinct one once, in order of first appearance.
 
-    Up to a limit all texts are in memory. Beyond it they go to files: equal texts to the same one
-    of 64, so that each file can be freed of repetitions on its own. Memory is then that of the
-    limit, or a 64th of the distinct texts.
-
-    Parameters
-    ----------
-    folder : Path
-        A folder to make for the files; `close` removes it.
-    limit : int
-        Texts in memory.
+    Up to a limit all texts are in memory. Beyond it they go to files in ``folder``, which is made
+    here and removed by `close`: equal texts to the same one of 64, so that each file can be freed
+    of repetitions on its own. Memory is then that of the limit, or a 64th of the distinct texts.
     """
 
     def __init__(self, folder: Path, limit: int = _LIMIT) -> None:

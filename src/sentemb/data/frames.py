@@ -32,11 +32,9 @@ def rows_of(
 ) -> Iterator[tuple[str, str, int]]:
     """Query, title and clicks of each row of a table; without ``clicks``, each row is one click.
 
-    Raises
-    ------
-    SentembError
-        For a column that is missing; with the number of the row, counted from 0, for a value that
-        is missing (None, NaN, NA), a text that is not a str, a count that is not an integer.
+    Raises `SentembError` for a column that is missing; with the number of the row, counted from 0,
+    for a value that is missing (None, NaN, NA), a text that is not a str, a count that is not an
+    integer.
     """
     names = columns_of(frame)
     columns = []

@@ -12,11 +12,8 @@ from sentemb.system.paths import AnyPath
 def read_held_out(path: AnyPath) -> JudgedSet | ClickLog:
     """Read a judged set if ``path`` is a folder, or held-out clicks if it is a file.
 
-    Raises
-    ------
-    SentembError
-        As `read_judged_set` and `read_click_log`. Also, with the path that was probably meant, for
-        the folder of a whole data set, and for one of the files of a judged set.
+    Raises `SentembError` as `read_judged_set` and `read_click_log`. Also, with the path that was
+    probably meant, for the folder of a whole data set, and for one of the files of a judged set.
     """
     source = path_of(path)
     if str(source) != "-" and status(source) is None:

@@ -189,19 +189,9 @@ def product_lines(
 
     An id may be repeated.
 
-    Parameters
-    ----------
-    path : path
-        Lines ``id<TAB>text``. A first line ``id<TAB>title<TAB>price<TAB>...`` names fields; each
-        line then has as many, which may be empty.
-    on_columns : function of a list of str
-        Called with the names of the fields before the first line, if there are fields.
-
-    Raises
-    ------
-    SentembError
-        With the line number, for a line without tab, an id that is empty or has white space, an
-        empty text, bytes that are not UTF-8, a first line of column names, or the quotes of CSV.
+    Lines are ``id<TAB>text``. A first line ``id<TAB>title<TAB>price<TAB>...`` names fields; each
+    line then has as many, which may be empty. ``on_columns`` is called with the names of the fields
+    before the first line, if there are fields.
     """
     name = place_name(path)
     n_fields = 0

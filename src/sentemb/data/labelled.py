@@ -23,14 +23,7 @@ _TEXTS = {1: "<TAB>text", 2: "<TAB>text<TAB>text"}
 class ValuedTexts(Generic[ValueT]):
     """Texts or pairs of texts, each with a label or a score, in the order of the file.
 
-    Attributes
-    ----------
-    values : list of str or list of float
-        The label or the score of each.
-    texts : list of str
-        The first texts.
-    second_texts : list of str or None
-        The second texts; None if there is one text for each value.
+    ``second_texts`` are None if there is one text for each value.
     """
 
     values: list[ValueT]
@@ -84,24 +77,12 @@ class ValuedTexts(Generic[ValueT]):
 
 
 def read_labelled(path: AnyPath) -> ValuedTexts[str]:
-    """Read labelled texts.
+    """Read a file of ``label<TAB>text`` lines, or one of ``label<TAB>text<TAB>text`` lines.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A file of ``label<TAB>text`` lines, or one of ``label<TAB>text<TAB>text`` lines; compressed
-        if its name ends in ``.gz``; ``-`` is standard input. The encoding is UTF-8.
-
-    Returns
-    -------
-    ValuedTexts
-
-    Raises
-    ------
-    SentembError
-        For a bad line, with its place and a remedy: a wrong number of columns, or another one than
-        the first line, an empty label, a text without words or with more than 10,000, a NUL
-        character, invalid UTF-8. Also for a file without lines.
+    It is compressed if its name ends in ``.gz``; ``-`` is standard input. The encoding is UTF-8.
+    Raises `SentembError` for a bad line, with its place and a remedy: a wrong number of columns, or
+    another one than the first line, an empty label, a text without words or with more than 10,000,
+    a NUL character, invalid UTF-8. Also for a file without lines.
     """
     return read_valued(path, label_of, "label")
 
@@ -114,17 +95,10 @@ def read_valued(
 ) -> ValuedTexts[ValueT]:
     """Read lines of a value and one or two texts; `read_labelled` describes format and errors.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    value_of : function of a str
-        The value that the first column holds, such as `label_of` or `score_of`. Raises a
-        `SentembError` without a place if it holds none.
-    what : str
-        The name of the first column in messages.
-    n_texts : collection of int
-        How many texts a line may have: 1, 2, or both. All lines have as many as the first.
+    ``value_of``, such as `label_of` or `score_of`, gives the value that the first column holds, or
+    raises a `SentembError` without a place if it holds none. Messages call that column ``what``. A
+    line may have as many texts as ``n_texts`` names: 1, 2, or both. All lines have as many as the
+    first.
     """
     return valued_lines(clean_lines(path), place_name(path), value_of, what, n_texts)
 

@@ -16,22 +16,9 @@ def parquet_batches(
 ) -> Iterator[list[list[Any]]]:
     """The values of some columns of a Parquet file, batch by batch.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    choose : function of a list of str
-        Given the names of all columns, returns those to read.
-
-    Yields
-    ------
-    list of lists
-        The values of each of these columns, in their order.
-
-    Raises
-    ------
-    SentembError
-        Without pyarrow, or if the file is missing or is not a whole Parquet file.
+    ``choose`` takes the names of all columns and returns those to read; a batch has a list of the
+    values of each of these, in their order. Raises `SentembError` without pyarrow, or if the file
+    is missing or is not a whole Parquet file.
     """
     name = place_name(path)
     pyarrow = package("pyarrow", "parquet", f"{name}: reading Parquet")

@@ -49,14 +49,9 @@ _PORTION = 1 << 20
 class SideFiles:
     """The names of the files of one side.
 
-    Attributes
-    ----------
-    texts, text_offsets : str
-        The distinct texts, and where each begins.
-    words, word_offsets : str
-        Their distinct words, and where each begins.
-    tokens, token_offsets : str
-        The word of every token, and where the tokens of each text begin.
+    texts, text_offsets : the distinct texts, and where each begins
+    words, word_offsets : their distinct words, and where each begins
+    tokens, token_offsets : the word of every token, and where the tokens of each text begin
     """
 
     texts: str
@@ -89,11 +84,7 @@ FILES = (*_OF_PAIRS, *SideFiles.of(QUERIES).names(), *SideFiles.of(TITLES).names
 class Sources(NamedTuple):
     """The files that a prepared log was made from; there may be more than a description can hold.
 
-    Attributes
-    ----------
-    n_files : int
-    first, last : str
-        Their names, without folders.
+    ``first`` and ``last`` are names without folders.
     """
 
     n_files: int
@@ -283,17 +274,11 @@ def check_replaceable(folder: AnyPath, force: bool) -> None:
 def write_description(
     folder: Path, log: Mapping[str, Any], sizes: Mapping[str, Mapping[str, int]]
 ) -> None:
-    """Write ``prepared.json`` for the files in ``folder``.
+    """Write ``prepared.json`` for the files in ``folder``, which has all `FILES`.
 
-    Parameters
-    ----------
-    folder : Path
-        Has all `FILES`.
-    log : mapping
-        The numbers of ``pairs``, ``queries``, ``titles``, ``skipped`` titles, ``lines`` and
-        ``bad_lines``, the ``splitting``, and the `Sources`.
-    sizes : mapping
-        ``tokens`` and ``words``: how many, by the names of their files.
+    ``log`` has the numbers of ``pairs``, ``queries``, ``titles``, ``skipped`` titles, ``lines`` and
+    ``bad_lines``, the ``splitting``, and the `Sources`. ``sizes`` has ``tokens`` and ``words``: how
+    many there are, by the names of their files.
     """
     description: dict[str, Any] = {"format": FORMAT, "version": __version__, **log, **sizes}
     description["files"] = {name: described(folder / name) for name in FILES}

@@ -50,16 +50,10 @@ _TABLES = (
 class Searched:
     """A search that was answered.
 
-    Attributes
-    ----------
-    query : str
-        As it was asked.
-    shown : sequence of (str, str)
-        Ids and titles of the results, best first.
-    no_match : str or None
-        Why there was no good match.
-    milliseconds : float
-        The duration of the answer.
+    query : as it was asked
+    shown : ids and titles of the results, best first
+    no_match : the reason why there was no good match, or None
+    milliseconds : the duration of the answer
     """
 
     query: str
@@ -71,18 +65,10 @@ class Searched:
 class SearchRecord:
     """A record that is written; several threads and processes may write to one file.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A record is continued; a file that does not exist is made, readable by its owner alone.
-    anonymous : bool
-        Keep the text of a query only once it has been asked `COMMON` times since the server was
-        started, or is in the record already.
-
-    Raises
-    ------
-    SentembError
-        If the file is something else, or cannot be written.
+    A record at ``path`` is continued; a file that does not exist is made, readable by its owner
+    alone. With ``anonymous`` the text of a query is kept only once it has been asked `COMMON` times
+    since the server was started, or is in the record already. Raises `SentembError` if the file is
+    something else, or cannot be written.
     """
 
     def __init__(self, path: AnyPath, anonymous: bool = False) -> None:
@@ -101,17 +87,9 @@ class SearchRecord:
             self._opened()
 
     def add_searches(self, searches: Iterable[Searched]) -> list[str]:
-        """Add searches, all or none.
+        """Add searches, all or none; the result has a name for each, by which its clicks are added.
 
-        Returns
-        -------
-        list of str
-            A name for each, by which its clicks are added.
-
-        Raises
-        ------
-        SentembError
-            If the file cannot be written.
+        Raises `SentembError` if the file cannot be written.
         """
         names = []
         with self._writing() as connection:
@@ -141,22 +119,9 @@ class SearchRecord:
     def add_click(self, search: str, id: str) -> bool:
         """Add a click; a second one on the same title of the same search changes nothing.
 
-        Parameters
-        ----------
-        search : str
-            The result of `add_searches`.
-        id : str
-            The id of a title that the search showed.
-
-        Returns
-        -------
-        bool
-            False if there is no such search, or it did not show the title.
-
-        Raises
-        ------
-        SentembError
-            If the file cannot be written.
+        ``search`` is a name from `add_searches`, and ``id`` that of a title that the search showed.
+        The result is False if there is no such search, or it did not show the title. Raises
+        `SentembError` if the file cannot be written.
         """
         with self._writing() as connection:
             changed = connection.execute(
@@ -237,15 +202,8 @@ def is_record(path: AnyPath) -> bool:
 def reading_record(path: AnyPath) -> Iterator[sqlite3.Connection]:
     """A connection that can only read a record, which a server may be writing.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The record.
-
-    Raises
-    ------
-    SentembError
-        If it cannot be read or is not a record; also for what is raised while it is read.
+    Raises `SentembError` if the file cannot be read, is not a record or has another version, and
+    for an error of SQLite or of the system in the body of the ``with``.
     """
     name = place_name(path)
     if is_file(path) and not is_record(path):
@@ -280,17 +238,9 @@ _ROWS = (
 def record_rows(path: AnyPath, all_shown: bool) -> Iterator[tuple[object, ...]]:
     """The results of a record in the order of the searches, one row each, with `COLUMNS`.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The record.
-    all_shown : bool
-        With the titles that were shown and not clicked; otherwise clicks alone.
-
-    Raises
-    ------
-    SentembError
-        If it cannot be read or is not a record.
+    They are clicks alone unless ``all_shown``, which adds the titles that were shown and not
+    clicked. A search whose query was not stored has none. Raises `SentembError` if the file cannot
+    be read or is not a record.
     """
     with reading_record(path) as connection:
         only = "" if all_shown else "AND shown.clicked IS NOT NULL "

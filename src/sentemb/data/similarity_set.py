@@ -109,25 +109,12 @@ def read_similarity_set(path: AnyPath) -> SimilaritySet:
 
 
 def find_similarity_sets(paths: Iterable[AnyPath]) -> tuple[list[SimilaritySet], list[str]]:
-    """The sets of files and of whole folders.
+    """The sets of files and of whole folders, and messages on files that are not such sets.
 
-    Parameters
-    ----------
-    paths : iterable of path
-        Files, and folders in which all ``*.tsv`` and ``*.tsv.gz`` files are read, sub-folders
-        included. A file that is reached twice is read once.
-
-    Returns
-    -------
-    sets : list of SimilaritySet
-        In the order of the paths, within a folder by name.
-    skipped : list of str
-        Messages on files in folders that are not similarity sets.
-
-    Raises
-    ------
-    SentembError
-        If a file in ``paths`` is not a similarity set, or a folder holds none.
+    In folders all ``*.tsv`` and ``*.tsv.gz`` files are read, sub-folders included. A file that is
+    reached twice is read once. The sets are in the order of the paths, within a folder by name; the
+    messages are on files in folders. Raises `SentembError` if a file in ``paths`` is not a
+    similarity set, or a folder holds none.
     """
     sets: list[SimilaritySet] = []
     skipped: list[str] = []

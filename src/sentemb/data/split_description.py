@@ -27,12 +27,8 @@ def write_split_description(folder: Path, facts: Mapping[str, Any]) -> None:
 def split_warning(clicks: Path) -> str | None:
     """Why the queries of a file of held-out clicks may have been in training; None if not.
 
-    Nothing is known, and None returned, of files that are not of a split click log.
-
-    Raises
-    ------
-    SentembError
-        If there is a ``split.json`` that cannot be read.
+    Nothing is known, and None returned, of files that are not of a split click log. Raises
+    `SentembError` if there is a ``split.json`` that cannot be read.
     """
     folder = clicks.parent
     if clicks.name not in (DEV, TEST) or not is_file(folder / TITLES):

@@ -68,10 +68,7 @@ def is_share(value: object) -> bool:
 def share_of(name: str, value: object) -> float:
     """A share from 0 to below 1, of a number or of a text such as ``5%`` or ``0.05``.
 
-    Raises
-    ------
-    SentembError
-        If it is not one; ``name`` is what the message calls it.
+    Raises `SentembError` if it is not one; the message calls it ``name``.
     """
     share = math.nan
     if isinstance(value, str) and (match := _SHARE.fullmatch(value.strip())):
@@ -87,14 +84,9 @@ def share_of(name: str, value: object) -> float:
 class Split:
     """How a log is split.
 
-    Attributes
-    ----------
-    dev, test : float
-        The shares of the two held-out sides, from 0 to below 1.
-    by : {"query", "title", "time"}
-        The key of the split: a hash of the query, a hash of the title, or the place in the log.
-    seed : int
-        Key of the hash.
+    dev, test : the shares of the two held-out sides, from 0 to below 1
+    by : a hash of the "query", a hash of the "title", or "time", the position in the log
+    seed : key of the hash
     """
 
     dev: float
@@ -286,18 +278,11 @@ def _check_sides(split: Split, counts: Sequence[int], name: str) -> None:
 class SplitCounts:
     """Counts of the lines that `split_file` wrote.
 
-    Attributes
-    ----------
-    lines : tuple of int
-        Lines in training, dev and test.
-    held_out : tuple of int
-        Distinct queries of dev and of test; distinct titles if the log was split by title.
-    titles : int
-        Titles in titles.tsv.
-    added : int
-        Those of them that the given catalogue lacks.
-    bad_lines : int
-        Lines of the log that were left out.
+    lines : lines in training, dev and test
+    held_out : distinct queries of dev and of test; distinct titles if the log was split by title
+    titles : titles in titles.tsv
+    added : those of them that the given catalogue lacks
+    bad_lines : lines of the log that were left out
     """
 
     lines: tuple[int, ...]
@@ -322,26 +307,16 @@ def split_file(
     """Split a click log in a file into files, all of them or, on an error, none.
 
     The memory does not depend on the size of the log. It does depend on that of ``catalogue``.
+    Parameters that are not described here are as for `split_log`.
 
-    Parameters
-    ----------
-    log, dev, test, by, seed, skip_bad_lines
-        As for `split_log`.
-    folder : path
-        Gets ``pairs.tsv`` to train on (``pairs.jsonl`` for a log with skipped titles), ``dev.tsv``,
-        ``test.tsv``, ``titles.tsv``: all titles of the log, skipped ones included, with ids, and
-        ``split.json``: how the log was split.
-    catalogue : path, optional
-        Lines ``id<TAB>title``, which may have fields. ``titles.tsv`` begins with them and then has
-        the titles of the log that are not among them.
-    force : bool
-        Write into a folder that has files.
+    ``folder`` gets ``pairs.tsv`` to train on (``pairs.jsonl`` for a log with skipped titles),
+    ``dev.tsv``, ``test.tsv``, ``titles.tsv``: all titles of the log, skipped ones included, with
+    ids, and ``split.json``: how the log was split. ``catalogue`` has lines ``id<TAB>title``, which
+    may have fields; ``titles.tsv`` begins with them and then has the titles of the log that are not
+    among them. ``force`` writes into a folder that has files.
 
-    Raises
-    ------
-    SentembError
-        As `split_log`; if ``folder`` has files and ``force`` is not set, has files of the same
-        names that no split wrote, or cannot be written.
+    Raises `SentembError` as `split_log`; if ``folder`` has files and ``force`` is not set, has
+    files of the same names that no split wrote, or cannot be written.
     """
     split = Split.of(dev, test, by, seed)
     inputs = [log] if catalogue is None else [log, catalogue]

@@ -24,12 +24,8 @@ _LINE_END = ord("\n")
 class Texts(Sequence[str]):
     """A sequence of str, each followed by a line end.
 
-    Attributes
-    ----------
-    raw : (n_bytes,) uint8
-        The lines, in UTF-8.
-    offsets : (n + 1,) int64
-        Where each line starts, and the end of the last.
+    raw : (n_bytes,), the lines, in UTF-8
+    offsets : (n + 1,), where each line starts, and the end of the last
     """
 
     raw: NDArray[np.uint8]
@@ -99,11 +95,8 @@ class Texts(Sequence[str]):
 class TextsBuilder:
     """Collects `Texts`.
 
-    Parameters
-    ----------
-    scratch : path, optional
-        A folder on the disk that texts are kept on if there are many; see
-        `sentemb.system.growing.Growing`.
+    ``scratch`` is a folder on the disk that texts are kept on if there are many; see
+    `sentemb.system.growing.Growing`.
     """
 
     def __init__(self, scratch: AnyPath | None = None) -> None:

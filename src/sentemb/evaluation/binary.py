@@ -23,14 +23,11 @@ _Z = 1.959963984540054
 class BinaryCounts:
     """Predictions at a threshold, counted by whether they are right.
 
-    Attributes
-    ----------
-    threshold : float
-        Pairs with a higher score are predicted to have label 1.
-    true_positives, false_positives : int
-        Pairs predicted to have label 1 that have it, and that have label 0.
-    true_negatives, false_negatives : int
-        Pairs predicted to have label 0 that have it, and that have label 1.
+    threshold : pairs with a higher score are predicted to have label 1
+    true_positives, false_positives : pairs predicted to have label 1 that have it, and that have
+        label 0
+    true_negatives, false_negatives : pairs predicted to have label 0 that have it, and that have
+        label 1
     """
 
     threshold: float
@@ -112,26 +109,10 @@ def labelled_scores(ranker: Ranker, pairs: LabelledPairs) -> NDArray[np.float64]
 
 
 def count_predictions(scores: ArrayLike, labels: ArrayLike, threshold: float) -> BinaryCounts:
-    """Count right and wrong predictions.
+    """Count right and wrong predictions; a score above the threshold predicts label 1.
 
-    Parameters
-    ----------
-    scores : (n,) float
-        The score of each pair, finite.
-    labels : (n,) int
-        The label of each pair, 0 or 1.
-    threshold : float
-        A pair with a higher score is predicted to have label 1.
-
-    Returns
-    -------
-    BinaryCounts
-
-    Raises
-    ------
-    SentembError
-        If there are no pairs, the lengths differ, a label is not 0 or 1, or a score or the
-        threshold is not finite.
+    ``scores`` (n,) are finite, ``labels`` (n,) 0 or 1. Raises `SentembError` if there are no pairs,
+    the lengths differ, a label is not 0 or 1, or a score or the threshold is not finite.
     """
     s, is_positive = _checked(scores, labels)
     predicted = s > _finite(threshold)

@@ -20,20 +20,9 @@ _FETCHED = 4_000_000
 class Catalogue:
     """A catalogue of which titles of equal text count as one.
 
-    Parameters
-    ----------
-    titles : sequence of str
-        In the order of the retrievers' positions. White space around a title does not count.
-
-    Attributes
-    ----------
-    number_of : dict of str to int
-        The number of each distinct text, in the order of first appearance.
-
-    Raises
-    ------
-    SentembError
-        Without any title.
+    ``titles`` are in the order of the retrievers' positions; white space around a title does not
+    count. ``number_of`` has the number of each distinct text, in the order of first appearance.
+    Raises `SentembError` without any title.
     """
 
     def __init__(self, titles: Sequence[str]) -> None:
@@ -55,30 +44,9 @@ class Catalogue:
         """The best distinct titles of each query, in any order of the queries.
 
         Equal scores are ordered by a hash of the title's text. Memory is bounded, whatever the
-        number of queries.
-
-        Parameters
-        ----------
-        retriever : Retriever
-            Built for the titles.
-        queries : sequence of str
-            The queries.
-        depth : int
-            Titles per query.
-
-        Yields
-        ------
-        query : int
-            Its number.
-        titles : (m,) int64
-            Numbers of texts, best first, at most ``depth``.
-        scores : (m,) float64
-            One for each of them.
-
-        Raises
-        ------
-        SentembError
-            For a score that is NaN.
+        number of queries. ``retriever`` was built for the titles. Yields the number of a query, at
+        most ``depth`` numbers of texts, best first, and the score of each. Raises `SentembError`
+        for a score that is NaN.
         """
         depth = min(depth, len(self))
         fetched = min(depth + 1, self._text_of.size)

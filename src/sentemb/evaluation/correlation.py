@@ -7,23 +7,11 @@ from sentemb.errors import SentembError
 
 
 def pearson(x: ArrayLike, y: ArrayLike) -> float:
-    """Pearson's product-moment correlation.
+    """Pearson's product-moment correlation, from -1 to 1.
 
-    Parameters
-    ----------
-    x, y : (n,) float
-        At least two finite numbers each.
-
-    Returns
-    -------
-    float
-        From -1 to 1; NaN if all of ``x`` or all of ``y`` are equal, so that it is not defined.
-        The bits do not depend on the number of threads.
-
-    Raises
-    ------
-    SentembError
-        If the lengths differ, there are fewer than two numbers, or one is not finite.
+    NaN if all of ``x`` or all of ``y`` are equal, so that it is not defined. The bits do not depend
+    on the number of threads. Raises `SentembError` if the lengths differ, there are fewer than two
+    numbers, or one is not finite.
     """
     a, b = _checked(x, y)
     if a.min() == a.max() or b.min() == b.max():

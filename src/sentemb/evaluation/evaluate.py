@@ -10,20 +10,9 @@ from sentemb.models.contracts import ByProduct, Ranker
 
 
 def judged_run(ranker: Ranker, judged: JudgedSet) -> dict[str, dict[str, float]]:
-    """Score every judged title for its query.
+    """Score every judged title for its query: a run, query id -> title id -> score.
 
-    Parameters
-    ----------
-    ranker : Ranker
-        A `SentenceEncoder`, a `Baseline`, or anything else with ``score_pairs``. If it knows
-        products, it knows the titles by their ids.
-    judged : JudgedSet
-        The queries and the titles to score for each of them.
-
-    Returns
-    -------
-    dict of str to dict of str to float
-        A run: query id -> title id -> score.
+    A ranker that knows products knows the titles by their ids.
     """
     if isinstance(ranker, ByProduct):
         ranker = ranker.with_ids(judged.titles, judged.title_ids)

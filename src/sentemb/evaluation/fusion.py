@@ -13,28 +13,16 @@ from sentemb.system.bounds import number
 def fuse(
     first: Run, second: Run, weight: float = 1.0, standardise: bool = True
 ) -> dict[str, dict[str, float]]:
-    """The sum of the scores of two runs.
+    """The sum of the scores of two runs, query id -> title id -> score.
 
-    Parameters
-    ----------
-    first, second : dict of str to dict of str to float
-        Query id -> title id -> score. A title that only one of them ranks for a query counts in the
-        other as much as the last title there; a query that only one of them has keeps its order.
-    weight : float
-        Factor of the scores of ``second``, at least 0, at which only ``first`` counts.
-    standardise : bool
-        Whether the scores of each query first lose their mean and are divided by their standard
-        deviation, so that runs with scores of different size count alike. Equal scores become 0.
+    A title that only one of them ranks for a query counts in the other as much as the last title
+    there; a query that only one of them has keeps its order. The result has every query and title
+    of both: those of ``first`` in its order, then the others.
 
-    Returns
-    -------
-    dict of str to dict of str to float
-        A run with every query and title of both: those of ``first`` in its order, then the others.
-
-    Raises
-    ------
-    SentembError
-        If the weight is not a number from 0.
+    The scores of ``second`` are multiplied by ``weight``; at 0 only ``first`` counts. With
+    ``standardise`` the scores of each query first lose their mean and are divided by their standard
+    deviation, so that runs with scores of different size count alike. Equal scores become 0. Raises
+    `SentembError` if the weight is not a number from 0.
     """
     weight = number("weight", weight, 0, math.nextafter(math.inf, 0))
     fused = {}

@@ -98,10 +98,7 @@ class Evaluation:
 def checked_metrics(names: Iterable[str]) -> tuple[str, ...]:
     """The names of metrics in lower case.
 
-    Raises
-    ------
-    SentembError
-        For a name that is not a metric, or none at all.
+    Raises `SentembError` for a name that is not a metric, or none at all.
     """
     given = () if isinstance(names, str) else tuple(names)
     if not given or not all(
@@ -117,19 +114,8 @@ def checked_metrics(names: Iterable[str]) -> tuple[str, ...]:
 class HeldOutClicks:
     """Held-out clicks and the catalogue that is ranked for them, prepared for several rankings.
 
-    Parameters
-    ----------
-    clicks : ClickLog
-        The held-out clicks.
-    titles : sequence of str
-        The catalogue, in the order of the retrievers' positions.
-    metrics : sequence of str
-        hit@k, mrr@k, recall@k or ndcg@k.
-
-    Raises
-    ------
-    SentembError
-        For an unknown metric or an empty catalogue.
+    ``titles`` are the catalogue, in the order of the retrievers' positions; ``metrics`` are hit@k,
+    mrr@k, recall@k or ndcg@k. Raises `SentembError` for an unknown metric or an empty catalogue.
     """
 
     def __init__(
@@ -170,25 +156,9 @@ def evaluate_clicks(
 ) -> Evaluation:
     """Rank the whole catalogue for each query of held-out clicks; the module defines the metrics.
 
-    Parameters
-    ----------
-    retriever : Retriever
-        Built for ``titles``: `TitleVectors`, `TitleWords`, `AllPairs`.
-    clicks : ClickLog
-        The held-out clicks.
-    titles : sequence of str
-        The catalogue.
-    metrics : sequence of str
-        hit@k, mrr@k, recall@k or ndcg@k, with any k from 1.
-
-    Returns
-    -------
-    Evaluation
-
-    Raises
-    ------
-    SentembError
-        For an unknown metric, an empty catalogue, or a score that is NaN.
+    ``retriever`` was built for ``titles``: `TitleVectors`, `TitleWords`, `AllPairs`. ``metrics``
+    are hit@k, mrr@k, recall@k or ndcg@k, with any k from 1. Raises `SentembError` for an unknown
+    metric, an empty catalogue, or a score that is NaN.
     """
     return HeldOutClicks(clicks, titles, metrics).evaluate(retriever)
 
@@ -197,13 +167,6 @@ class AllPairs:
     """A catalogue in which a ranker scores every title for every query: a `Retriever`.
 
     For pair models and others that have no faster way.
-
-    Parameters
-    ----------
-    ranker : Ranker
-        Scores the pairs.
-    titles : sequence of str
-        The catalogue.
     """
 
     def __init__(self, ranker: Ranker, titles: Sequence[str]) -> None:

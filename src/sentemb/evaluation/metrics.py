@@ -94,27 +94,11 @@ def ndcg(
 ) -> NDCG:
     """NDCG of a run, as the module defines it.
 
-    Parameters
-    ----------
-    judged : JudgedSet
-        Grades of titles for queries.
-    run : dict of str to dict of str to float
-        Query id -> title id -> score, as `sentemb.evaluation.trec.read_run` gives it. Titles that
-        are not in the judged set are not relevant.
-    cutoffs : sequence of int
-        The ranks k at which NDCG@k is measured.
-    gain : {"exponential", "linear"}
-        2^grade − 1, or the grade itself.
-
-    Returns
-    -------
-    NDCG
-
-    Raises
-    ------
-    SentembError
-        For a score that is NaN, cut-offs below 1, an unknown gain, or if no query of the judged set
-        has a relevant title.
+    ``run`` is query id -> title id -> score, as `sentemb.evaluation.trec.read_run` gives it. Titles
+    that are not in the judged set are not relevant. ``cutoffs`` are the ranks k at which NDCG@k is
+    measured. The gain "exponential" is 2^grade − 1, "linear" the grade itself. Raises
+    `SentembError` for a score that is NaN, cut-offs below 1, an unknown gain, or if no query of the
+    judged set has a relevant title.
     """
     cutoffs = _checked(cutoffs)
     if not (judged.grade > 0).any():
@@ -158,14 +142,7 @@ def ndcg(
 class JudgedScores:
     """NDCG of many rankings of the judged titles of one set: `ndcg` for lists of scores.
 
-    Parameters
-    ----------
-    judged : JudgedSet
-        At least one grade is above 0.
-    cutoffs : sequence of int
-        The ranks k at which NDCG@k is measured.
-    gain : {"exponential", "linear"}
-        2^grade − 1, or the grade itself.
+    At least one grade of the set is above 0.
     """
 
     def __init__(
@@ -181,10 +158,7 @@ class JudgedScores:
     def mean(self, scores: _Floats) -> _Floats:
         """The means over the queries that `ndcg` gives, (n_cutoffs,).
 
-        Parameters
-        ----------
-        scores : (n_judgments,) float64
-            In the order of the judgments of the set.
+        ``scores`` (n_judgments,) are in the order of the judgments of the set.
         """
         _check_numbers(self._offsets, scores)
         ranking = np.lexsort((-scores[self._tied], _query_of_each(self._offsets)))

@@ -13,12 +13,8 @@ _Titles = NDArray[np.int64]
 class Overlap(NamedTuple):
     """Agreement of two rankings, as means over the queries.
 
-    Attributes
-    ----------
-    same_first : float
-        Share of the queries with the same first title.
-    shared : float
-        Titles in both rankings, divided by the length of the longer one.
+    same_first : share of the queries with the same first title
+    shared : titles in both rankings, divided by the length of the longer one
     """
 
     same_first: float
@@ -28,22 +24,9 @@ class Overlap(NamedTuple):
 def overlap(first: ArrayLike, second: ArrayLike) -> Overlap:
     """Compare two rankings of the same titles for the same queries.
 
-    Parameters
-    ----------
-    first, second : (n_queries, k) int
-        Positions of titles, best first, each at most once per row; -1 where fewer are found. Two
-        empty rows agree.
-
-    Returns
-    -------
-    (same_first, shared) : named tuple of float
-        The share of the queries with the same first title, and the mean of the share of titles in
-        both rankings, of the longer one.
-
-    Raises
-    ------
-    SentembError
-        For rankings of different queries, or none.
+    Each is (n_queries, k) int: positions of titles, best first, each at most once per row; -1 where
+    fewer are found. Two empty rows agree. Raises `SentembError` for rankings of different queries,
+    or none.
     """
     A, B = _rankings(first, second)
     shared = _shared(A, B)[:, -1].mean()
@@ -51,16 +34,11 @@ def overlap(first: ArrayLike, second: ArrayLike) -> Overlap:
 
 
 def agreements(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
-    """Agreement of two rankings, query by query: (n_queries,), from 0 to 1.
+    """Agreement of two rankings, as in `overlap`, query by query: (n_queries,), from 0 to 1.
 
     The average overlap of Webber, Moffat and Zobel, "A similarity measure for indefinite rankings",
     ACM TOIS 28 (2010), section 3: the mean over the depths 1 to k of the share of common titles
     down to that depth. The first titles count most.
-
-    Parameters
-    ----------
-    first, second : (n_queries, k) int
-        As in `overlap`.
     """
     A, B = _rankings(first, second)
     mean: NDArray[np.float64] = _shared(A, B).mean(axis=1)

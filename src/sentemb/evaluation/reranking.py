@@ -30,14 +30,11 @@ _MOST = 2**31 - 1
 class Candidates:
     """The titles of a run to score, and counts of its queries and titles without a text.
 
-    Attributes
-    ----------
-    offsets, titles : (n_queries + 1,) int64, (n,) int32
-        Query q has ``titles[offsets[q]:offsets[q + 1]]``, best first.
-    n_without : int
-        Queries that have no candidates.
-    n_unknown_queries, n_unknown_titles : int
-        Queries of the run without a text, and titles without a text of the other queries.
+    offsets, titles : (n_queries + 1,), (n,); query q has ``titles[offsets[q]:offsets[q + 1]]``,
+        best first
+    n_without : queries that have no candidates
+    n_unknown_queries, n_unknown_titles : queries of the run without a text, and titles without a
+        text of the other queries
     """
 
     offsets: NDArray[np.int64]
@@ -48,21 +45,12 @@ class Candidates:
 
     @classmethod
     def of(cls, run: Run, query_ids: Sequence[str], title_ids: Sequence[str], depth: int) -> Self:
-        """The best titles of a run for every query.
+        """The best titles of a run, query id -> title id -> score, for every query.
 
-        Parameters
-        ----------
-        run : dict of str to dict of str to float
-            Query id -> title id -> score. Equal scores are ordered by title id, last first.
-        query_ids, title_ids : sequence of str
-            The ids of the texts that can be scored.
-        depth : int
-            Candidates per query at most, counted without the titles that have no text.
-
-        Raises
-        ------
-        SentembError
-            If ``depth`` is not an integer from 1, or nothing is left to score.
+        Equal scores are ordered by title id, last first. ``query_ids`` and ``title_ids`` are those
+        of the texts that can be scored. A query gets at most ``depth`` candidates, counted without
+        the titles that have no text. Raises `SentembError` if ``depth`` is not an integer from 1,
+        or nothing is left to score.
         """
         depth = whole("depth", depth, 1, _MOST)
         position_of = {id: position for position, id in enumerate(title_ids)}

@@ -63,31 +63,15 @@ def compare_all(
 ) -> list[Difference]:
     """Compare several systems with one reference, query by query.
 
-    All systems share the same random signs and the same bootstrap samples, so one pass serves
-    them all, and a system's result does not depend on the other systems.
+    All systems share the same random signs and the same bootstrap samples, so one pass serves them
+    all, and a system's result does not depend on the other systems.
 
-    Parameters
-    ----------
-    systems : (k, n_queries) float
-        One value per query, such as its NDCG; no NaN, so leave out queries without a value. For a
-        trained model, the mean over its seeds.
-    reference : (n_queries,) float
-        The values of the system that the others are compared with.
-    samples : int
-        Number of random sign vectors and of bootstrap samples. For a system with at most 16
-        non-zero differences, all sign vectors are tried instead.
-    seed : int
-        Seed of both.
-
-    Returns
-    -------
-    list of Difference
-        One per system; p is not corrected, see `holm`.
-
-    Raises
-    ------
-    SentembError
-        For values that are not numbers, lists of different lengths, NaN or infinity.
+    ``systems`` (k, n_queries) and ``reference`` (n_queries,) have one value per query, such as its
+    NDCG; no NaN, so leave out queries without a value. For a trained model, give the mean over its
+    seeds. ``samples`` is the number of random sign vectors and of bootstrap samples; for a system
+    with at most 16 non-zero differences, all sign vectors are tried instead. In the result p is not
+    corrected, see `holm`. Raises `SentembError` for values that are not numbers, lists of different
+    lengths, NaN or infinity.
     """
     whole("samples", samples, 1, _MOST_SAMPLES)
     whole("seed", seed, 0, MAX_SEED)

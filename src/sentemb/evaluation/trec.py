@@ -15,24 +15,12 @@ from sentemb.system.paths import AnyPath
 
 
 def read_run(path: AnyPath) -> dict[str, dict[str, float]]:
-    """Read a run.
+    """Read a run: query id -> title id -> score, in the order of the file.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Lines of six columns separated by white space; the second column, the rank and the tag are
-        ignored, as in trec_eval. A ``.gz`` file is unpacked, ``-`` is standard input.
-
-    Returns
-    -------
-    dict of str to dict of str to float
-        Query id -> title id -> score, in the order of the file.
-
-    Raises
-    ------
-    SentembError
-        With place and remedy, for a line without six columns, a score that is not a number, a
-        title given twice for a query, NUL characters, invalid UTF-8, an empty run.
+    Lines have six columns separated by white space; the second column, the rank and the tag are
+    ignored, as in trec_eval. A ``.gz`` file is unpacked, ``-`` is standard input. Raises
+    `SentembError` with place and remedy, for a line without six columns, a score that is not a
+    number, a title given twice for a query, NUL characters, invalid UTF-8, an empty run.
     """
     name = place_name(path)
     run: dict[str, dict[str, float]] = {}
@@ -65,21 +53,10 @@ def read_run(path: AnyPath) -> dict[str, dict[str, float]]:
 def write_run(run: Run, path: AnyPath, tag: str = "sentemb") -> None:
     """Write a run, sorted for each query by descending score, then title id; ranks start at 1.
 
-    Parameters
-    ----------
-    run : dict of str to dict of str to float
-        Query id -> title id -> score. Scores are written with all their digits, so that
-        `read_run` gives the same numbers and the same order.
-    path : str or path-like
-        Compressed if the name ends in ``.gz``; ``-`` is standard output.
-    tag : str
-        The last column: the name of the run.
-
-    Raises
-    ------
-    SentembError
-        For a score that is NaN, an id or a tag that is empty or has white space; nothing is
-        written.
+    Scores are written with all their digits, so that `read_run` gives the same numbers and the same
+    order. The file is compressed if the name ends in ``.gz``; ``-`` is standard output. ``tag`` is
+    the last column: the name of the run. Raises `SentembError` for a score that is NaN, an id or a
+    tag that is empty or has white space; nothing is written.
     """
     for id in (tag, *run, *(title_id for scores in run.values() for title_id in scores)):
         if not is_id(id):

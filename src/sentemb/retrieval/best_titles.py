@@ -7,10 +7,7 @@ from sentemb.system.bounds import is_integer
 def how_many(top_k: int | None, n_titles: int) -> int:
     """The number of titles that ``top_k`` asks for out of ``n_titles``; None asks for all.
 
-    Raises
-    ------
-    SentembError
-        If ``top_k`` is not an integer from 1.
+    Raises `SentembError` if ``top_k`` is not an integer from 1.
     """
     if top_k is None:
         return n_titles

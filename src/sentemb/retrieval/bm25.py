@@ -35,17 +35,13 @@ K1, B, MAX_K1 = 0.9, 0.4, 1e6
 class Counts(NamedTuple):
     """How often titles hold words.
 
-    Attributes
-    ----------
-    words : list of str
-    offsets : (n_words + 1,) int64
-        Word w is in the entries ``offsets[w]`` to ``offsets[w + 1]`` of the next two.
-    titles : (n_entries,) int32
-        Ascending within a word.
-    counts : (n_entries,) float64
-        Above 0. A word of a clicked query counts as much as the title's share of its clicks.
-    lengths : (n_titles,) float64
-        The count of all words of each title, also of words that are not in ``words``.
+    offsets : (n_words + 1,); word w is in the entries ``offsets[w]`` to ``offsets[w + 1]`` of the
+        next two
+    titles : (n_entries,), ascending within a word
+    counts : (n_entries,), above 0. A word of a clicked query counts as much as the title's share of
+        its clicks.
+    lengths : (n_titles,), the count of all words of each title, also of words that are not in
+        ``words``
     """
 
     words: list[str]
@@ -71,18 +67,9 @@ def count_words(
 ) -> CountedFields:
     """Count the words of titles and of their clicked queries.
 
-    Parameters
-    ----------
-    titles : sequence of str
-        The titles.
-    clicks : ClicksOfTitles
-        Their clicked queries, as numbers of ``queries``.
-    queries : Tokens
-        All queries of the log, split by ``words``.
-    words : function of a str
-        Splits a text into words.
-    counted : collection of str, optional
-        The words to count; by default all.
+    ``clicks`` are the clicked queries of the titles, as numbers of ``queries``: all queries of the
+    log, split by ``words``, which splits a text. ``counted`` are the words to count; by default
+    all.
     """
     n = len(titles)
     of_titles = tokens_of(titles, words)
@@ -135,14 +122,8 @@ def _summed(
 ) -> Counts:
     """Counts from one entry per occurrence, of word -1 none; equal ones are added in their order.
 
-    Parameters
-    ----------
-    known : sequence of str
-        All words.
-    words, titles, counts : (n,) int64, (n,) int64, (n,) float64
-        Numbers of words and titles, and what each entry counts.
-    lengths : (n_titles,) float64
-        All words of each title.
+    ``known`` are all words; ``words``, ``titles`` and ``counts`` (n,) have the numbers of word and
+    title of each entry and its count; ``lengths`` (n_titles,) count all words of each title.
     """
     n_titles = max(lengths.size, 1)
     entries = np.flatnonzero(words >= 0)
@@ -166,15 +147,9 @@ def _summed(
 class Statistics:
     """The statistics of a collection that BM25 weighs words by.
 
-    Attributes
-    ----------
-    words : sequence of str
-        Words that some title holds.
-    holding : (n_words,) int64
-        How many titles hold each.
-    n_titles : int
-    mean_length : float
-        Words per title.
+    words : words that some title holds
+    holding : (n_words,), how many titles hold each
+    mean_length : words per title
     """
 
     words: Sequence[str]
@@ -206,12 +181,9 @@ class Statistics:
 
 
 class AskedWords(NamedTuple):
-    """The words of queries, as numbers of a `Lists`.
+    """The words of queries, as numbers of a `Lists`: offsets (n_queries + 1,) and words (n,).
 
-    Attributes
-    ----------
-    offsets, words : (n_queries + 1,) int64, (n,) int32
-        Repeats included; words that no title holds are left out.
+    Repeats are included; words that no title holds are left out.
     """
 
     offsets: NDArray[np.int64]
@@ -226,16 +198,11 @@ class AskedWords(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """For each word the titles that hold it, and what it adds to their scores.
+    """For each word the titles that hold it, and the weight that it adds to their scores.
 
-    Attributes
-    ----------
-    words : sequence of str
-    offsets : (n_words + 1,) int64
-        Word w is in the entries ``offsets[w]`` to ``offsets[w + 1]`` of the next two.
-    titles, weights : (n_entries,) int32, (n_entries,) float32
-        Titles ascending within a word.
-    n_titles : int
+    offsets : (n_words + 1,); word w is in the entries ``offsets[w]`` to ``offsets[w + 1]`` of the
+        next two
+    titles, weights : (n_entries,), titles ascending within a word
     """
 
     words: Sequence[str]
@@ -304,22 +271,10 @@ class Lists:
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The titles with the highest scores, by the lists of the words alone.
 
-        Parameters
-        ----------
-        asked : AskedWords
-            The queries.
-        k : int
-            Titles per query, from 1.
-        workers : Runner
-            Threads; the result does not depend on their number.
-        left_out : (n_queries + 1,) int64, (n,) int32, optional
-            Offsets and titles: those of each query that are not wanted.
-
-        Returns
-        -------
-        titles, scores : (n_queries, k) int32, (n_queries, k) float32
-            Best first, equal scores in the order of the titles; -1 and 0 where fewer titles have a
-            word of the query. The scores are sums in float32.
+        ``left_out`` has offsets (n_queries + 1,) and the titles (n,) of each query to leave out.
+        Returns titles and scores, (n_queries, k), best first, equal scores in the order of the
+        titles; -1 and 0 where fewer titles have a word of the query. The scores are sums in
+        float32. The result does not depend on the number of threads.
         """
         n = len(asked.offsets) - 1
         titles, sums = np.empty((n, k), np.int32), np.empty((n, k), np.float32)
@@ -337,10 +292,7 @@ class Lists:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where pairs have common words, for many sets of weights.
 
-        Returns
-        -------
-        pairs, entries : (n,) int64
-            The number of the pair and the entry of each common word.
+        Returns the number of the pair and the entry of each common word, (n,) each.
         """
         lengths = np.diff(asked.offsets)[query_index]
         starts = np.cumsum(lengths) - lengths
@@ -449,15 +401,7 @@ class TitleWords:
         return self.lists.look_up(tokens_of(queries, self.words))
 
     def find(self, queries: Sequence[str], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The titles with the highest scores; see `sentemb.models.contracts.Retriever`.
-
-        Parameters
-        ----------
-        queries : sequence of str
-            The queries.
-        k : int
-            Titles per query, from 1; at most all are found, and none without a word of the query.
-        """
+        """See `sentemb.models.contracts.Retriever`; only titles with a word of the query."""
         k = min(k, self.lists.n_titles)
         if not k:
             return np.empty((len(queries), 0), np.int64), np.empty((len(queries), 0))

@@ -16,14 +16,10 @@ from sentemb.data.click_log import ClickLog
 class ClicksOfTitles(NamedTuple):
     """The clicked queries of each title of a catalogue.
 
-    Attributes
-    ----------
-    offsets : (n_titles + 1,) int64
-        Title t has the entries ``offsets[t]`` to ``offsets[t + 1]`` of the next two.
-    queries : (n_entries,) int32
-        Numbers of queries.
-    shares : (n_entries,) float64
-        The title's share of all clicks of the query, above 0 and at most 1.
+    offsets : (n_titles + 1,); title t has the entries ``offsets[t]`` to ``offsets[t + 1]`` of the
+        next two
+    queries : (n_entries,), numbers of queries
+    shares : (n_entries,), the title's share of all clicks of the query, above 0 and at most 1
     """
 
     offsets: NDArray[np.int64]
@@ -37,20 +33,14 @@ class ClickedQueries:
 
     A product is known by its key: its id, or its title where the log has no ids.
 
-    Attributes
-    ----------
-    keys, queries : sequence of str
-        Products, and distinct queries, in the order of the log.
-    offsets : (n_keys + 1,) int64
-        Product p has the entries ``offsets[p]`` to ``offsets[p + 1]`` of the next two.
-    clicked : (n_entries,) int32
-        Numbers of queries, in the order of the log.
-    clicks : (n_entries,) int64
-        Clicks on the product for the query.
-    titles, product_of : sequence of str, (n_titles,) int32
-        The titles of the log, and the product of each; the first one where several have the title.
-    renamed : mapping of str to int
-        Titles that a catalogue has for products of the log, and the product of each.
+    keys, queries : products, and distinct queries, in the order of the log
+    offsets : (n_keys + 1,); product p has the entries ``offsets[p]`` to ``offsets[p + 1]`` of the
+        next two
+    clicked : (n_entries,), numbers of queries, in the order of the log
+    clicks : (n_entries,), clicks on the product for the query
+    titles, product_of : the titles of the log, and the product of each (n_titles,); the first one
+        where several have the title
+    renamed : titles that a catalogue has for products of the log, and the product of each
     """
 
     keys: Sequence[str]
@@ -122,13 +112,8 @@ class ClickedQueries:
 
         A product that is known by its title is known by the id instead, and a title that the log
         lacks is that of the product whose id it has. If most ids belong to products with other
-        titles of the catalogue, they are of another numbering, and titles count.
-
-        Parameters
-        ----------
-        titles, ids : sequence of str
-            A catalogue. Of several ids with one title the first has the product; the others find
-            its clicks by the title.
+        titles of the catalogue, they are of another numbering, and titles count. Of several ids
+        with one title the first has the product; the others find its clicks by the title.
         """
         keys, numbers = list(self.keys), dict(self._number_of)
         renamed: dict[str, int] = {}
@@ -177,13 +162,8 @@ class ClickedQueries:
     ) -> ClicksOfTitles:
         """The entries of the titles of a catalogue.
 
-        Parameters
-        ----------
-        titles : sequence of str
-            White space around a title does not count.
-        ids : sequence of str or None, optional
-            One per title. A product of the log is known by its id; one that is not is looked up by
-            its title.
+        White space around a title does not count. A product of the log is known by its id, if
+        ``ids`` are given; one that is not is looked up by its title.
         """
         products: Iterator[int] = map(self._product_of, titles)
         if ids is not None:

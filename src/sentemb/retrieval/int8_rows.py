@@ -15,12 +15,8 @@ LARGEST = 127
 class Int8Rows:
     """Row r is the vector ``scales[r] * codes[r]``.
 
-    Attributes
-    ----------
-    codes : (n, dim) int8
-        From -127 to 127.
-    scales : (n,) float32
-        The largest absolute value of each row, divided by 127.
+    codes : (n, dim), from -127 to 127
+    scales : (n,), the largest absolute value of each row, divided by 127
     """
 
     codes: NDArray[np.int8]

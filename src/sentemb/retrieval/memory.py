@@ -36,14 +36,9 @@ DOCUMENT, TITLE = -2, -1
 class MemoryRows:
     """The rows of all titles, one title after the other.
 
-    Attributes
-    ----------
-    offsets : (n_titles + 1,) int64
-        Title t has the rows ``offsets[t]`` to ``offsets[t + 1]``; none if the model knows nothing
-        of it.
-    rows : Int8Rows
-    texts : (n_rows,) int32
-        The clicked query of each row, `DOCUMENT` or `TITLE`.
+    offsets : (n_titles + 1,); title t has the rows ``offsets[t]`` to ``offsets[t + 1]``; none if
+        the model knows nothing of it
+    texts : (n_rows,), the clicked query of each row, `DOCUMENT` or `TITLE`
     """
 
     offsets: NDArray[np.int64]
@@ -64,16 +59,8 @@ class MemoryRows:
     ) -> Self:
         """Embed titles and their clicked queries.
 
-        Parameters
-        ----------
-        vectors : (n_titles, dim) float
-            Titles by the document tower, of unit length or zero.
-        titles : sequence of str
-            The texts of the titles.
-        clicks : ClicksOfTitles
-            Their clicked queries, as numbers of ``queries``.
-        queries : ReadQueries
-            Only those that are clicked are embedded.
+        ``vectors`` (n_titles, dim) float are the titles by the document tower, of unit length or
+        zero. ``clicks`` are clicked queries as numbers of ``queries``; only those are embedded.
         """
         n = len(titles)
         asked, number = np.unique(clicks.queries, return_inverse=True)

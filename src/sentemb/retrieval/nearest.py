@@ -57,30 +57,15 @@ def nearest(
     the k-th best score so far. For int8 the few queries that are multiplied as integers add the
     length of what rounding to 16 bits takes from the query, times the length of the title.
 
-    Parameters
-    ----------
-    queries : (m, dim) float32 or float64
-        Rows of unit length give cosines with titles of unit length.
-    titles : (n, dim) float16, float32 or float64, or Int8Rows
-        May be mapped from a file.
-    k : int
-        Titles per query.
-    mask : (n,) bool, optional
-        The titles that may be found; by default all.
-    workers : Workers, optional
-        The threads; by default the calling thread alone.
+    ``queries`` (m, dim) are float32 or float64; rows of unit length give cosines with titles of
+    unit length. ``titles`` (n, dim), float16, float32, float64 or `Int8Rows`, may be mapped from a
+    file. ``mask`` (n,) are the titles that may be found, by default all; ``workers`` are by default
+    the calling thread alone.
 
-    Returns
-    -------
-    positions, scores : (m, min(k, n)) int64, (m, min(k, n)) float64
-        Rows of ``titles`` and their dot products, highest first, equal ones in the order of the
-        rows; -1 and -inf where the mask leaves fewer.
-
-    Raises
-    ------
-    SentembError
-        If a value is not a finite number (of titles too far from the mask's, perhaps not noticed),
-        or shapes do not fit.
+    Returns rows of ``titles`` and their dot products, (m, min(k, n)) each, highest first, equal
+    ones in the order of the rows; -1 and -inf where the mask leaves fewer. Raises `SentembError` if
+    a value is not a finite number (of titles too far from the mask's, perhaps not noticed), or
+    shapes do not fit.
     """
     exact = _checked(queries, titles, k, mask)
     m, n = len(exact), len(titles)
@@ -298,15 +283,7 @@ def _checked(
 
 
 class TitleVectors:
-    """A catalogue as vectors: a `sentemb.models.contracts.Retriever`.
-
-    Parameters
-    ----------
-    embedder : Embedder
-        Embeds queries and titles.
-    titles : sequence of str
-        The catalogue.
-    """
+    """A catalogue as vectors: a `sentemb.models.contracts.Retriever`."""
 
     def __init__(self, embedder: "Embedder", titles: Sequence[str]) -> None:
         self._embedder = embedder

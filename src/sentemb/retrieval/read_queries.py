@@ -20,12 +20,7 @@ Embed = Callable[[Sequence[str]], np.ndarray]
 class ReadQueries:
     """Clicked queries as parts need them, each made when it is first needed.
 
-    Parameters
-    ----------
-    texts : sequence of str
-        The queries.
-    embed : function
-        Unit vectors of texts by the query tower.
+    ``embed`` makes unit vectors of texts by the query tower.
     """
 
     def __init__(self, texts: Sequence[str], embed: Embed) -> None:

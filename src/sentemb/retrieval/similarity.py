@@ -46,13 +46,6 @@ def indexed_dots(
 
     Sums are in float64 in a fixed order, so a product has the same bits in every call, and those of
     a ranking.
-
-    Parameters
-    ----------
-    A, B : (m, dim), (n, dim) float
-        Vectors, one per row.
-    a_index, b_index : (k,) int
-        Rows of A and of B.
     """
     dots = np.empty(len(a_index))
     queries, rows = np.ascontiguousarray(A, np.float64), np.ascontiguousarray(B)

@@ -19,15 +19,8 @@ Words: TypeAlias = Callable[[str], list[str]]
 class Stems:
     """Words without punctuation, reduced to their stems by the package PyStemmer.
 
-    Parameters
-    ----------
-    language : str
-        A stemmer of Snowball, such as ``english``, ``german`` or ``porter``.
-
-    Raises
-    ------
-    SentembError
-        For another name, or if the package is missing.
+    ``language`` is a stemmer of Snowball, such as ``english``, ``german`` or ``porter``. Raises
+    `SentembError` for another name, or if the package is missing.
     """
 
     def __init__(self, language: str) -> None:

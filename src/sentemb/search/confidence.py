@@ -34,16 +34,11 @@ _FAR = 700.0
 class Confidence:
     """A fitted function from the score of a first title to its confidence.
 
-    Attributes
-    ----------
-    intercept, slope : float
-        a and b; the slope is not negative.
-    n_queries : int
-        Held-out queries that it was fitted to.
-    brier, base_brier : float
-        Mean squared difference between confidence and outcome (1 for a clicked title, else 0), for
-        queries that the fit had not seen; and that of a confidence which is the same for every
-        query.
+    intercept, slope : a and b; the slope is not negative
+    n_queries : held-out queries that it was fitted to
+    brier : mean squared difference between confidence and outcome (1 for a clicked title, else 0),
+        for queries that the fit had not seen
+    base_brier : the same of a confidence which is equal for every query
     """
 
     intercept: float
@@ -71,17 +66,9 @@ class Confidence:
     def fit(cls, scores: ArrayLike, is_right: ArrayLike) -> Self:
         """Fit the function.
 
-        Parameters
-        ----------
-        scores : (n_queries,) float
-            The score of each query's first title.
-        is_right : (n_queries,) bool
-            Whether that title was clicked.
-
-        Raises
-        ------
-        SentembError
-            For fewer than 20 queries, or if all titles or none are right.
+        ``scores`` are those of each query's first title, (n_queries,) float, and ``is_right`` says
+        whether that title was clicked, (n_queries,) bool. Raises `SentembError` for fewer than 20
+        queries, or if all titles or none are right.
         """
         s, y = np.asarray(scores, np.float64), np.asarray(is_right, np.float64)
         if s.size < _LEAST_QUERIES:

@@ -38,17 +38,9 @@ def checked(
 ) -> tuple[Texts, Texts]:
     """Titles and ids as they are stored.
 
-    Parameters
-    ----------
-    titles, ids : list of str
-        As for `sentemb.search.index.Index.build`.
-    scratch : path or None
-        See `sentemb.data.text_array.TextsBuilder`.
-
-    Raises
-    ------
-    SentembError
-        For an id or a title that could not be stored, or another number of ids than of titles.
+    They are given as for `sentemb.search.index.Index.build`; for ``scratch`` see
+    `sentemb.data.text_array.TextsBuilder`. Raises `SentembError` for an id or a title that could
+    not be stored, for an id that is repeated, or for another number of ids than of titles.
     """
     if isinstance(titles, Texts) and isinstance(ids, Texts) and len(titles) == len(ids):
         for first in range(0, len(ids), _PORTION):
@@ -77,25 +69,11 @@ def embedded(
     scratch: AnyPath | None,
     cluster: Cluster | None = None,
 ) -> Vectors:
-    """The unit vectors of titles; zero for a title with no known words.
+    """The unit vectors of titles from `checked`; zero for a title with no known words.
 
-    Parameters
-    ----------
-    encoder : SentenceEncoder
-        Embeds titles.
-    titles : Texts
-        From `checked`.
-    dtype : str
-        One of `DTYPES`.
-    on_progress : function, optional
-        Called with the numbers of titles that are done and of all.
-    workers : Workers
-        The threads.
-    scratch : path or None
-        A folder on the disk that vectors are kept on if there are many; see
-        `sentemb.system.growing.Growing`.
-    cluster : Cluster, optional
-        Embeds the titles in place of this process.
+    ``dtype`` is one of `DTYPES`. ``scratch`` is a folder on the disk that many vectors are kept on;
+    see `sentemb.system.growing.Growing`. With a ``cluster`` its workers embed the titles, otherwise
+    this process. ``on_progress`` is called with the numbers of titles that are done and of all.
     """
     n, dim = len(titles), encoder.dim
     codes, scales = Growing(scratch), Growing(scratch)
@@ -123,21 +101,9 @@ def clustered(
 ) -> Catalogue:
     """A catalogue whose nearest titles are looked up in clusters.
 
-    Parameters
-    ----------
-    catalogue : Catalogue
-        The titles.
-    encoder : SentenceEncoder
-        Embeds a sample of the titles as queries, which recall is measured with.
-    workers : Workers
-        The threads.
-    on_progress : function, optional
-        See `ClusterLists.of`.
-
-    Raises
-    ------
-    SentembError
-        If the model knows no word of any title.
+    The ``encoder`` embeds a sample of the titles as queries, which recall is measured with.
+    ``on_progress`` is called with the numbers of titles that are done and of all. Raises
+    `SentembError` if the model knows no word of any title.
     """
     cosine = catalogue.parts[COSINE]
     assert isinstance(cosine, Cosine)

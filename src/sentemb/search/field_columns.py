@@ -28,13 +28,7 @@ _NUMBER = re.compile(r"-?[0-9]+(?:[.,][0-9]+)*")
 
 
 class FieldColumn:
-    """A column that is read in portions.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    """
+    """A column that is read in portions."""
 
     def __init__(self, name: str) -> None:
         self.name = name

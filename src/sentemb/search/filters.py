@@ -35,22 +35,14 @@ FUNCTIONS = frozenset({"abs", "coalesce", "length", "lower", "round", "upper"})
 
 
 def checked_condition(condition: str, types: Mapping[str, str]) -> str:
-    """A condition as SQL.
+    """A condition as SQL; ``types`` are the columns with their types.
 
-    Parameters
-    ----------
-    condition : str
-        Columns, numbers, texts in single quotes, ``= <> < <= > >= + - * / %``, ``and``, ``or``,
-        ``not``, ``in``, ``between``, ``like``, ``glob``, ``is null``, ``case``, ``collate nocase``
-        and `FUNCTIONS`. A column with blanks in its name is in double quotes.
-    types : mapping of str to str
-        The columns that there are, with their types.
+    It may have columns, numbers, texts in single quotes, ``= <> < <= > >= + - * / %``, ``and``,
+    ``or``, ``not``, ``in``, ``between``, ``like``, ``glob``, ``is null``, ``case``, `FUNCTIONS` and
+    ``collate nocase``. A column with blanks in its name is in double quotes.
 
-    Raises
-    ------
-    SentembError
-        For anything else, for a column that there is not, and for a column of texts that is
-        compared with a number.
+    Raises `SentembError` for anything else, for an unknown column, and for a column of texts that
+    is compared with a number.
     """
     if len(condition) > _MOST_CHARACTERS:
         raise SentembError(

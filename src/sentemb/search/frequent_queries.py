@@ -22,10 +22,7 @@ _GROUPS = 32
 class FrequentQueries:
     """Queries as their folded words, so that case, accents and punctuation do not count.
 
-    Parameters
-    ----------
-    queries : sequence of str
-        The most frequent first. Of those with the same words the first counts.
+    They are given with the most frequent first. Of those with the same words the first counts.
     """
 
     def __init__(self, queries: Iterable[str]) -> None:

@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 class IdRows(Mapping[str, int]):
     """The row of every id, as a mapping that keeps hashes and compares the ids themselves.
 
-    Parameters
-    ----------
-    ids : sequence of str
-        It is kept. A row is the number of an id in this sequence.
+    ``ids`` is kept. A row is the number of an id in this sequence.
     """
 
     def __init__(self, ids: Sequence[str]) -> None:

@@ -56,28 +56,16 @@ _DTYPES = {"uint8": "|u1", "int8": "|i1", "int32": "<i4", "int64": "<i8"} | {
 class Description:
     """The content of ``index.json``.
 
-    Attributes
-    ----------
-    titles, dim : int
-        The shape of the vectors.
-    dtype : str
-        One of `DTYPES`.
-    empty : int
-        Titles with no known words.
-    model_sha256 : str
-        See `sentemb.models.files.model_files.fingerprint`.
-    recipe : mapping
-        Weights and parameters, as `Recipe.as_dict` has them.
-    parts : mapping
-        The dtype and shape of each array of each part of the score.
-    files : mapping
-        Size in bytes and SHA-256 of each file of the folder but this one and those of the model.
-    fields : mapping
-        The type of each field of the titles.
-    confidence : mapping or None
-        Numbers that `Confidence.of_json` reads; None without a calibration.
-    clusters : mapping or None
-        The numbers of clusters and of those that a query meets, and the recall; None without any.
+    titles, dim : the shape of the vectors
+    dtype : one of `DTYPES`
+    empty : titles with no known words
+    model_sha256 : see `sentemb.models.files.model_files.fingerprint`
+    recipe : weights and parameters, as `Recipe.as_dict` has them
+    parts : the dtype and shape of each array of each part of the score
+    files : size in bytes and SHA-256 of each file of the folder but this one and those of the model
+    fields : the type of each field of the titles
+    confidence : numbers that `Confidence.of_json` reads; None without a calibration
+    clusters : how many there are, how many a query meets, and the recall; None without clusters
     """
 
     titles: int
@@ -202,10 +190,7 @@ def is_index(folder: AnyPath) -> bool:
 def listed_files(folder: AnyPath) -> frozenset[str]:
     """The files of the index in ``folder``, those of its model included; none without an index.
 
-    Raises
-    ------
-    SentembError
-        If the description cannot be read.
+    Raises `SentembError` if the description cannot be read.
     """
     if not is_index(folder):
         return frozenset()

@@ -19,15 +19,10 @@ from sentemb.system.html_tables import Rows
 
 
 class Band(NamedTuple):
-    """Queries whose first titles have similar scores.
+    """Queries whose first titles have similar scores, from ``low`` to ``high``.
 
-    Attributes
-    ----------
-    low, high : float
-        The lowest and the highest score.
-    n_queries : int
-    confidence, hit : float
-        Mean confidence, and the share of first titles that were clicked.
+    ``confidence`` is their mean confidence, and ``hit`` the share of first titles that were
+    clicked.
     """
 
     low: float
@@ -88,23 +83,11 @@ def tune(
 
 
 def calibrate(index: Index, clicks: ClickLog) -> Confidence:
-    """Fit the confidence of first titles; the index then has it.
+    """Fit the confidence of first titles to held-out clicks; the index then has it.
 
-    Parameters
-    ----------
-    index : Index
-        With its final weights.
-    clicks : ClickLog
-        Held-out clicks. A query for which nothing is found is left out.
-
-    Returns
-    -------
-    Confidence
-
-    Raises
-    ------
-    SentembError
-        If there are too few queries, or their first titles are all right or all wrong.
+    The index has its final weights. A query for which nothing is found is left out. Raises
+    `SentembError` if there are too few queries, if their first titles are all right or all wrong,
+    if the index has no titles, or if another thread changes it meanwhile.
     """
     unchanging = copy(index)  # other threads may change the index meanwhile
     confidence = Confidence.fit(*first_titles(unchanging, clicks))
@@ -114,16 +97,10 @@ def calibrate(index: Index, clicks: ClickLog) -> Confidence:
 
 
 def score_bands(index: Index, clicks: ClickLog, count: int = 6) -> list[Band]:
-    """Confidence against outcome, for groups of queries of equal size by score.
+    """Confidence against outcome, for ``count`` groups of queries of equal size by score.
 
-    Parameters
-    ----------
-    index : Index
-        Calibrated.
-    clicks : ClickLog
-        Held-out clicks.
-    count : int
-        Groups; those without queries are left out.
+    Groups without queries are left out. ``clicks`` are held out. Raises `SentembError` if the index
+    is not calibrated or has no titles.
     """
     if index.confidence is None:
         raise SentembError("the index is not calibrated; run `sentemb calibrate INDEX DEV`")
@@ -143,12 +120,10 @@ def score_bands(index: Index, clicks: ClickLog, count: int = 6) -> list[Band]:
 
 
 def first_titles(index: Index, clicks: ClickLog) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """The score of each query's first title, and whether it was clicked.
+    """The score of each query's first title, (n,) float64, and whether it was clicked, (n,) bool.
 
-    Returns
-    -------
-    scores, is_right : (n,) float64, (n,) bool
-        Without the queries for which nothing is found.
+    Queries for which nothing is found are left out. Raises `SentembError` if the index has no
+    titles.
     """
     if not len(index):
         raise SentembError("the index has no titles; add some")

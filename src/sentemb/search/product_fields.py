@@ -55,11 +55,8 @@ _DAMAGE = {
 def check_columns(names: Sequence[str]) -> None:
     """Refuse names of columns that could not be used.
 
-    Raises
-    ------
-    SentembError
-        For a name that is empty, long, repeated in any case, reserved, or holds a quote, a comma
-        or a character that cannot be printed; for more than 100 of them.
+    Raises `SentembError` for a name that is empty, long, repeated in any case, reserved, or holds a
+    quote, a comma or a character that cannot be printed; for more than 100 of them.
     """
     if len(names) > _MOST_COLUMNS:
         raise SentembError(f"{len(names):,} columns of products; keep at most {_MOST_COLUMNS}")
@@ -79,16 +76,10 @@ def check_columns(names: Sequence[str]) -> None:
 class ProductFields:
     """The fields of the titles of an index.
 
-    Parameters
-    ----------
-    types : mapping of str to str
-        "INTEGER", "REAL" or "TEXT" for each column.
-    count : int
-        The number of products.
-    image : (n_bytes,) uint8
-        A database with one table of the fields; nothing if there are no columns.
-    path : Path, optional
-        The file that ``image`` is mapped from.
+    types : "INTEGER", "REAL" or "TEXT" for each column
+    count : the number of products
+    image : a database with one table of the fields, (n_bytes,) uint8; empty if there are no columns
+    path : the file that ``image`` is mapped from, if there is one
     """
 
     def __init__(
@@ -138,11 +129,8 @@ class ProductFields:
     ) -> ProductFields:
         """Fields as a caller gives them: one sequence of ``count`` values for each column.
 
-        Raises
-        ------
-        SentembError
-            For a column of another length, and for values that are not finite numbers, texts or
-            None.
+        Raises `SentembError` for a column of another length, and for values that are not finite
+        numbers, texts or None.
         """
         if fields is None:
             return cls.of({}, count, ())
@@ -180,10 +168,7 @@ class ProductFields:
     def check(self) -> None:
         """Refuse a file that does not hold the one table that it must hold.
 
-        Raises
-        ------
-        SentembError
-            If the database is damaged or was made by something else.
+        Raises `SentembError` if the database is damaged or was made by something else.
         """
         if not self.types:
             return
@@ -205,10 +190,8 @@ class ProductFields:
     def _mask(self, condition: str) -> NDArray[np.bool_]:
         """The products that meet a condition, (n,) bool, not to be changed; remembered.
 
-        Raises
-        ------
-        SentembError
-            See `sentemb.search.filters.checked_condition`; if the condition takes too long.
+        Raises `SentembError` as `sentemb.search.filters.checked_condition` does, and if the
+        condition takes too long.
         """
         types = {name: REAL if name in self._empty else self.types[name] for name in self.types}
         checked = checked_condition(condition, types)
@@ -242,12 +225,7 @@ class ProductFields:
     def ordered(self, order: str, rows: Sequence[int]) -> list[int]:
         """The positions of ``rows`` by a column; equal values as they are, none at the end.
 
-        Parameters
-        ----------
-        order : str
-            See `sentemb.search.filters.sort_order`.
-        rows : sequence of int
-            Products, best first.
+        For ``order`` see `sentemb.search.filters.sort_order`. The rows are given best first.
         """
         name, falls = sort_order(order, self.types)
         value_of = {row - 1: _shown(value) for row, value in self._of(f'"{name}"', rows)}
@@ -331,17 +309,8 @@ class ProductFields:
     def joined(self, following: ProductFields, ids: Sequence[str]) -> ProductFields:
         """These, then ``following``; a column that only one has is empty in the other.
 
-        Parameters
-        ----------
-        following : ProductFields
-            The fields of other products.
-        ids : sequence of str
-            The ids of these products.
-
-        Raises
-        ------
-        SentembError
-            For a text in a column of numbers.
+        ``ids`` are those of the products of ``following``. Raises `SentembError` for a text in a
+        column of numbers.
         """
         types = dict(self.types)
         for name, kind in self._types_of(following, ids).items():
@@ -386,11 +355,7 @@ class ProductFields:
 class _Reader:
     """A connection that can only read the products.
 
-    Attributes
-    ----------
-    base : Connection
-    process : int
-        The process that opened it.
+    ``process`` is the id of the process that opened it.
     """
 
     def __init__(self, base: sqlite3.Connection) -> None:

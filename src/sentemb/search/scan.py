@@ -25,27 +25,13 @@ def best_titles(
 ) -> list[list[tuple[float, str, int]]]:
     """The titles with the highest cosines, without keeping the vectors of all.
 
-    Parameters
-    ----------
-    encoder : SentenceEncoder
-        Embeds the titles.
-    queries : (m, dim) float
-        From `SentenceEncoder.unit_vectors`: nothing is found for a query with no known words.
-    ids, titles : sequence of str
-        The catalogue; `sentemb.search.title_files.read_titles` reads one of any size.
-    k : int
-        Titles per query.
-    workers : Workers
-        The threads.
-    on_progress : function, optional
-        Called with the numbers of titles that are done and of all.
+    ``queries`` come from `SentenceEncoder.unit_vectors`, (m, dim) float: nothing is found for a
+    query with no known words. `sentemb.search.title_files.read_titles` reads ``ids`` and ``titles``
+    of any number. ``on_progress`` is called with the numbers of titles that are done and of all.
 
-    Returns
-    -------
-    list of list of (score, id, row)
-        For each query the best titles with known words, best first, equal scores by falling id, as
-        trec_eval has them. Scores are those of `sentemb.retrieval.nearest.nearest` over all titles,
-        to the bit.
+    The result has for each query a list of (score, id, row) of the ``k`` best titles with known
+    words, best first, equal scores by falling id, as trec_eval has them. Scores are those of
+    `sentemb.retrieval.nearest.nearest` over all titles, to the bit.
     """
     best: list[list[tuple[float, str, int]]] = [[] for _ in queries]
     size = max(_PORTION, 2 * k)

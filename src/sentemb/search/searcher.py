@@ -46,7 +46,7 @@ class Hit(NamedTuple):
     score : float
         The weighted sum of the parts; see `Index.recipe`.
     parts : dict of str to float
-        What each part scores; see `sentemb.search.ranking.parts`.
+        The score of each part; see `sentemb.search.ranking.parts`.
     confidence : float or None
         How often such a score belongs to a clicked title; see `sentemb.search.confidence`. Only the
         first title of a query has one, and only if the index is calibrated.

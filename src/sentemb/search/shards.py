@@ -35,14 +35,9 @@ from sentemb.text.batch import Tokens
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """Snapshots with the same model and the same ranker.
+    """Snapshots with the same model and the same ranker, at least one.
 
-    Attributes
-    ----------
-    snapshots : tuple of Snapshot
-        At least one.
-    finds : dict of str to bool
-        For frequent queries that were looked at, whether they find something.
+    ``finds`` says of the frequent queries that were looked at whether they find something.
     """
 
     snapshots: tuple[Snapshot, ...]

@@ -34,19 +34,11 @@ Vectors = np.ndarray | Int8Rows
 class Snapshot:
     """The contents of an index.
 
-    Attributes
-    ----------
-    ranker : HybridRanker
-        Model, weights and clicks.
-    ids : Texts
-    catalogue : Catalogue
-        The titles and the parts of their scores.
-    fields : ProductFields
-        Price, brand and so on of the titles.
-    confidence : Confidence or None
-        The confidence that was fitted to scores with these weights.
-    source : tuple of path and str, or None
-        The folder that holds all of this, and its identity.
+    ranker : model, weights and clicks
+    catalogue : the titles and the parts of their scores
+    fields : price, brand and so on of the titles
+    confidence : the confidence that was fitted to scores with these weights, or None
+    source : the folder that holds all of this, and its identity; None without one
     """
 
     ranker: HybridRanker

@@ -25,17 +25,10 @@ _SAMPLES, _SAMPLE = 16, 1 << 16
 class CheckedFiles:
     """The files that a description lists.
 
-    Attributes
-    ----------
-    folder : Path
-    listed : mapping
-        ``bytes`` and ``sha256`` of each file by its name.
-    description : str
-        The name of the file that lists them.
-    damaged : function of a path and a str
-        Makes the error for a file that is not as described, from the reason.
-    in_memory : bool
-        Whether files are read instead of mapped.
+    listed : ``bytes`` and ``sha256`` of each file by its name
+    description : the name of the file that lists them
+    damaged : makes the error for a file that is not as described, from its path and the reason
+    in_memory : whether files are read instead of mapped
     """
 
     folder: Path

@@ -50,11 +50,7 @@ _CONFIGURATION = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
 class Cluster:
     """The workers that a scheduler has at the time, as an `Executor`; `opened` makes one.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    name : str
-        Its name in messages.
+    Messages call the cluster ``name``.
     """
 
     threads = 1  # a worker has a process for each
@@ -75,12 +71,8 @@ class Cluster:
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Have ``function(*arguments)`` computed.
 
-        Parameters
-        ----------
-        function : function
-            It can be imported by the workers.
-        *arguments : object
-            Objects that can be pickled; in place of other futures the function gets their results.
+        The workers can import the function. The arguments can be pickled; in place of other futures
+        the function gets their results.
         """
         with self._naming_errors():
             return self._client.submit(function, *arguments, pure=False)
@@ -88,11 +80,9 @@ class Cluster:
     def result(self, future: Future[Any]) -> Any:
         """The result of a task, once it is finished.
 
-        Raises
-        ------
-        SentembError
-            As the task raised it; if the scheduler is lost, if all workers are and no other has
-            come for half a minute, or if one worker after the other ends during the task.
+        Raises `SentembError` as the task raised it; if the scheduler is lost, if all workers are
+        and no other has come for half a minute, or if one worker after the other ends during the
+        task.
         """
         workers_seen = time.monotonic()
         with self._naming_errors():
@@ -119,12 +109,8 @@ class Cluster:
     ) -> Iterator[Any]:
         """Yield ``function(*portion)`` for each of ``portions``, in their order.
 
-        Few portions are under way at a time, so the memory does not grow with their number.
-
-        Raises
-        ------
-        SentembError
-            As `result`.
+        Few portions are under way at a time, so the memory does not grow with their number. Raises
+        `SentembError` as `result`.
         """
         left = iter(portions)
         pending: deque[Future[Any]] = deque()
@@ -180,12 +166,7 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class Process:
-    """This process as an `Executor`: one call after the other.
-
-    Attributes
-    ----------
-    threads : int
-    """
+    """This process as an `Executor`: one call after the other."""
 
     threads: int
 
@@ -204,11 +185,8 @@ class Process:
 def opened(dask: Dask) -> Iterator[Cluster]:
     """A cluster for the time of a block: one of `FORMS`, or a client, which stays open.
 
-    Raises
-    ------
-    SentembError
-        For anything else, without the package, if the scheduler cannot be reached or has no
-        workers, or if a worker has other versions than this process.
+    Raises `SentembError` for anything else, without the package, if the scheduler cannot be reached
+    or has no workers, or if a worker has other versions than this process.
     """
     distributed = package("distributed", EXTRA, "dask")
     configuration = package("dask", EXTRA, "dask").config

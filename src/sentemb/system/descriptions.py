@@ -39,19 +39,8 @@ def read_description(
 ) -> dict[str, Any]:
     """Read a description of format ``number``.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    number : int
-        The format that this version reads.
-    damaged : function of a path and a str
-        Makes the error for a file that is not a description, from the reason.
-
-    Raises
-    ------
-    SentembError
-        For another file, or another format.
+    Raises `SentembError` for another format; ``damaged`` makes the error for a file that is not a
+    description, from its path and the reason.
     """
     metadata = status(path)
     if metadata is None:

@@ -9,20 +9,10 @@ from sentemb.errors import SentembError
 def package(name: str, extra: str, purpose: str = "") -> Any:
     """An optional package or a module of one.
 
-    Parameters
-    ----------
-    name : str
-        The module to import, such as ``pyarrow.parquet``.
-    extra : str
-        The extra of ``setup.cfg`` that installs it.
-    purpose : str
-        The feature that needs it, as the subject of a sentence: ``"--to onnx"``. By default the
-        message only says that it is not installed.
-
-    Raises
-    ------
-    SentembError
-        If it is not installed. The message says what to install.
+    ``name`` is such as ``pyarrow.parquet``, and ``extra`` the extra of ``setup.cfg`` that installs
+    it. ``purpose`` names the feature that needs it, as the subject of a sentence: ``"--to onnx"``;
+    by default the message only says that it is not installed. Raises `SentembError` if it is not
+    installed; the message gives the extra to install.
     """
     try:
         return importlib.import_module(name)

@@ -51,19 +51,10 @@ def path_of(value: AnyPath) -> Path:
 
 
 def status(path: AnyPath, follow: bool = True) -> os.stat_result | None:
-    """`os.stat` of ``path``; None if it does not exist.
+    """`os.stat` of ``path``, of a link's target if ``follow`` is set; None if it does not exist.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A file, a folder or anything else.
-    follow : bool
-        Whether a link is followed.
-
-    Raises
-    ------
-    SentembError
-        If it cannot be examined: no permission, a name that is too long, a loop of links.
+    Raises `SentembError` if it cannot be examined: no permission, a name that is too long, a loop
+    of links.
     """
     try:
         return os.stat(path, follow_symlinks=follow)
@@ -192,11 +183,7 @@ def replacing(path: AnyPath) -> Iterator[Path]:
     it is flushed to the disk and renamed to ``path``; on an error it is removed and the old file
     stays. The new file has the permissions of the old one. A link stays a link, and the file that
     it points to is replaced. If ``path`` is a device or a pipe, the block writes to it directly.
-
-    Raises
-    ------
-    SentembError
-        For a full disk, a missing permission, a folder in the place of the file.
+    Raises `SentembError` for a full disk, a missing permission, a folder in the place of the file.
     """
     try:
         target, old = _target(path)
@@ -260,10 +247,8 @@ def write_text(path: AnyPath, text: str) -> None:
 def held(folder: AnyPath) -> Iterator[Callable[[], bool]]:
     """Tell whether the folder in a place is still the one that was there at first.
 
-    Yields
-    ------
-    function
-        True if no other folder has taken the place; always True where a system cannot tell.
+    The function that it yields returns True if no other folder has taken the place; always True
+    where a system cannot tell.
     """
     try:
         handle = os.open(path_of(folder), os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))

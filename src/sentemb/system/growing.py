@@ -26,13 +26,9 @@ _PORTION = 8192
 class Growing:
     """Numbers that are appended, and then read as one array.
 
-    Beyond a limit they are in a file that has no name. The system removes it together with the last
-    array that maps it, also after a kill.
-
-    Parameters
-    ----------
-    folder : path, optional
-        A folder on the disk that the file is on. Without one everything stays in memory.
+    Beyond a limit they are in a file of ``folder`` that has no name; without a folder everything
+    stays in memory. The system removes the file together with the last array that maps it, also
+    after a kill.
     """
 
     def __init__(self, folder: AnyPath | None = None) -> None:
@@ -42,10 +38,7 @@ class Growing:
     def append(self, numbers: bytes | NDArray[Any]) -> None:
         """Append bytes, or the numbers of an array.
 
-        Raises
-        ------
-        SentembError
-            If the disk is full or the folder cannot be written.
+        Raises `SentembError` if the disk is full or the folder cannot be written.
         """
         # Written, not mapped: a full disk is then an error and not the end of the process.
         raw = numbers if isinstance(numbers, bytes) else np.ascontiguousarray(numbers).data
@@ -65,19 +58,9 @@ class Growing:
             self._file = file
 
     def array(self, dtype: DTypeLike, *shape: int) -> NDArray[Any]:
-        """All numbers that were appended, as an array; nothing is appended after it.
+        """All numbers that were appended, as an array, by default of one dimension.
 
-        Parameters
-        ----------
-        dtype : dtype
-            The type of the numbers.
-        *shape : int
-            By default one dimension.
-
-        Raises
-        ------
-        SentembError
-            If the disk is full or cannot be read.
+        Nothing is appended after it. Raises `SentembError` if the disk is full or cannot be read.
         """
         values: NDArray[Any]
         if isinstance(self._file, io.BytesIO):
@@ -122,19 +105,10 @@ def joined_rows(
 
 
 def scratch_array(shape: tuple[int, ...], dtype: DTypeLike, folder: AnyPath | None) -> np.ndarray:
-    """An array of zeros: in memory or, if it is large, in a file that has no name.
+    """An array of zeros: in memory or, if it is large, in a file of ``folder`` that has no name.
 
     The space of the file is reserved: a disk that fills up later would end the process. Where the
-    space cannot be had, the array is in memory.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        The shape of the array.
-    dtype : dtype
-        The type of its numbers.
-    folder : path or None
-        A folder on the disk that the file is on. Without one the array is in memory.
+    space cannot be had, and without a folder, the array is in memory.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if folder is not None and size > _LIMIT and hasattr(os, "posix_fallocate"):

@@ -25,16 +25,10 @@ def html_table(
 ) -> str:
     """A table that scrolls if it is wider than the page; a row's first cell is its heading.
 
-    Parameters
-    ----------
-    rows : sequence of sequence
-        Shown with `str`, floats with three digits, None as nothing; cut if long, and escaped.
-    heads : sequence
-        Headings of the columns.
-    colours : sequence of str or of sequence of str, optional
-        The background of each row, or of every cell after its heading; "" for none.
-    texts : collection of int
-        The columns that are flush left; notebooks put all others flush right.
+    rows : shown with `str`, floats with three digits, None as nothing; cut if long, and escaped
+    heads : headings of the columns
+    colours : the background of each row, or of every cell after its heading; "" for none
+    texts : the columns that are flush left; notebooks put all others flush right
     """
     lines = ['<div style="overflow-x: auto"><table>']
     if heads:

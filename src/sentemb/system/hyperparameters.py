@@ -29,34 +29,21 @@ MOST = 2**31 - 1
 class Hyperparameter:
     """The declaration of one hyper-parameter.
 
-    Attributes
-    ----------
-    name : str
-        As Python keywords and model files spell it; the option is ``--name`` with hyphens.
-    kind : {int, float, str, bool}
-    default : object
-        None if the default depends on other hyper-parameters; ``default_text`` then describes it.
-    help : str
-        One or two sentences.
-    group : str
-        Section of the help.
-    choices : collection of int or str
-        All values that are allowed; empty if any value within the bounds is.
-    least, most : float, optional
-        Inclusive bounds.
-    above, below : float, optional
-        Exclusive bounds.
-    words : tuple of str
-        Words that are allowed in place of a number.
-    optional : bool
-        Whether None is allowed; it means the default.
-    default_text : str
-        How the help describes a default that is not a constant.
-    check_default : object
-        The default in a gradient check, where it differs.
-    many : int
-        For a list of such values: how many it may have. The value is then a tuple; the option takes
-        them separated by commas.
+    name : as Python keywords and model files spell it; the option is ``--name`` with hyphens
+    kind : int, float, str or bool
+    default : None if the default depends on other hyper-parameters; ``default_text`` then describes
+        it
+    help : one or two sentences
+    group : section of the help
+    choices : all values that are allowed; empty if any value within the bounds is
+    least, most : inclusive bounds
+    above, below : exclusive bounds
+    words : words that are allowed in place of a number
+    optional : whether None is allowed; it means the default
+    default_text : how the help describes a default that is not a constant
+    check_default : the default in a gradient check, where it differs
+    many : for a list of such values: how many it may have. The value is then a tuple; the option
+        takes them separated by commas.
     """
 
     name: str
@@ -88,10 +75,7 @@ class Hyperparameter:
     def checked(self, value: Any) -> Any:
         """``value`` as a plain Python object.
 
-        Raises
-        ------
-        SentembError
-            If it has the wrong type or is out of bounds.
+        Raises `SentembError` if it has the wrong type or is out of bounds.
         """
         if value is None and self.optional:
             return None
@@ -166,20 +150,8 @@ def own_values(
     """The settings in ``given`` that a model takes, checked.
 
     A setting of another model may be given too, as long as it has the value that means "not given".
-
-    Parameters
-    ----------
-    model : str
-        Its name, for messages.
-    parameters, known : collection of Hyperparameter
-        Those of this model, and those of all models of its kind.
-    given : dict
-        Values by name.
-
-    Raises
-    ------
-    SentembError
-        For a setting that the model does not have, or a wrong value.
+    ``parameters`` are those of this model, ``known`` those of all models of its kind. Raises
+    `SentembError` for a setting that the model does not have, or a wrong value.
     """
     of_model = [parameter.name for parameter in parameters]
     declared = {parameter.name: parameter for parameter in (*known, *parameters)}

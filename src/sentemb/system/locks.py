@@ -43,10 +43,7 @@ _CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
 def locked(folder: AnyPath) -> Iterator[None]:
     """Be the only process that writes into ``folder``, and remove what killed processes left there.
 
-    Raises
-    ------
-    SentembError
-        If another process is writing there, or the folder cannot be opened.
+    Raises `SentembError` if another process is writing there, or the folder cannot be opened.
     """
     handle = None if fcntl is None else _lock_folder(folder)
     try:
@@ -83,12 +80,8 @@ def _lock_folder(folder: AnyPath) -> int | None:
 def temporary_file(folder: AnyPath, mode: int = 0o666) -> Iterator[Path]:
     """A new, empty file in ``folder``; removed at the end unless it was renamed.
 
-    Parameters
-    ----------
-    folder : str or path-like
-        Where it is created. Temporary files that killed processes left there are removed first.
-    mode : int
-        Permissions, to which the umask applies.
+    Temporary files that killed processes left there are removed first. The umask applies to the
+    permissions ``mode``.
     """
 
     def make(path: Path) -> int:

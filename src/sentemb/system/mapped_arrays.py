@@ -66,29 +66,12 @@ def mapped_array(
 ) -> NDArray[np.generic]:
     """The array of a ``.npy`` file, mapped. Writing to it does not change the file.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    dtype : str
-        The dtype that it must have, little-endian.
-    shape : tuple of int or None
-        The shape that it must have; None for any length.
-    read_only : bool
-        Share the pages with other processes. By default they are private, so that kernels see the
-        same type as for an array in memory.
-    in_memory : bool
-        Read the file instead of mapping it. The system ends a process that looks at a part of a
-        mapped file that is no longer there.
-
-    Returns
-    -------
-    array of this shape
-
-    Raises
-    ------
-    SentembError
-        If the file is missing, is not such an array, or is longer or shorter than its header says.
+    The file must have this little-endian dtype and this shape, in which None is any length.
+    ``read_only`` shares the pages with other processes; by default they are private, so that
+    kernels see the same type as for an array in memory. ``in_memory`` reads the file instead of
+    mapping it: the system ends a process that looks at a part of a mapped file that is no longer
+    there. Raises `SentembError` if the file is missing, is not such an array, or is longer or
+    shorter than its header says.
     """
     if not is_file(path):
         missing = status(path) is None

@@ -53,13 +53,7 @@ def read_array(path: Path) -> np.ndarray:
 
 
 class Archive:
-    """The arrays of an ``.npz`` archive, each read on its own.
-
-    Parameters
-    ----------
-    path : Path
-        The archive.
-    """
+    """The arrays of an ``.npz`` archive, each read on its own."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -15,14 +15,8 @@ from sentemb.system.paths import AnyPath
 class Output:
     """A file or a folder that a command writes.
 
-    Attributes
-    ----------
-    path : str or path-like
-        The file or folder.
-    is_folder : bool
-        Whether it is a folder; whether that may be replaced depends on what it holds.
-    can_stream : bool
-        Whether ``-`` is standard output.
+    is_folder : whether it is a folder; whether that may be replaced depends on its contents
+    can_stream : whether ``-`` is standard output
     """
 
     path: AnyPath
@@ -34,21 +28,8 @@ def check_outputs(outputs: Sequence[Output], inputs: Iterable[AnyPath], force: b
     """Refuse an output that would destroy an input, another output or, without ``force``, a file.
 
     An output must not be an input, hold one or be inside one. Links are followed. An input that
-    does not exist is left to its reader.
-
-    Parameters
-    ----------
-    outputs : sequence of Output
-        The files and folders that are written.
-    inputs : iterable of path
-        The files and folders that are read; ``-`` is standard input.
-    force : bool
-        Whether files that exist may be replaced.
-
-    Raises
-    ------
-    SentembError
-        For the first output that must not be written. Nothing was done then.
+    does not exist is left to its reader; the input ``-`` is standard input. Raises `SentembError`
+    for the first output that must not be written. Nothing was done then.
     """
     read = [(path, metadata) for path in inputs if (metadata := _stored(path)) is not None]
     for number, output in enumerate(outputs):

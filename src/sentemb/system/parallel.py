@@ -65,12 +65,8 @@ class Workers:
     """Threads that run kernels in parallel.
 
     Several threads may use one object; they take turns, run by run. After a fork the child starts
-    its own threads.
-
-    Parameters
-    ----------
-    threads : int or None
-        Number of threads, 1 to 1024; None uses all processors available to this process.
+    its own threads. There are 1 to 1024 threads; None uses all processors available to this
+    process.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -141,18 +137,10 @@ class Workers:
         self.run(spread(size, function, *arguments))
 
     def together(self, *jobs: Generator[Sequence[Task], None, Any]) -> list[Any]:
-        """Do several jobs in parallel, phase by phase.
+        """Do several jobs in parallel, phase by phase, and return the result of each.
 
-        Parameters
-        ----------
-        *jobs : generators
-            Each yields the tasks of a phase and continues when they are done. The phases of all
-            jobs run together, so that threads wait for each other less often.
-
-        Returns
-        -------
-        list
-            The result of each job.
+        A job yields the tasks of a phase and continues when they are done. The phases of all jobs
+        run together, so that threads wait for each other less often.
         """
         results = [None] * len(jobs)
         left = dict(enumerate(jobs))
@@ -284,13 +272,7 @@ def renew_after_fork(thing: Renewable) -> None:
 
 
 class Turn:
-    """A lock that is free in a forked child, also if another thread held it.
-
-    Attributes
-    ----------
-    lock : threading.RLock
-        For `with`.
-    """
+    """A lock that is free in a forked child, also if another thread held it."""
 
     def __init__(self) -> None:
         self.renew()

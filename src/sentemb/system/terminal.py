@@ -100,10 +100,7 @@ def is_terminal() -> bool:
 class ProgressLine:
     """A line on standard error that is drawn over on a terminal.
 
-    Parameters
-    ----------
-    seconds : float
-        Time between two drawings, and before the first.
+    ``seconds`` pass between two drawings, and before the first.
     """
 
     shown: ClassVar[ProgressLine | None] = None
@@ -142,12 +139,8 @@ class ProgressLine:
 def working(what: str, prints: bool = False) -> Iterator[None]:
     """Show on a terminal how long the body has been running, once that is more than two seconds.
 
-    Parameters
-    ----------
-    what : str
-        The name of the work: "ranking".
-    prints : bool
-        The body prints on standard output. If that is a terminal, nothing else is shown.
+    ``what`` names its work: "ranking". With ``prints`` the body prints on standard output: if that
+    is a terminal, nothing else is shown.
     """
     line, began, is_done = ProgressLine(), time.monotonic(), threading.Event()
     if not line.on_terminal or (prints and sys.stdout.isatty()):

@@ -95,12 +95,9 @@ def filling(folder: AnyPath, listed: Collection[str] = ()) -> Iterator[Path]:
     """Write files into ``folder``, created if missing: all of them or, on an error, none.
 
     Yields an empty temporary folder to write to. When the block ends, its files move to ``folder``
-    in place of those in ``listed``. After an error or Ctrl-C, everything is as before.
-
-    Raises
-    ------
-    SentembError
-        If the folder cannot be written, or has a file of the same name that is not listed.
+    in place of those in ``listed``. After an error or Ctrl-C, everything is as before. Raises
+    `SentembError` if the folder cannot be written, or has a file of the same name that is not
+    listed.
     """
     path = Path(folder)
     is_new = status(path) is None
@@ -141,13 +138,9 @@ def replacing_folder(folder: AnyPath, listed: Collection[str]) -> Iterator[Path]
     Yields an empty temporary folder to write to. When the block ends, it takes the place of
     ``folder``, with the other files of that. Where the system can exchange two names in one step
     (Linux), a reader sees the old folder or the new one and nothing else, also if the writer is
-    killed. After an error or Ctrl-C, everything is as before.
-
-    Raises
-    ------
-    SentembError
-        If the folder cannot be written, has a file of the same name that is not listed, or
-        `check_exchangeable` refuses it.
+    killed. After an error or Ctrl-C, everything is as before. Raises `SentembError` if the folder
+    cannot be written, has a file of the same name that is not listed, or `check_exchangeable`
+    refuses it.
     """
     check_exchangeable(folder)
     path = Path(os.path.realpath(folder))

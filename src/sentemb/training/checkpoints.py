@@ -63,19 +63,9 @@ def member_seeds(output: AnyPath) -> list[int]:
 class Checkpoint:
     """An open checkpoint with the files that it refers to; a `StoredState`.
 
-    Parameters
-    ----------
-    own : TensorFile
-        The file of the checkpoint itself.
-    lasting : dict of TensorFile
-        For each array in a file of its own that file.
-
-    Attributes
-    ----------
-    metadata : dict
-        That of the checkpoint itself.
-    references : dict of str
-        The names of the files that it refers to, by the array that each has.
+    ``lasting`` has the file of each array that is in a file of its own. The attribute ``metadata``
+    is that of the checkpoint itself; ``references`` has the names of the files that it refers to,
+    by array.
     """
 
     def __init__(self, file: TensorFile, lasting: dict[str, TensorFile]) -> None:
@@ -113,10 +103,7 @@ class Checkpoint:
 def open_checkpoint(path: Path) -> Iterator[Checkpoint]:
     """Open a checkpoint.
 
-    Raises
-    ------
-    Damaged
-        If it is another file or not a whole one, or if one that it refers to is.
+    Raises `Damaged` if it is another file or not a whole one, or if one that it refers to is.
     """
     with contextlib.ExitStack() as stack:
         checkpoint = stack.enter_context(open_tensors(path))
@@ -156,20 +143,11 @@ def write_checkpoint(
     progress: dict[str, Any],
     lasting: dict[str, str] | None = None,
 ) -> None:
-    """Write a checkpoint, and remove all but it, the one before and what they refer to.
+    """Write a checkpoint, and remove all but it, the one before and the files that they refer to.
 
-    Parameters
-    ----------
-    output : path
-        The model folder.
-    update : int
-        The number of the next update, from 0.
-    arrays : dict of arrays
-        Everything that training needs to continue.
-    progress : dict
-        Anything that JSON can hold.
-    lasting : dict of str, optional
-        For each array that `write_lasting` has written what that returned.
+    ``output`` is the model folder, and ``update`` the number of the next update, from 0. ``arrays``
+    are everything that training needs to continue; ``progress`` is anything that JSON can hold.
+    ``lasting`` has, for each array that `write_lasting` has written, its result.
     """
     contents = {**progress, **({_LASTING: lasting} if lasting else {})}
     write_tensors(folder_of(output) / f"step-{update:09d}.safetensors", arrays, contents)
@@ -189,22 +167,11 @@ def write_checkpoint(
 def take_up_checkpoint(
     output: AnyPath, take_up: Callable[[Checkpoint], None], note: Callable[[str], None]
 ) -> bool:
-    """Call ``take_up`` with the newest checkpoint that is complete.
+    """Call ``take_up`` with the newest complete checkpoint; whether there was a usable one.
 
-    Parameters
-    ----------
-    output : path
-        The model folder.
-    take_up : function of a `Checkpoint`
-        If the checkpoint cannot be used it raises a `Damaged`, before it changes anything. Then the
-        next file is tried.
-    note : function of a str
-        Called for every file that is skipped.
-
-    Returns
-    -------
-    bool
-        Whether there was a usable checkpoint.
+    If a checkpoint cannot be used, ``take_up`` raises a `Damaged` before it changes anything. Then
+    the next file of the model folder ``output`` is tried. ``note`` is called for every file that is
+    skipped.
     """
     for path in _checkpoints(output):
         try:

@@ -13,14 +13,9 @@ from sentemb.system.hyperparameters import Hyperparameter
 class DeclaredSettings:
     """Base of the classes that `declared` decorates.
 
-    Attributes
-    ----------
-    parameters : tuple of Hyperparameter
-        In the order of the fields, which is that of model files.
-    family : Family
-        Whose models they train.
-    presets : dict
-        Other defaults by name.
+    parameters : in the order of the fields, which is that of model files
+    family : whose models they train
+    presets : other defaults by name
     """
 
     parameters: ClassVar[tuple[Hyperparameter, ...]]
@@ -37,12 +32,8 @@ class DeclaredSettings:
     def of(cls, preset: str | None = None, **given: Any) -> Self:
         """The settings of a preset, changed by those ``given``.
 
-        Of the preset, settings are left out that the model does not have.
-
-        Raises
-        ------
-        SentembError
-            For an unknown preset or setting, a wrong value, or settings that do not go together.
+        Of the preset, settings are left out that the model does not have. Raises `SentembError` for
+        an unknown preset or setting, a wrong value, or settings that do not go together.
         """
         if preset is not None and preset not in tuple(cls.presets):
             raise SentembError(

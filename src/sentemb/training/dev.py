@@ -94,18 +94,8 @@ class JudgedDev:
 class ClicksDev:
     """Held-out clicks, for which the titles of the log and of the clicks themselves are ranked.
 
-    Parameters
-    ----------
-    clicks : ClickLog
-        The held-out clicks.
-    titles : list of str
-        The titles of the log that is trained on, and of a catalogue.
-
-    Attributes
-    ----------
-    clicks : ClickLog
-    titles : list of str
-        All titles that are ranked, each once.
+    ``titles`` are those of the log that is trained on, and of a catalogue; the attribute has all
+    titles that are ranked, each once.
     """
 
     metric = CLICKS_FIGURE
@@ -145,12 +135,8 @@ class ClicksDev:
 class DevPlan:
     """The dev set of a training whose log is not read yet.
 
-    Attributes
-    ----------
-    read : JudgedSet, ClickLog or None
-        None for a share, and without a dev set.
-    share : float
-        The share of the log's queries that is held out; 0 unless the dev set is a share.
+    read : None for a share, and without a dev set
+    share : the share of the log's queries that is held out; 0 unless the dev set is a share
     """
 
     read: JudgedSet | ClickLog | None = None
@@ -160,10 +146,8 @@ class DevPlan:
     def of(cls, dev: DevSource | None) -> "DevPlan":
         """The plan for ``dev``, which is read if it is a path.
 
-        Raises
-        ------
-        SentembError
-            If it is not a dev set, cannot be read, or nothing can be measured on it.
+        Raises `SentembError` if it is not a dev set, cannot be read, or nothing can be measured on
+        it.
         """
         if dev is None:
             return cls()
@@ -202,14 +186,8 @@ class DevPlan:
     ) -> tuple[ClickLog, Dev[Embedder] | None]:
         """The log to train on and the dev set.
 
-        Parameters
-        ----------
-        log : ClickLog
-            The log of the training.
-        note : function of a str
-            Called with what is held out.
-        titles : sequence of str
-            More titles that are ranked for held-out clicks.
+        ``note`` is called with a message about the held-out part; ``titles`` are more titles that
+        are ranked for held-out clicks.
         """
         if self.share:
             train, clicks, _ = split_log(log, dev=self.share, test=0, seed=SPLIT_SEED)

@@ -32,14 +32,9 @@ SPECIAL = ("vector_dim", "vector_words", "teacher", "catalogue", "labels", "seed
 class TrainedFamily:
     """Models that are trained alike.
 
-    Attributes
-    ----------
-    settings : class
-        The settings of a training; it names the models.
-    reads : frozenset of str
-        The special `Inputs` that a training reads.
-    home : str
-        ``module:function``, called with `Inputs`, the preset, the settings given and the `Run`.
+    settings : the settings of a training; it names the models
+    reads : the special `Inputs` that a training reads
+    home : ``module:function``, called with `Inputs`, the preset, the settings given and the `Run`
     """
 
     settings: type[DeclaredSettings]
@@ -58,13 +53,7 @@ class TrainedFamily:
         return [p for p in self.settings.parameters if p.name not in of_others]
 
     def check(self, inputs: Inputs, settings: Mapping[str, Any]) -> None:
-        """Refuse inputs and settings that are for another family.
-
-        Raises
-        ------
-        SentembError
-            It names the models that they are for.
-        """
+        """Refuse inputs and settings for another family: a `SentembError` that names its models."""
         defaults = {field.name: field.default for field in fields(Inputs)}
         for name in SPECIAL:
             is_given = getattr(inputs, name) is not None and getattr(inputs, name) != defaults[name]
@@ -110,12 +99,6 @@ def model_names() -> list[str]:
 
 
 def family_of(model: object) -> TrainedFamily:
-    """The family of the model called ``model``.
-
-    Raises
-    ------
-    SentembError
-        If there is no such model.
-    """
+    """The family of the model called ``model``; a `SentembError` if there is no such model."""
     name = replace(ENCODERS.model, choices=model_names()).checked(model)
     return next(family for family in FAMILIES if name in family.models)

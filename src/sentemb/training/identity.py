@@ -14,24 +14,15 @@ START, DEV_SPLIT, SEEDS, VECTORS = "start_from", "dev_split", "seeds", "vectors"
 class Identity:
     """Everything that decides the result of a training.
 
-    Attributes
-    ----------
-    settings : dict
-        `Settings.as_dict`.
-    log : str
-        Fingerprint of the click log.
-    dev : str or None
-        Fingerprint of the dev set.
-    start : dict or None
-        The model that the training started from, as `Start.record` gives it; its ``sha256`` counts.
-    dev_split : dict or None
-        How the dev set was split from the log, as `DevPlan.record` gives it. It is recorded only:
-        ``log`` and ``dev`` are those of the parts.
-    vectors : dict or None
-        The word vectors that are features, as `VectorSource.record` gives them; their ``sha256``
-        counts.
-    seeds : int
-        How many models are trained and averaged, the first with the seed in ``settings``.
+    settings : `Settings.as_dict`
+    log, dev : fingerprints of the click log and of the dev set
+    start : the model that the training started from, as `Start.record` gives it; its ``sha256``
+        counts
+    dev_split : how the dev set was split from the log, as `DevPlan.record` gives it. It is recorded
+        only: ``log`` and ``dev`` are those of the parts.
+    vectors : the word vectors that are features, as `VectorSource.record` gives them; their
+        ``sha256`` counts
+    seeds : how many models are trained and averaged, the first with the seed in ``settings``
     """
 
     settings: dict[str, Any]

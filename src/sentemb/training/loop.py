@@ -40,13 +40,7 @@ _TIMES_CHECKPOINT = 20
 
 
 class ModelFiles(NamedTuple):
-    """How the models of a task are written to a folder and read from it.
-
-    Attributes
-    ----------
-    write : function of a model and a path
-    read : function of a path
-    """
+    """How the models of a task are written to a folder and read from it."""
 
     write: Callable[[Any, Path], None]
     read: Callable[[Path], Any]
@@ -55,19 +49,9 @@ class ModelFiles(NamedTuple):
 class TrainingLoop:
     """One training, from the beginning or from a checkpoint.
 
-    Parameters
-    ----------
-    task : Task
-        Its model is a `SavedModel`, or another dataclass with the attributes ``model``,
-        ``training`` and ``history``.
-    identity : Identity
-    output : Path or None
-        The model folder; the caller has locked it.
-    checkpoint_seconds : float
-    workers : Workers
-    note : function of a str
-    files : ModelFiles, optional
-        By default those of a `SavedModel`.
+    The model of ``task`` is a `SavedModel`, or another dataclass with the attributes ``model``,
+    ``training`` and ``history``. The caller has locked ``output``, the model folder. ``files`` are
+    by default those of a `SavedModel`.
     """
 
     def __init__(
@@ -105,12 +89,8 @@ class TrainingLoop:
     def run(self, on_progress: Callable[[Progress], None], stop: StopRequest) -> Any:
         """Train to the end; the result is the model of the best epoch on dev, or the last one.
 
-        Raises
-        ------
-        Interrupted
-            After ``stop`` was set, once the checkpoint or the finished model is written.
-        SentembError
-            If the training diverges, or the model cannot be written.
+        Raises `Interrupted` after ``stop`` was set, once the checkpoint or the finished model is
+        written, and `SentembError` if the training diverges, or the model cannot be written.
         """
         self._on_progress, self._stop = on_progress, stop
         self._clock = Clock()

@@ -26,14 +26,9 @@ def average(
 ) -> None:
     """Put the mean of ``parts`` into ``state``.
 
-    Parameters
-    ----------
-    state : dict of arrays
-        At the last meeting; changed once all parts are there.
-    rows : dict of sequences of (k,) int32
-        For each array that `has_rows`, the rows of it that each part has, ascending.
-    parts : iterable of dict of arrays
-        The same arrays, with these rows. They are added up in this order.
+    ``state`` is that at the last meeting; it is changed in place, once all parts are there.
+    ``parts`` have the same arrays, and are added up in this order. Of each array that `has_rows`, a
+    part has only the rows that ``rows`` names for it, (k,) ascending.
     """
     touched_rows = {name: np.unique(np.concatenate(of_parts)) for name, of_parts in rows.items()}
     sums = {

@@ -36,10 +36,8 @@ def check_output(output: AnyPath, resume: bool, force: bool) -> None:
 def is_finished(output: Path, identity: Identity, read: Callable[[Path], Any] = load_model) -> bool:
     """Whether ``output`` holds the finished model of training ``identity``, as ``read`` reads it.
 
-    Raises
-    ------
-    SentembError
-        If it holds the model of another training, or a damaged one, and no checkpoints.
+    Raises `SentembError` if it holds the model of another training, or a damaged one, and no
+    checkpoints.
     """
     if not is_model(output):
         return False

@@ -13,17 +13,11 @@ from sentemb.system.bounds import is_finite
 class Position:
     """How far a training has got.
 
-    Attributes
-    ----------
-    epoch, step : int
-        The next mini-batch, both from 0: also the number of whole epochs, and of mini-batches in
-        this epoch, that are done.
-    loss_sum : float
-        Sum of the losses of this epoch's mini-batches.
-    seconds : float
-        Time spent on this epoch when the checkpoint was written.
-    history : list of dict
-        One line per epoch done; see docs/formats.md. There epochs are counted from 1.
+    epoch, step : the next mini-batch, both from 0: also the number of whole epochs, and of
+        mini-batches in this epoch, that are done
+    loss_sum : sum of the losses of this epoch's mini-batches
+    seconds : time spent on this epoch when the checkpoint was written
+    history : one line per epoch done; see docs/formats.md. There epochs are counted from 1.
     """
 
     epoch: int = 0
@@ -44,12 +38,8 @@ class Position:
     def of(cls, recorded: Mapping[str, Any], identity: Mapping[str, Any], figure: str) -> Self:
         """The position that a checkpoint of training ``identity`` recorded.
 
-        With a dev set, every line of its history has the ``figure`` that decides.
-
-        Raises
-        ------
-        SentembError
-            Without a place, if it cannot be one.
+        With a dev set, every line of its history has the ``figure`` that decides. Raises
+        `SentembError`, without a place, if it cannot be a position.
         """
         at = recorded
         try:

@@ -50,16 +50,7 @@ class Progress:
 
 
 class Reached:
-    """Notes how far a long piece of work has got, once a minute.
-
-    Parameters
-    ----------
-    what : str
-        Precedes the numbers in every note.
-    total : int
-        How much there is to do.
-    note : function of a str
-    """
+    """Notes how far a long piece of work has got, once a minute; ``what`` precedes the numbers."""
 
     def __init__(self, what: str, total: int, note: Callable[[str], None]) -> None:
         self._what, self._total, self._note = what, total, note
@@ -76,14 +67,9 @@ class Reached:
 class Amounts(NamedTuple):
     """Parts of a training.
 
-    Attributes
-    ----------
-    updates : float
-        Mini-batches.
-    preparation : float
-        Work of tasks before epochs, as `Task.preparation` estimates it.
-    measures : float
-        Measures on the dev set.
+    updates : mini-batches
+    preparation : the work of tasks before epochs, as `Task.preparation` estimates it
+    measures : measures on the dev set
     """
 
     updates: float = 0

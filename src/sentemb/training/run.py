@@ -72,14 +72,9 @@ class Run:
     ) -> SavedModel:
         """The model of a training from the beginning or from its newest checkpoint.
 
-        ``files`` are those of `TrainingLoop`.
-
-        Raises
-        ------
-        SentembError
-            If the training diverges, or the output cannot be used.
-        Interrupted
-            After Ctrl-C or SIGTERM, once the checkpoint is written.
+        ``files`` are those of `TrainingLoop`. Raises `SentembError` if the training diverges, or
+        the output cannot be used, and `Interrupted` after Ctrl-C or SIGTERM, once the checkpoint is
+        written.
         """
         folder = None if self.output is None else Path(self.output)
         seconds = self.checkpoint_seconds
@@ -109,12 +104,8 @@ def read_log(
 ) -> ClickLog:
     """The log of a training, read if it is a path, built if it is a table or a list of pairs.
 
-    Of a table the columns query, title and, if there is one, clicks are used.
-
-    Raises
-    ------
-    SentembError
-        If it cannot be read, or has none of the ``negatives`` that are asked for.
+    Of a table the columns query, title and, if there is one, clicks are used. Raises `SentembError`
+    if it cannot be read, or has none of the ``negatives`` that are asked for.
     """
     if isinstance(pairs, ClickLog):
         log = pairs

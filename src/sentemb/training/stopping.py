@@ -28,13 +28,7 @@ class Diverged(SentembError):
 
 
 class StopRequest:
-    """Whether a signal has asked the training to stop.
-
-    Attributes
-    ----------
-    signal : int
-        The last such signal.
-    """
+    """Whether a signal has asked the training to stop; ``signal`` is the last such signal."""
 
     def __init__(self) -> None:
         self.signal: int = signal.SIGINT

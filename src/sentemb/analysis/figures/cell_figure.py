@@ -30,24 +30,10 @@ def cells_figure(readings: Sequence[Reading], scale: str = "shared") -> Figure:
     """The output y of each text's ten most active cells, word by word, the most active one on top.
 
     One row per model, one column per text. On the left of a cell is its number, on the right its
-    value in the final vector.
-
-    Parameters
-    ----------
-    readings : list of Reading
-        One model, or two that read the same texts.
-    scale : {"shared", "own"}
-        One colour scale for the figure or one for each panel; 0 is always in the middle.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The axes of the panels come first, row by row, then those of the colour bars.
-
-    Raises
-    ------
-    SentembError
-        For a text with more than 200 words.
+    value in the final vector. ``readings`` are of one model, or two that read the same texts.
+    ``scale`` is "shared", one colour scale for the figure, or "own", one for each panel; 0 is
+    always in the middle. The axes of the panels come first, row by row, then those of the colour
+    bars. Raises `SentembError` for a text with more than 200 words.
     """
     columns = word_columns(readings)
     texts = readings[0].texts

@@ -21,16 +21,9 @@ _LONGEST_LABEL = 32
 def flow_figure(flows: Mapping[str, Sequence["ErrorFlow"]]) -> Figure:
     """One panel for the query and one for the title, one curve per model and reading direction.
 
-    Parameters
-    ----------
-    flows : dict of list of ErrorFlow
-        By the name of each model, what `sentemb.gradient_flow` returned.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Across: words back from the last word read. Up: |e(t)| as a fraction of its value there. An
-        error of exactly 0 leaves a gap.
+    ``flows`` are results of `sentemb.gradient_flow` by the name of each model. Across: words back
+    from the last word read. Up: |e(t)| as a fraction of its value there. An error of exactly 0
+    leaves a gap.
     """
     figure = Figure((2 * _PANEL_WIDTH, _HEIGHT), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)

@@ -21,15 +21,8 @@ logging.getLogger("matplotlib.font_manager").addFilter(
 def lend_fonts(figure: Any) -> list[str]:
     """Let the texts of a figure use other installed fonts for letters that their own font lacks.
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        Its texts get lists of font families.
-
-    Returns
-    -------
-    list of str
-        Letters that no installed font has, sorted: they will be drawn as boxes.
+    The texts of ``figure`` get lists of font families. Returns letters that no installed font has,
+    sorted: they will be drawn as boxes.
     """
     texts = figure.findobj(Text)
     usual = _letters_of(findfont(FontProperties()))

@@ -33,28 +33,16 @@ def gates_figure(
 ) -> Figure:
     """One row per gate, one column per text and model; in each panel cells down, words across.
 
-    Parameters
-    ----------
-    readings : list of Reading
-        One model, or two that read the same texts, side by side. Where one model lacks a gate that
-        the other has, its panel says so.
-    scale : {"shared", "own"}
-        One colour scale for the figure with 0 in the middle, or one for each panel. The shared
-        scale ends at the largest value, at most 1; only cell states exceed 1, and showing them in
-        full would leave everything else pale. On its own scale, a gate goes from its smallest to
-        its largest value; cell state and output keep 0 in the middle.
-    gates : iterable of str, optional
-        Which gates to draw, such as ``["i"]``; by default all that a model has.
+    readings : one model, or two that read the same texts, side by side. Where one model lacks a
+        gate that the other has, its panel says so.
+    scale : "shared", one colour scale for the figure with 0 in the middle, or "own", one for each
+        panel. The shared scale ends at the largest value, at most 1; only cell states exceed 1, and
+        showing them in full would leave everything else pale. On its own scale, a gate goes from
+        its smallest to its largest value; cell state and output keep 0 in the middle.
+    gates : which gates to draw, such as ``["i"]``; by default all that a model has
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The axes of the panels come first, row by row, then those of the colour bars.
-
-    Raises
-    ------
-    SentembError
-        For a text with more than 200 words, or a gate that no model has.
+    The axes of the panels come first, row by row, then those of the colour bars. Raises
+    `SentembError` for a text with more than 200 words, or a gate that no model has.
     """
     columns = word_columns(readings)
     gates = chosen_gates(readings, gates)

@@ -29,10 +29,7 @@ _LONGEST_NAME = 24
 def word_columns(readings: Sequence[Reading]) -> int:
     """The number of columns of the panels: the number of words of the longest text.
 
-    Raises
-    ------
-    SentembError
-        For a text with more than 200 words.
+    Raises `SentembError` for a text with more than 200 words.
     """
     columns = max(len(text.words) for reading in readings for text in reading.texts)
     if columns > MAX_WORDS:
@@ -50,11 +47,7 @@ def panel_width(columns: int) -> float:
 def symmetric_scale(panels: Iterable[np.ndarray], most: float = np.inf) -> tuple[Normalize, str]:
     """A scale for all ``panels``: 0 in the middle, up to the largest value, at most ``most``.
 
-    Returns
-    -------
-    norm : matplotlib.colors.Normalize
-    extend : {"neither", "both"}
-        Whether some values lie beyond its ends.
+    The second result is "both" if some values lie beyond its ends, else "neither".
     """
     largest = max(float(np.abs(values).max()) for values in panels)
     limit = min(most, largest) or 1.0

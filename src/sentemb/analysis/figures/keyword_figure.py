@@ -25,23 +25,9 @@ def keywords_figure(keywords: Sequence[Keywords], names: Sequence[str]) -> Figur
     """One panel per model: how many of its most active cells declare each word.
 
     The dashed line is at 40 % of the cells: a word above it, in every direction, is a keyword, and
-    its name is bold. A direction has no bar at the first word that it reads.
-
-    Parameters
-    ----------
-    keywords : list of Keywords
-        Keywords of one text by several models.
-    names : list of str
-        The title of each panel.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    SentembError
-        For a text with more than 200 words.
+    its name is bold. A direction has no bar at the first word that it reads. ``keywords`` are those
+    of one text by several models; ``names`` are the titles of the panels. Raises `SentembError` for
+    a text with more than 200 words.
     """
     words = keywords[0].words
     if len(words) > MAX_WORDS:

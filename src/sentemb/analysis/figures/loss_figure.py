@@ -34,19 +34,8 @@ def loss_figure(
     """Training cost on a logarithmic scale, and below it each dev metric that any run has.
 
     Filled marks are epochs before which new hard negatives were ranked: there the cost can rise.
-
-    Parameters
-    ----------
-    histories : list of History
-        One per curve.
-    labels : list of str
-        Their names in the legend, on the right of the panels.
-    metrics : sequence of str
-        Such as "ndcg@10", "mrr@10" or "accuracy".
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    ``labels`` name the ``histories`` in the legend, on the right of the panels. ``metrics`` are
+    such as "ndcg@10", "mrr@10" or "accuracy".
     """
     measured = {
         metric: [history.measured(metric) for history in histories]

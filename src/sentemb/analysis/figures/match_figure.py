@@ -32,24 +32,10 @@ _FRAME_WIDTH, _FRAME_HEIGHT, _TITLE_HEIGHT, _LABEL_HEIGHT = 1.6, 0.4, 0.4, 0.75
 def match_figure(match: Match) -> Figure:
     """The shares of the words of both texts; for ARC-II also its planes.
 
-    Below the words, the cells of layer 1: what each pair of windows adds to the score. Then the
-    pooled layers, each cell where its first window begins, as the mean over all maps.
-
-    Parameters
-    ----------
-    match : Match
-        From `sentemb.analysis.pair_effects.match`.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The axes of the query's words and of the title's words come first, then the window pairs,
-        the pooled layers, and their colour bars.
-
-    Raises
-    ------
-    SentembError
-        For a text with more than 200 words.
+    Below the words, the cells of layer 1: the share that each pair of windows adds to the score.
+    Then the pooled layers, each cell where its first window begins, as the mean over all maps. The
+    axes of the query's words and of the title's words come first, then the window pairs, the pooled
+    layers, and their colour bars. Raises `SentembError` for a text with more than 200 words.
     """
     words = [len(text.words) for text in match.texts.values()]
     if max(words) > MAX_WORDS:

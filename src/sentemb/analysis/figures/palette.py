@@ -30,19 +30,11 @@ _OF_MODEL = {
 
 
 def model_colours(names: Sequence[str]) -> list[str]:
-    """The colour of each model of a figure, whatever the order of their names.
+    """The colour of each model of a figure, as ``"#0072b2"``, whatever the order of their names.
 
-    Parameters
-    ----------
-    names : list of str
-        The first kind of model in a name decides, as in ``"LSTM"`` or ``"bag-hard"``. A name
-        without one has a colour of its own, by its letters. A colour that another model of the
-        figure has is taken again only when none is left.
-
-    Returns
-    -------
-    list of str
-        As ``"#0072b2"``, in the order of ``names``.
+    The first kind of model in a name decides, as in ``"LSTM"`` or ``"bag-hard"``. A name without
+    one has a colour of its own, by its letters. A colour that another model of the figure has is
+    taken again only when none is left.
     """
     kinds = [_kind(name) for name in names]
     colours: dict[int, str] = {}

@@ -31,22 +31,9 @@ def topics_figure(names: Sequence[str], counts: np.ndarray) -> Figure:
     shows a diagonal. Cells with fewer words than there are topics are left out, since their shares
     mean little.
 
-    Parameters
-    ----------
-    names : list of str
-        Names of the topics.
-    counts : (dim, n_topics) int
-        As `sentemb.analysis.topics.cells_by_topics` gives them.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The axes of the map come first, then those of its colour bar.
-
-    Raises
-    ------
-    SentembError
-        If no cell has that many words.
+    ``names`` are those of the topics; ``counts`` (dim, n_topics) are from
+    `sentemb.analysis.topics.cells_by_topics`. The axes of the map come first, then those of its
+    colour bar. Raises `SentembError` if no cell has that many words.
     """
     cells = np.flatnonzero(counts.sum(axis=1) >= len(names))
     if cells.size == 0:

@@ -22,14 +22,7 @@ _CELLS = "Below a title is its score, and its rank in the other ranking if it is
 def difference_page(difference: RankingDifference, names: Sequence[str], limit: int) -> Page:
     """A page without script that loads nothing; texts cannot become markup.
 
-    Parameters
-    ----------
-    difference : RankingDifference
-        The difference to show.
-    names : (str, str)
-        The names of A and B on the page.
-    limit : int
-        The largest number of queries to show.
+    ``names`` are those of A and B, and ``limit`` is the largest number of queries to show.
     """
     shown = difference.order[:limit].tolist()
     letters = [f"{letter} is {escape(name)}" for letter, name in zip(NAMES, names, strict=True)]

@@ -26,21 +26,7 @@ def scorer_facts(scorer: PairScorer) -> tuple[str, list[list[str]]]:
 def collect_matches(scorer: PairScorer, pairs: Sequence[Pair]) -> dict[str, Any]:
     """The pairs of a page, with the effects and shares of their words.
 
-    Parameters
-    ----------
-    scorer : PairScorer
-        The model that the page is about.
-    pairs : list of Pair
-        With a title each.
-
-    Returns
-    -------
-    dict
-
-    Raises
-    ------
-    SentembError
-        For a pair without a title, or with a text without words.
+    Raises `SentembError` for a pair without a title, or with a text without words.
     """
     # Only two towers have gates and cells.
     return {"pairs": [_pair(scorer, pair) for pair in pairs], "gates": [], "cells": []}

@@ -21,16 +21,9 @@ from sentemb.system.paths import AnyPath
 class Pair:
     """A query to show, optionally with a title and its place in a ranking.
 
-    Attributes
-    ----------
-    query : str
-    title : str or None
-    grade : int or None
-        The grade of the title for the query; None if it is not judged.
-    rank : int or None
-        The title's rank by the model's score among the ``titles``.
-    titles : int or None
-        How many titles were ranked for the query.
+    grade : the grade of the title for the query; None if it is not judged
+    rank : the title's rank by the model's score among the ``titles``
+    titles : how many titles were ranked for the query
     """
 
     query: str
@@ -48,31 +41,12 @@ def read_pairs(
 ) -> tuple[list[Pair], list[str]]:
     """Read the pairs to show, and all queries, from a file or a judged set.
 
-    Parameters
-    ----------
-    model : SentenceEncoder or PairScorer
-        Splits the texts into words.
-    path : str or path-like
-        A folder is a judged set: for each query, in the order of the file, the title that is
-        ranked first, then the best of the titles with a higher grade, if any. A file has lines
-        ``query`` or ``query<TAB>title``; further columns, such as the clicks of a click log, are
-        ignored.
-    limit : int
-        The largest number of pairs to return.
-    ranker : Ranker, optional
-        Ranks the titles of a judged set; by default the model does.
-
-    Returns
-    -------
-    pairs : list of Pair
-    queries : list of str
-        Distinct, in the order of the file.
-
-    Raises
-    ------
-    SentembError
-        For an empty file, a line without a query, or a text to show with more than `MAX_WORDS`
-        words.
+    A folder is a judged set: for each query, in the order of the file, the title that is ranked
+    first, by default by the model, then the best of the titles with a higher grade, if any. A file
+    has lines ``query`` or ``query<TAB>title``; further columns, such as the clicks of a click log,
+    are ignored. The model splits the texts into words. Returns at most ``limit`` pairs, and the
+    distinct queries in the order of the file. Raises `SentembError` for an empty file, a line
+    without a query, or a text to show with more than `MAX_WORDS` words.
     """
     if is_folder(path):
         pairs, queries = _of_judged_set(ranker or model, path, limit)

@@ -16,17 +16,9 @@ MOST_ROWS = 2000
 def collect_rankings(triage: Triage, of_query: Sequence[Sequence[int]]) -> dict[str, Any]:
     """The rankings of a page, as a JSON-serialisable dict.
 
-    Parameters
-    ----------
-    triage : Triage
-        Its worst queries are shown in detail.
-    of_query : list of list of int
-        For each of the worst queries, which of the page's pairs belong to it.
-
-    Returns
-    -------
-    dict
-        Titles are in ``titles``, each once; everywhere else they are indices into it.
+    The worst queries of the triage are shown in detail; ``of_query`` says for each of them which of
+    the page's pairs belong to it. Titles are in ``titles``, each once; everywhere else they are
+    indices into it.
     """
     index_of: dict[str, int] = {}
 

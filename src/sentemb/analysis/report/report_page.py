@@ -29,18 +29,7 @@ _SCRIPTS = ("report.js", "model.js", "heat_maps.js", "rankings.js", "start.js")
 def triage_report(model: SentenceEncoder | PairScorer, name: str, triage: Triage) -> dict[str, Any]:
     """The contents of the page of a `Triage`, as a JSON-serialisable dict.
 
-    Parameters
-    ----------
-    model : SentenceEncoder or PairScorer
-        The model that ranked; of an index its model.
-    name : str
-        Its name on the page.
-    triage : Triage
-        From `sentemb.analysis.triage.triage`.
-
-    Returns
-    -------
-    dict
+    ``model`` ranked; of an index it is its model. The page calls it ``name``.
     """
     pairs, of_query = worst_pairs(model, triage)
     report = collect(model, name, pairs, list(dict.fromkeys(triage.queries)))
@@ -52,20 +41,8 @@ def collect(
 ) -> dict[str, Any]:
     """The contents of the page of some pairs, as a JSON-serialisable dict.
 
-    Parameters
-    ----------
-    model : SentenceEncoder or PairScorer
-        The model that the page is about.
-    name : str
-        The name of the model on the page.
-    pairs : list of Pair
-        Queries and titles to show in detail.
-    queries : list of str
-        The queries from which the cells of two towers collect words; the first 5,000 are used.
-
-    Returns
-    -------
-    dict
+    The page calls the model ``name`` and shows ``pairs`` in detail. The cells of two towers collect
+    words from the first 5,000 ``queries``.
     """
     if isinstance(model, PairScorer):
         kind, (summary, facts), sections = (

@@ -52,18 +52,7 @@ def collect_towers(
 ) -> dict[str, Any]:
     """The pairs of a page; of a recurrent model also gates, keywords and its cells.
 
-    Parameters
-    ----------
-    model : SentenceEncoder
-        The model that the page is about.
-    pairs : list of Pair
-        With texts that have words.
-    queries : list of str
-        The queries from which the cells collect words; the first 5,000 are used.
-
-    Returns
-    -------
-    dict
+    The texts of ``pairs`` have words. The cells collect words from the first 5,000 ``queries``.
     """
     encoder = model.encoder
     if not isinstance(encoder, RecurrentEncoder):

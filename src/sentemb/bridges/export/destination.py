@@ -17,19 +17,9 @@ from sentemb.system.whole_folder import check_free, listed_files, replacing_fold
 def new_folder(out: AnyPath, force: bool) -> Iterator[Path]:
     """Write a folder of its own, all of it or nothing.
 
-    Yields an empty temporary folder to write to, which takes the place of ``out``.
-
-    Parameters
-    ----------
-    out : path
-        A new or empty folder, or with ``force`` one that an earlier export wrote.
-    force : bool
-        Replace the files of the earlier export; others stay.
-
-    Raises
-    ------
-    SentembError
-        If the folder is that of no export, or cannot be written.
+    Yields an empty temporary folder to write to, which takes the place of ``out``: a new or empty
+    folder, or with ``force`` one that an earlier export wrote, whose files are replaced; others
+    stay. Raises `SentembError` if the folder is that of no export, or cannot be written.
     """
     check_outputs([Output(out, is_folder=True)], [], force)
     check_free(out, force)

@@ -31,20 +31,9 @@ def write(
 ) -> Exported:
     """Write the columns ``id``, ``title`` and ``vector``, a list of ``dim`` numbers.
 
-    The vector of a title without a word that the model knows is null. Needs the package pyarrow.
-
-    Parameters
-    ----------
-    source : Index
-        The index to export.
-    out : path
-        A file.
-    force : bool
-        Replace the file.
-    on_progress : callable, optional
-        Called with how many titles are done and how many there are.
-    dtype : {"float32", "float16"}
-        Type of the numbers.
+    The vector of a title of which the model knows no word is null. Needs the package pyarrow.
+    ``force`` replaces the file ``out``. ``on_progress`` is called with how many titles are done and
+    how many there are. ``dtype``, "float32" or "float16", is the type of the numbers.
     """
     arrow = package("pyarrow", "parquet", "--to parquet")
     tables = package("pyarrow.parquet", "parquet", "--to parquet")

@@ -21,24 +21,9 @@ def write(
     """Write a model folder, as `SentenceEncoder.save_pretrained` does.
 
     Every model with two towers can be opened by sentence-transformers as it is; this takes the
-    model out of an index.
-
-    Parameters
-    ----------
-    source : SentenceEncoder
-        The model.
-    out : path
-        The folder to write.
-    force : bool
-        Replace a model that is there.
-    on_progress : callable, optional
-        Not called: a model has no titles to count.
-
-    Raises
-    ------
-    SentembError
-        If the folder holds something else, holds a model and ``force`` is not set, or cannot be
-        written.
+    model out of an index. ``force`` replaces a model that is there. ``on_progress`` is not called:
+    a model has no titles to count. Raises `SentembError` if the folder holds something else, holds
+    a model and ``force`` is not set, or cannot be written.
     """
     save_model(source.saved(), out, force)
     folder = path_of(out)

@@ -28,14 +28,9 @@ MODEL, INDEX = "model", "index"
 class TargetOption:
     """A keyword argument of the ``write`` of some targets.
 
-    Attributes
-    ----------
-    help : str
-        One sentence; the command line adds which targets have it.
-    kind : type
-        str or int.
-    metavar : str
-        The placeholder of its value in the help; "" where the values are listed.
+    help : one sentence; the command line adds which targets have it
+    kind : str or int
+    metavar : the name that the help shows for its value; "" where the values are listed
     """
 
     help: str
@@ -72,23 +67,14 @@ Values = Mapping[str, tuple[str, ...]]
 class Target:
     """A form that other programs read.
 
-    Attributes
-    ----------
-    module : str
-        The module of `sentemb.bridges` whose ``write`` makes it.
-    takes : str
-        Its source: a model or an index.
-    help : str
-        One line for ``--help``.
-    options : mapping
-        The keyword arguments of ``write`` that a caller may set, names of `OPTIONS`, with the
-        values that they may have; an empty tuple for any.
-    settings : mapping
-        Keyword arguments of ``write`` that belong to the target.
-    needs : tuple of str, optional
-        A package and the extra that installs it.
-    writes_model : bool
-        Whether it writes a model folder, and so may replace one.
+    module : the module of `sentemb.bridges` whose ``write`` makes it
+    takes : its source: a model or an index
+    help : one line for ``--help``
+    options : the keyword arguments of ``write`` that a caller may set, names of `OPTIONS`, with the
+        values that they may have; an empty tuple for any
+    settings : keyword arguments of ``write`` that belong to the target
+    needs : a package and the extra that installs it
+    writes_model : whether it writes a model folder, and so may replace one
     """
 
     module: str

@@ -27,13 +27,8 @@ _TOLERANCE = {"float32": 1e-3, "float16": 1e-2, "int8": 0.1}
 class Portion:
     """Titles that follow each other in an index.
 
-    Attributes
-    ----------
-    ids, titles : list of str
-    vectors : (n, dim) float32
-        Vectors of unit length; zero for a title without a word that the model knows.
-    known : (n,) bool
-        Whether the vector is not zero.
+    vectors : (n, dim), vectors of unit length; zero for a title of which the model knows no word
+    known : (n,), whether the vector is not zero
     """
 
     ids: list[str]
@@ -43,21 +38,10 @@ class Portion:
 
 
 def portions(index: Index, on_progress: OnProgress, size: int = _PORTION) -> Iterator[Portion]:
-    """All titles of an index, some thousands at a time.
+    """All titles of an index, ``size`` at a time.
 
-    Parameters
-    ----------
-    index : Index
-        The index to read.
-    on_progress : callable, optional
-        Called with how many titles are done and how many there are.
-    size : int
-        Titles per portion.
-
-    Raises
-    ------
-    SentembError
-        If a vector is not of unit length: its file is damaged.
+    ``on_progress`` is called with how many titles are done and how many there are. Raises
+    `SentembError` if a vector is not of unit length: its file is damaged.
     """
     for first in range(0, len(index), size):
         span = slice(first, min(first + size, len(index)))

@@ -52,10 +52,7 @@ _COARSEST = 2.0
 class Arrays:
     """Named arrays in one string of bytes, little-endian.
 
-    Attributes
-    ----------
-    entries : dict
-        The type in JavaScript, the first byte and the length of each array by name.
+    ``entries`` has the type in JavaScript, the first byte and the length of each array by name.
     """
 
     def __init__(self) -> None:
@@ -92,12 +89,7 @@ def add_index(
 ) -> tuple[dict[str, Any], list[str]]:
     """Append all that a search in ``index`` needs, with no other words than ``public``.
 
-    Returns
-    -------
-    header : dict
-        The description of the arrays for engine.js.
-    notes : list of str
-        Remarks for the user.
+    The result is the description of the arrays for engine.js, and remarks for the user.
     """
     towers, catalogue = index.model.towers, index.snapshot.catalogue
     arrays.add_texts("ids", index.ids)

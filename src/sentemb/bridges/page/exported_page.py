@@ -49,30 +49,19 @@ def write(
     It opens from a disk or from any web server, loads nothing else but pictures of products, and
     sends nothing. The same index gives the same bytes.
 
-    Parameters
-    ----------
-    source : Index
-        It has at most 50,000 titles.
-    out : path
-        An HTML file; - is standard output.
-    dtype : {"int8", "float32"}
-        How input weights and vectors are stored. int8 takes a quarter; cosines are rounded then, by
-        0.02 at most in benchmarks/page_speed.py. The memory of the log is int8 in any case.
-    heading : str, optional
-        The name of the page; by default that of the file without its ending.
-    min_queries : int
-        The page holds no word that fewer different clicked queries of the index have, unless a
-        title has it: it may be a name that one person typed. It suggests no query with fewer
-        clicks, or with a word that it does not hold.
-    force : bool
-        Replace the file.
-    on_progress : callable, optional
-        Called with how many titles are done and how many there are.
+    ``out`` is an HTML file, or - for standard output; ``force`` replaces a file. The page is called
+    ``heading``, by default as the file without its ending.
 
-    Raises
-    ------
-    SentembError
-        For too many titles, or a file that is there or cannot be written.
+    ``dtype`` "int8" or "float32" says how input weights and vectors are stored. int8 takes a
+    quarter; cosines are rounded then, by 0.02 at most in benchmarks/page_speed.py. The memory of
+    the log is int8 in any case.
+
+    The page holds no word that fewer than ``min_queries`` different clicked queries of the index
+    have, unless a title has it: it may be a name that one person typed. It suggests no query with
+    fewer clicks, or with a word that it does not hold.
+
+    ``on_progress`` is called once, at the end, with the number of titles twice. Raises
+    `SentembError` for more than 50,000 titles, or a file that is there or cannot be written.
     """
     if len(source) > MAX_TITLES:
         raise SentembError(

@@ -24,21 +24,12 @@ WITHHELD = " "
 class PublicWords:
     """The words of titles, and those that many different clicked queries have.
 
-    Queries are different if their words are. Words are those of BM25 and those of the model.
+    Queries are different if their words are. Words are those of BM25 and those of the model. In an
+    index without clicked queries nothing is known of where the words of its model are from, and all
+    of these are public; the words of its BM25 are then those of titles.
 
-    Parameters
-    ----------
-    index : Index
-        If it has no clicked queries, nothing is known of where the words of its model are from,
-        and all of these are public; the words of its BM25 are then those of titles.
-    min_queries : int
-
-    Attributes
-    ----------
-    words : set of str
-        All of them.
-    of_titles, of_queries : int
-        Words of titles, and further words that at least ``min_queries`` clicked queries have.
+    ``words`` are all of them: ``of_titles`` words of titles, and ``of_queries`` further words that
+    at least ``min_queries`` clicked queries have.
     """
 
     def __init__(self, index: Index, min_queries: int) -> None:

@@ -46,16 +46,9 @@ _SCRIPTS = ("explanation.js", "products.js", "suggestions.js", "page.js")
 
 
 def facts_of(index: Index, name: str, evidence: bool = False) -> dict[str, Any]:
-    """The ``facts`` of an engine that searches ``index``.
+    """The ``facts`` of an engine that searches ``index``, which the page calls ``name``.
 
-    Parameters
-    ----------
-    index : Index
-        The index that is searched.
-    name : str
-        Its name on the page.
-    evidence : bool
-        Whether explanations have queries of a click log.
+    ``evidence`` says whether explanations have queries of a click log.
     """
     encoder = index.model.encoder
     return {
@@ -85,23 +78,14 @@ def search_page(
     """The page as HTML.
 
     A content security policy allows its style sheet and its two scripts and no other. Without
-    ``has_images`` it loads nothing, and without ``connects`` it cannot send anything either.
+    ``has_images``, which allows pictures of products from other sites, it loads nothing; without
+    ``connects``, which lets the engine ask the server that the page came from, it cannot send
+    anything either.
 
-    Parameters
-    ----------
-    title : str
-        The name of the page.
-    engine : str
-        JavaScript that sets ``globalThis.engine``; see above.
-    data : dict of str, optional
-        Texts for the engine by the id of the element that holds them. They must not have the
-        character ``<``; `sentemb.system.html_pages.json_data` makes such texts.
-    connects : bool
-        Whether the engine may ask the server that the page came from.
-    note : str
-        A sentence on the contents for the foot of the page.
-    has_images : bool
-        Whether pictures of products may be loaded from other sites.
+    ``engine`` is JavaScript that sets ``globalThis.engine``; see above. ``data`` has texts for the
+    engine by the id of the element that holds them. They must not have the character ``<``;
+    `sentemb.system.html_pages.json_data` makes such texts. ``note`` is a sentence on the contents
+    for the foot of the page.
     """
     blocks = (
         f'<script type="text/plain" id="{html.escape(name)}">{text}</script>\n'

@@ -13,17 +13,9 @@ def forms_of_stems(
 ) -> dict[str, int]:
     """Words that have one of ``stems``, each with the number of its stem, in a fixed order.
 
-    They are those of ``words``, the stems themselves, and stems with frequent endings, as far as
-    the stemmer says that they have that stem.
-
-    Parameters
-    ----------
-    stem_words : function of a str
-        The stems of the words of a text.
-    stems : sequence of str
-        The stems that matter.
-    words : iterable of str
-        Words that are known to occur.
+    They are ``words``, which occur in texts, the stems themselves, and stems with frequent endings,
+    as far as the stemmer says that they have that stem. ``stem_words`` returns the stems of the
+    words of a text.
     """
     number_of = {stem: number for number, stem in enumerate(stems)}
     known = sorted(words)

@@ -39,18 +39,11 @@ def _go_on() -> None:
 
 
 class Answers:
-    """Searches an index and explains what it finds; several threads may use one object.
+    """Searches an index and explains its results; several threads may use one object.
 
-    Parameters
-    ----------
-    index : Index
-        It must not change while it is in use.
-    log : ClickLog, optional
-        Evidence for explanations. Its queries are embedded here, once.
-    name : str
-        The name of the index on the page.
-    on_progress : function, optional
-        Called with the numbers of queries of the log that are embedded and of all.
+    The index must not change while it is in use; the page calls it ``name``. The ``log`` is
+    evidence for explanations; its queries are embedded here, once, and ``on_progress`` is called
+    with the numbers of those that are embedded and of all.
     """
 
     def __init__(
@@ -96,16 +89,11 @@ class Answers:
         fields: Mapping[str, Any] = MappingProxyType({}),
         check: Callable[[], None] = _go_on,
     ) -> list[dict[str, Any]]:
-        """Search the index for each query.
+        """Search the index for each query, with the arguments of `Index.search`.
 
-        Parameters
-        ----------
-        queries, k, min_score, only, cosine, everything
-            As for `Index.search`.
-        fields : mapping
-            ``where``, ``sort`` and ``facets`` of `Index.search`, if they are given.
-        check : function
-            Called before each portion of queries; raises an exception once the time is up.
+        ``fields`` has its arguments ``where``, ``sort`` and ``facets``, if they are given.
+        ``check`` is called before each portion of queries and raises an exception once the time is
+        up.
         """
         results = []
         portion = max(1, _PAIRS // len(self.index)) if len(self.index) else len(queries)
@@ -174,12 +162,8 @@ class Answers:
     def explain(self, query: str, id: str, cosine: bool = False) -> dict[str, Any]:
         """Why a title has its score; see `sentemb.analysis.explanation.Explanation.as_dict`.
 
-        Parameters
-        ----------
-        query, id : str
-            The query, and the id of a title of the index.
-        cosine : bool
-            As for `Index.search`.
+        ``id`` is that of a title of the index. ``ranker``, the score and the share of each part in
+        it, takes the place of ``parts``. For ``cosine`` see `Index.search`.
         """
         title = self.title_of(id)
         assert title is not None  # the caller has looked

@@ -120,32 +120,16 @@ def replace_index(
     log: ClickLog | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Let a running application answer from another index.
+    """Let a running application from `create_app` answer from another index.
 
-    Requests that have begun end with the old one.
-
-    Parameters
-    ----------
-    app : flask.Flask
-        The result of `create_app`.
-    index, log, on_progress
-        As for `create_app`.
+    The arguments are those of `create_app`. Requests that have begun end with the old index.
     """
     name = app.extensions[_ANSWERS].name
     app.extensions[_ANSWERS] = Answers(index, log, name, on_progress)
 
 
 class _App:
-    """Handlers of the addresses.
-
-    Parameters
-    ----------
-    flask : module
-    limits : Limits
-    hosts : frozenset of str or None
-    origins : frozenset of str
-    record : SearchRecord or None
-    """
+    """Handlers of the addresses."""
 
     def __init__(
         self,

@@ -19,14 +19,8 @@ _SIDES = ("query", "document")
 class Refusal(Exception):
     """A request that is not answered.
 
-    Parameters
-    ----------
-    status : int
-        Of HTTP.
-    message : str
-        The fault and its remedy.
-    headers : dict of str
-        Headers of the answer.
+    ``status`` is that of HTTP, ``message`` names the fault and its remedy, and ``headers`` are
+    those of the answer.
     """
 
     def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:

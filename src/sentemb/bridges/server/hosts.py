@@ -33,13 +33,7 @@ def host_name(header: str) -> str | None:
 
 
 def checked_hosts(names: Iterable[str]) -> frozenset[str]:
-    """Names of hosts as `host_name` gives them.
-
-    Raises
-    ------
-    SentembError
-        For what is not a name or an address.
-    """
+    """Names of hosts as `host_name` gives them; `SentembError` for anything else."""
     return frozenset(map(_checked_host, names))
 
 
@@ -59,10 +53,7 @@ def _checked_host(given: str) -> str:
 def checked_origins(origins: Iterable[str]) -> frozenset[str]:
     """Origins as browsers send them: scheme, host, and port unless it is the usual one.
 
-    Raises
-    ------
-    SentembError
-        For anything else, such as ``*``, ``null`` or an address with a path.
+    Raises `SentembError` for anything else, such as ``*``, ``null`` or an address with a path.
     """
     return frozenset(map(_checked_origin, origins))
 

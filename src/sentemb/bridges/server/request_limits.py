@@ -65,10 +65,7 @@ class Limits:
 class Rates:
     """The rate of work of each address: a bucket that fills and may be overdrawn by one request.
 
-    Parameters
-    ----------
-    rate : float
-        Units per second.
+    ``rate`` is in units per second.
     """
 
     def __init__(self, rate: float) -> None:
@@ -80,10 +77,8 @@ class Rates:
     def wait(self, address: str, units: int) -> float:
         """Take ``units`` from the bucket of ``address``, or say how long it has to wait.
 
-        Returns
-        -------
-        float
-            Seconds after which the next request is welcome; 0 if this one is.
+        The result is the number of seconds after which the next request is welcome; 0 if this one
+        is.
         """
         key, now = _customer(address), time.monotonic()
         with self._lock:

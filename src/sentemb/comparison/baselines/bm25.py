@@ -17,12 +17,8 @@ from sentemb.system.bounds import number, share
 class BM25(Baseline):
     """BM25 scores of the titles among each other.
 
-    Parameters
-    ----------
-    k1, b : float
-        Saturation of a word's count, and how much a title's length reduces it.
-    stem : bool
-        Whether words are reduced to their English Porter stems (PyStemmer).
+    ``k1`` is the saturation of a word's count, and ``b`` how much a title's length reduces it.
+    ``stem`` reduces words to their English Porter stems (PyStemmer).
     """
 
     name = "bm25"

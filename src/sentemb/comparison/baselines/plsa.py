@@ -25,18 +25,8 @@ _FOLD_IN_ITERATIONS = 30
 class PLSA(VectorBaseline):
     """Cosines of topic mixtures of probabilistic latent semantic analysis.
 
-    Parameters
-    ----------
-    topics : int
-        Number of topics.
-    prior : float
-        The count that a Dirichlet prior adds to every word in every topic; 0 gives maximum
-        likelihood.
-
-    Attributes
-    ----------
-    log_likelihoods : list of float
-        Log-likelihood of the training texts before each iteration; set by `fit`.
+    ``prior`` is the count that a Dirichlet prior adds to every word in every topic; 0 gives maximum
+    likelihood. `fit` sets ``log_likelihoods``, those of the training texts before each iteration.
     """
 
     name = "plsa"

@@ -40,13 +40,7 @@ _MOST = 10_000
 
 
 class SkipThought(VectorBaseline):
-    """Cosines of Skip-Thought vectors.
-
-    Parameters
-    ----------
-    folder : str or path-like
-        The folder of the published files.
-    """
+    """Cosines of Skip-Thought vectors; ``folder`` has the published files."""
 
     name = "skip-thought"
 

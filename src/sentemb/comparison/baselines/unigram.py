@@ -26,10 +26,7 @@ from sentemb.text.words import plain_words
 class Unigram(Baseline):
     """Log-likelihood of the query in the smoothed language model of the title.
 
-    Parameters
-    ----------
-    mu : float
-        Weight of the collection: the number of its words added to every title.
+    ``mu`` is the weight of the collection: the number of its words added to every title.
     """
 
     name = "unigram"

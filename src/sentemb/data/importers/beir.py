@@ -40,28 +40,14 @@ def import_beir(
     differ within a query is a judged set, the folder ``dev/`` or ``test/``. A part that only names
     right documents is held-out clicks, the file ``dev.tsv`` or ``test.tsv``.
 
-    Parameters
-    ----------
-    source : str or path-like
-        Folder with ``corpus.jsonl`` and ``queries.jsonl``, packed or not, and
-        ``qrels/train.tsv``, ``dev.tsv`` and ``test.tsv``, at least one of them.
-    out : str or path-like
-        Folder to write to.
-    words : int
-        A document without a title has this many words of its text instead.
-    force : bool
-        Write into a folder that has files already. Either all files are written or none.
+    ``source`` is a folder with ``corpus.jsonl`` and ``queries.jsonl``, packed or not, and at least
+    one of ``qrels/train.tsv``, ``dev.tsv`` and ``test.tsv``. A document without a title has
+    ``words`` words of its text instead. ``force`` writes into a folder that has files already.
+    Either all files are written or none.
 
-    Returns
-    -------
-    dict of str to int
-        Counts: ``titles``, ``pairs``, ``dev_queries``, ``test_queries``.
-
-    Raises
-    ------
-    SentembError
-        For a file or key that is missing, a score that is not an integer, an output folder that is
-        not empty.
+    Returns the counts ``titles``, ``pairs``, ``dev_queries`` and ``test_queries``. Raises
+    `SentembError` for a file or key that is missing, a score that is not an integer, an output
+    folder that is not empty.
     """
     folder, target = path_of(source), path_of(out)
     whole("words", words, 1, 10_000)
@@ -102,12 +88,8 @@ def import_beir(
 class Judgments:
     """Grades of titles for queries, by their ids.
 
-    Attributes
-    ----------
-    queries : dict of str to str
-        Query id -> text.
-    grades : dict of str to dict of str to int
-        Query id -> title id -> grade; of several grades the highest.
+    queries : query id -> text
+    grades : query id -> title id -> grade; of several grades the highest
     """
 
     def __init__(self) -> None:
@@ -219,10 +201,7 @@ def _write_part(
 ) -> dict[str, int]:
     """Write a judged set ``name/`` if there are grades, else held-out clicks ``name.tsv``.
 
-    Returns
-    -------
-    dict of str to int
-        The number of queries, named after the part. Nothing is written if there are none.
+    Returns the number of queries, named after the part. Nothing is written if there are none.
     """
     n_queries = sum(1 for _ in judgments.known(titles))
     if n_queries and judgments.is_graded:

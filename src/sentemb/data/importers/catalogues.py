@@ -15,21 +15,13 @@ from sentemb.system.bounds import brief
 class Catalogue:
     """The titles of a catalogue, all in memory.
 
-    Attributes
-    ----------
-    titles : dict of str to str
-        Id -> title, in the order of the file. Runs of white space in an id are ``_``.
-    fields : dict of str to list of str
-        Id -> the columns that are kept, if there are any.
-    without_title, without_id, repeated : int
-        Rows that were left out: without a title, without an id, with an id that already has
-        another title.
-    first_without_title : int
-        Number of the first row without a title, 0 if there is none.
-    escaped : int
-        Titles that had entities of HTML.
-    rounded : list of str
-        Ids that a spreadsheet has rounded.
+    titles : id -> title, in the order of the file. Runs of white space in an id are ``_``.
+    fields : id -> the columns that are kept, if there are any
+    without_title, without_id, repeated : rows that were left out: without a title, without an id,
+        with an id that already has another title
+    first_without_title : number of the first row without a title, 0 if there is none
+    escaped : titles that had entities of HTML
+    rounded : ids that a spreadsheet has rounded
     """
 
     titles: dict[str, str] = field(default_factory=dict)

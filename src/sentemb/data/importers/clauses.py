@@ -70,8 +70,8 @@ def import_clauses(
     """Turn plain text into pairs of clauses with judged dev and test sets.
 
     A sentence is used if it has exactly one comma, no semicolon, colon, dash, bracket or
-    parenthesis, and a fitting number of words on each side of the comma. It ends at ``.``, ``!``,
-    ``?`` or ``…`` before white space, unless a lower-case letter follows, or at the end of a
+    parenthesis, and from ``least`` to ``most`` words on each side of the comma. It ends at ``.``,
+    ``!``, ``?`` or ``…`` before white space, unless a lower-case letter follows, or at the end of a
     paragraph, which is an empty line. The points of initials (single capital letters but I) and of
     Mr, Mrs, Ms, Dr and St end no sentence. A sentence with a clause that occurred before is left
     out, so no clause is in two parts.
@@ -79,39 +79,18 @@ def import_clauses(
     Writes ``pairs.tsv``, ``dev/``, ``test/`` and a ``README.md``; with ``similar`` also
     ``dev_hard/`` and ``test_hard/``. For each query the right title and four others of the same
     part are judged, with grades 1 and 0: in ``dev`` and ``test`` at random; in ``dev_hard`` and
-    ``test_hard`` those with the highest cosines below 0.8 among 2,000 at random.
+    ``test_hard`` those with the highest cosines below 0.8 among 2,000 at random. ``similar`` is
+    given all clauses and returns the model of these cosines between second clauses.
 
-    Parameters
-    ----------
-    texts : list of str or path-like
-        Files of plain text in UTF-8; compressed if the name ends in ``.gz``; ``-`` is standard
-        input.
-    out : str or path-like
-        Folder to write to.
-    dev, test : int
-        Number of queries of each, at least 5.
-    least, most : int
-        Fewest and most words of a clause.
-    similar : function of a list of str, optional
-        Given all clauses, returns a model. Its cosines between second clauses say how similar they
-        are.
-    seed : int
-        Seed for the split, the order and the candidates. The same texts and settings give the same
-        output.
-    force : bool
-        Write into a folder that has files already. Either all files are written or, after an error
-        or Ctrl-C, none.
+    ``texts`` are files of plain text in UTF-8; compressed if the name ends in ``.gz``; ``-`` is
+    standard input. ``dev`` and ``test`` are numbers of queries, at least 5. The seed decides the
+    split, the order and the candidates: the same texts and settings give the same output. ``force``
+    writes into a folder that has files already. Either all files are written or, after an error or
+    Ctrl-C, none.
 
-    Returns
-    -------
-    dict of str to int
-        Counts: ``sentences`` in the texts, ``pairs``, ``dev_queries``, ``test_queries``.
-
-    Raises
-    ------
-    SentembError
-        For bytes that are not UTF-8, a NUL character, too few sentences, a wrong setting, an output
-        folder that is not empty.
+    Returns the counts ``sentences`` (in the texts), ``pairs``, ``dev_queries`` and
+    ``test_queries``. Raises `SentembError` for bytes that are not UTF-8, a NUL character, too few
+    sentences, a wrong setting, an output folder that is not empty.
     """
     folder = path_of(out)
     n_dev = whole("dev", dev, _CANDIDATES, _MOST_QUERIES)

@@ -22,22 +22,10 @@ def _unescaped(entity: re.Match[str]) -> str:
 def imported_text(text: str, what: str, encoding: str = "utf-8") -> str:
     """``text`` with each run of white space as one blank; empty if it has no words.
 
-    Entities of HTML, such as ``&quot;``, become their characters.
-
-    Parameters
-    ----------
-    text : str
-        Bytes that did not fit the encoding are lone surrogates.
-    what : str
-        The name of the text in messages.
-    encoding : str
-        The encoding that the file was read in.
-
-    Raises
-    ------
-    SentembError
-        Without a place: for bytes that did not fit the encoding, a NUL character, more than
-        10,000 words.
+    Entities of HTML, such as ``&quot;``, become their characters. Bytes that did not fit
+    ``encoding``, in which the file was read, are lone surrogates in ``text``; messages call the
+    text ``what``. Raises `SentembError`, without a place, for such bytes, a NUL character, more
+    than 10,000 words.
     """
     if "&" in text:
         # Some shops escape twice.

@@ -82,19 +82,12 @@ class Columns:
 class Imported:
     """Counts of the rows that an import has read and of the lines that it has written.
 
-    Attributes
-    ----------
-    rows : int
-        Rows that were read, bad ones included, headers not.
-    lines : int
-        Lines written to the log.
-    left_out : dict of str to int
-        Rows that were left out, by reason. With ``min_clicks`` also the pairs with fewer clicks;
-        with a search column also the searches without a click.
-    catalogue : int or None
-        Titles in the catalogue, if there is one.
-    notes : list of str
-        Remarks for the user.
+    rows : rows that were read, bad ones included, headers not
+    lines : lines written to the log
+    left_out : rows that were left out, by reason. With ``min_clicks`` also the pairs with fewer
+        clicks; with a search column also the searches without a click.
+    catalogue : titles in the catalogue, if there is one
+    notes : messages for the user
     """
 
     rows: int = 0

@@ -59,12 +59,8 @@ class Reading:
 class BadRows:
     """Treatment of bad rows: the first one stops the import, or all are counted.
 
-    Attributes
-    ----------
-    count : int
-        Number of bad rows so far.
-    first : SentembError or None
-        The first of them.
+    count : number of bad rows so far
+    first : the error of the first of them, or None
     """
 
     def __init__(self, skip: bool) -> None:
@@ -83,22 +79,14 @@ class BadRows:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A file of rows, and the columns that are wanted.
+    """A file of rows, and the columns to read.
 
-    Attributes
-    ----------
-    path : str or path-like
-        A file; text is unpacked if the name ends in ``.gz``; ``-`` is standard input.
-    columns : sequence of str
-        At least two names or numbers from 1. In JSON lines and Parquet, ``a.b`` is the field ``b``
-        of ``a``, unless there is a column of that name.
-    how : Reading
-    bad : BadRows
-        Told about rows that cannot be read.
-    on_names : function of a list of str
-        Called once with the names of all columns, where the file has them.
-    optional : sequence of str
-        Columns that all objects of JSON lines may lack.
+    path : text is unpacked if the name ends in ``.gz``; ``-`` is standard input
+    columns : at least two names or numbers from 1. In JSON lines and Parquet, ``a.b`` is the field
+        ``b`` of ``a``, unless there is a column of that name.
+    bad : receives the rows that cannot be read
+    on_names : called once with the names of all columns, where the file has them
+    optional : columns that all objects of JSON lines may lack
     """
 
     path: AnyPath

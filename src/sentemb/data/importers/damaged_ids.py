@@ -20,17 +20,8 @@ def is_rounded(id: str) -> bool:
 class DamagedIds:
     """Finds the ids of a catalogue that damaged ids were before.
 
-    Parameters
-    ----------
-    ids : iterable of str
-        Those of the catalogue.
-
-    Attributes
-    ----------
-    repaired, ambiguous : int
-        Rows whose id was repaired, and rows whose id several products fit.
-    example : str
-        The first repair or the first id that several products fit.
+    repaired, ambiguous : rows whose id was repaired, and rows whose id several products fit
+    example : the first repair or the first id that several products fit
     """
 
     ids: Iterable[str]

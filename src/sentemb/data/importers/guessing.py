@@ -43,16 +43,11 @@ _FIELDS = {
 class Guess:
     """The columns of a table.
 
-    Attributes
-    ----------
-    name : str
-        The file in messages.
-    names : list of str
-        All columns.
-    roles : dict of str to str
-        Of ``query``, ``id``, ``title`` and ``clicks`` those that are there, each with its column.
-    fields : dict of str to str
-        Fields of products, each with its column.
+    name : the file in messages
+    names : all columns
+    roles : of ``query``, ``id``, ``title`` and ``clicks`` those that are there, each with its
+        column
+    fields : fields of products, each with its column
     """
 
     name: str
@@ -77,15 +72,8 @@ class Guess:
 def guess_columns(path: AnyPath) -> Guess:
     """Guess the columns of a table from its header.
 
-    Parameters
-    ----------
-    path : str or path-like
-        CSV and other delimited text with a header, JSON lines or Parquet.
-
-    Raises
-    ------
-    SentembError
-        If the file cannot be read.
+    The file is CSV or other delimited text with a header, JSON lines or Parquet. Raises
+    `SentembError` if it cannot be read.
     """
     names: list[str] = []
     how = Reading(header=True)

@@ -36,35 +36,18 @@ def import_labelled(
 ) -> LabelledPairs:
     """Write pairs of texts from another format as ``label<TAB>text<TAB>text`` lines.
 
-    Texts keep their letters and punctuation, and each run of white space becomes one blank.
+    Texts keep their letters and punctuation, and each run of white space becomes one blank. With
+    ``words`` they become lower-cased words without punctuation, which word vectors know.
 
-    Parameters
-    ----------
-    source : str or path-like
-        A file of the paraphrase corpus (MSRP), recognised by its first line; a file of
-        ``label<TAB>text<TAB>text`` lines; or, with ``positive_from``, a similarity set of
-        ``score<TAB>text<TAB>text`` lines. UTF-8, compressed if the name ends in ``.gz``; ``-`` is
-        standard input.
-    out : str or path-like
-        The file to write; ``-`` is standard output.
-    positive_from : float, optional
-        Pairs with at least this score get label 1, others 0.
-    words : bool
-        Write lower-cased words without punctuation, which word vectors know.
-    force : bool
-        Replace ``out`` if it exists.
+    ``source`` is a file of the paraphrase corpus (MSRP), recognised by its first line; a file of
+    ``label<TAB>text<TAB>text`` lines; or, with ``positive_from``, a similarity set of
+    ``score<TAB>text<TAB>text`` lines, in which pairs with at least this score get label 1, others
+    0. It is UTF-8, compressed if the name ends in ``.gz``; ``-`` is standard input or, as ``out``,
+    standard output. ``force`` replaces ``out`` if it exists.
 
-    Returns
-    -------
-    LabelledPairs
-        The pairs that were written.
-
-    Raises
-    ------
-    SentembError
-        With file, line and remedy: for a line that fits none of the formats, a label other than 0
-        and 1, a text without words, invalid UTF-8; also if all scores are on one side of
-        ``positive_from``, or ``out`` exists.
+    Returns the written pairs. Raises `SentembError` with file, line and remedy: for a line that
+    fits none of the formats, a label other than 0 and 1, a text without words, invalid UTF-8; also
+    if all scores are on one side of ``positive_from``, or ``out`` exists.
     """
     check_outputs([Output(out, can_stream=True)], [source], force)
     if positive_from is None:

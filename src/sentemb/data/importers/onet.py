@@ -71,32 +71,15 @@ def import_onet(
     Names that differ only in word order or number go into the same part, so no variant of a dev or
     test query is in the training log.
 
-    Parameters
-    ----------
-    source : str or path-like
-        Folder of the tab-separated text files of an O*NET release, unpacked and unchanged.
-    out : str or path-like
-        Folder to write to.
-    dev, test : int or float
-        Number of queries to judge, or, below 1, their share of all distinct names.
-    seed : int
-        Seed for the split and the random candidates. The same files and settings give the same
-        output.
-    force : bool
-        Write into a folder that has files already. Either all files are written or, after an error
-        or Ctrl-C, none.
+    ``source`` is the folder of the tab-separated text files of an O*NET release, unpacked and
+    unchanged. ``dev`` and ``test`` are the numbers of queries to judge, or, below 1, their share of
+    all distinct names. The seed decides the split and the random candidates: the same files and
+    settings give the same output. ``force`` writes into a folder that has files already. Either all
+    files are written or, after an error or Ctrl-C, none.
 
-    Returns
-    -------
-    dict of str to int
-        Counts of what was written: ``pairs``, ``training_queries``, ``titles``, ``dev_queries``,
-        ``test_queries``.
-
-    Raises
-    ------
-    SentembError
-        For a file, column or value that is missing, sizes that leave nothing to train on, an output
-        folder that is not empty.
+    Returns the counts ``pairs``, ``training_queries``, ``titles``, ``dev_queries`` and
+    ``test_queries``. Raises `SentembError` for a file, column or value that is missing, sizes that
+    leave nothing to train on, an output folder that is not empty.
     """
     files, folder = path_of(source), path_of(out)
     whole("seed", seed, 0, MAX_SEED)
@@ -258,14 +241,9 @@ def _size(size: float, part: str, n_names: int) -> int:
 class _CandidateChooser:
     """Chooses which titles are judged for a query.
 
-    Parameters
-    ----------
-    titles : dict
-        Code -> official title.
-    related : dict of dicts
-        Code -> related code -> grade.
-    chance : random.Random
-        Draws the candidates.
+    titles : code -> official title
+    related : code -> related code -> grade
+    chance : draws the candidates
     """
 
     def __init__(self, titles: dict[str, str], related: _Related, chance: random.Random) -> None:

@@ -21,22 +21,8 @@ _BRANDS = ("Alder", "Birch", "Cedar", "Dogwood", "Elm", "Fir")
 def write_example_shop(folder: AnyPath, seed: int = 0) -> tuple[Path, Path]:
     """Write ``clicks.csv`` and ``products.csv``, whose clicks and texts are simulated.
 
-    Parameters
-    ----------
-    folder : str or path-like
-        A folder that exists.
-    seed : int
-        The same seed gives the same files.
-
-    Returns
-    -------
-    tuple of Path
-        The clicks, and the products with made-up prices, stocks and brands.
-
-    Raises
-    ------
-    SentembError
-        If the folder has other files of these names: they may be the tables of a shop.
+    ``folder`` exists; the same seed gives the same files. Returns the paths of the clicks, and of
+    the products with made-up prices, stocks and brands.
     """
     with TemporaryDirectory() as name:
         tables = _written(Path(name), seed)

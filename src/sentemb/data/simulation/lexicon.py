@@ -77,22 +77,14 @@ class Weighted(Generic[_T]):
 class Family:
     """The needs of one sort in one topic.
 
-    Attributes
-    ----------
-    kind : str
-        ``informational``, ``navigational`` or ``transactional``.
-    order : bool
-        Whether the entity of a need is an ordered pair, so that swapping it is another need.
-    concepts, entities, details : tuple of Meaning
-        The meanings that a need picks from.
-    concept_ranks, entity_ranks, detail_ranks : Weighted
-        Indices into them by popularity.
-    query_templates, title_templates : tuple of Weighted
-        For each detail, the templates (tuples of Part) that word it.
-    drops_preposition : bool
-        Whether a concept such as "signs of" loses its preposition where no entity follows.
-    field : Meaning
-        The line of business of the topic's brands.
+    kind : ``informational``, ``navigational`` or ``transactional``
+    order : whether the entity of a need is an ordered pair, so that swapping it is another need
+    concepts, entities, details : the meanings that a need picks from
+    concept_ranks, entity_ranks, detail_ranks : indices into them by popularity
+    query_templates, title_templates : for each detail, the templates (tuples of Part) that word it
+    drops_preposition : whether a concept such as "signs of" loses its preposition where no entity
+        follows
+    field : the name that the topic's brands give their line of business
     """
 
     topic: str

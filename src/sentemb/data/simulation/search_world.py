@@ -94,10 +94,7 @@ def grade(need: Need, offered: Need) -> int:
 class World:
     """Everything that has been asked and published so far; drawing from it adds to it.
 
-    Parameters
-    ----------
-    random : random.Random
-        The only source of randomness.
+    ``random`` is the only source of randomness.
     """
 
     def __init__(self, random: Random) -> None:
@@ -357,21 +354,11 @@ class World:
     ) -> list[tuple[int, int]]:
         """Titles for a query with their true grades.
 
-        Parameters
-        ----------
-        query : Text
-            The query that the titles are for.
-        exact, near, fair : int
-            The maximum number of Excellent, Good and Fair titles. For a word-order query, the Fair
-            ones include a reversed twin of each Excellent one.
-        lexical, strange : int
-            The number of Bad titles. Up to ``lexical`` of them share a keyword with the query; the
-            others are arbitrary.
-
-        Returns
-        -------
-        list of (int, int)
-            Index into `titles` and grade, without repeats, best grade first.
+        ``exact``, ``near`` and ``fair`` are the maximum number of Excellent, Good and Fair titles.
+        For a word-order query, the Fair ones include a reversed twin of each Excellent one.
+        ``lexical`` and ``strange`` add up to the number of Bad titles: up to ``lexical`` of them
+        share a keyword with the query; the others are arbitrary. Returns indices into `titles` and
+        grades, without repeats, best grade first.
         """
         need, random = query.need, self.random
         chosen = dict.fromkeys(self.titles_of(need, exact))

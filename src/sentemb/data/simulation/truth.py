@@ -21,12 +21,7 @@ _EXAMPLE = '{"text": "…", "side": "query", "topic": "…", "keywords": ["…"]
 class Truth:
     """Topic and keywords of a text.
 
-    Attributes
-    ----------
-    topic : str
-        Name of the topic.
-    keywords : frozenset of str
-        The words that carry the meaning, as `split_words` gives them.
+    Keywords are the words that carry the meaning, as `split_words` gives them.
     """
 
     topic: str
@@ -38,25 +33,14 @@ class Truth:
 
 
 def read_truth(path: AnyPath) -> dict[str, dict[str, Truth]]:
-    """Read what the simulator knows about its texts.
+    """Read the simulator's knowledge of its texts.
 
-    Parameters
-    ----------
-    path : str or path-like
-        JSON lines with ``text``, ``side`` ("query" or "title"), ``topic`` and ``keywords``; other
-        keys are ignored. Compressed if the name ends in ``.gz``, ``-`` for standard input.
-
-    Returns
-    -------
-    dict of dict of Truth
-        ``truth["query"][text]`` and ``truth["title"][text]``.
-
-    Raises
-    ------
-    SentembError
-        With file, line and remedy, for JSON that does not parse, a key that is missing or has
-        another type, another side, a keyword that is not a word of the text, a text given twice
-        for a side, NUL characters, invalid UTF-8, an empty file.
+    The file has JSON lines with ``text``, ``side`` ("query" or "title"), ``topic`` and
+    ``keywords``; other keys are ignored. It is compressed if the name ends in ``.gz``, ``-`` for
+    standard input. Returns ``truth["query"][text]`` and ``truth["title"][text]``. Raises
+    `SentembError`, with file, line and remedy, for JSON that does not parse, a key that is missing
+    or has another type, another side, a keyword that is not a word of the text, a text given twice
+    for a side, NUL characters, invalid UTF-8, an empty file.
     """
     name = place_name(path)
     truth: dict[str, dict[str, Truth]] = {side: {} for side in _TEXTS}

@@ -34,12 +34,8 @@ _ROOM = 64
 class Ranked(NamedTuple):
     """The best titles of some queries, best first, equal scores in the order of the titles.
 
-    Attributes
-    ----------
-    titles, scores : (m, k) int64, (m, k) float64
-        -1 and -inf where fewer titles are found.
-    values : dict of str to (m, k) float64
-        The scores of each part of the recipe; 0 where no title is.
+    titles, scores : (m, k), -1 and -inf where fewer titles are found
+    values : the scores of each part of the recipe, (m, k); 0 where no title is
     """
 
     titles: NDArray[np.int64]
@@ -81,27 +77,11 @@ def best(
     workers: Workers,
     mask: NDArray[np.bool_] | None = None,
 ) -> Ranked:
-    """The titles with the highest scores.
+    """The ``k`` titles, from 0, with the highest scores.
 
     A title with no known words, or any title for a query with no known words, is found only where a
-    part finds evidence.
-
-    Parameters
-    ----------
-    parts : mapping
-        The parts of the recipe, by name.
-    recipe : Recipe
-        The weights.
-    asked : Asked
-        The queries.
-    k : int
-        Titles per query, from 0.
-    is_empty : (n_titles,) bool
-        Titles with no known words.
-    workers : Workers
-        Threads; no score depends on their number.
-    mask : (n_titles,) bool, optional
-        The titles that may be found.
+    part finds evidence. ``is_empty`` (n_titles,) are the titles with no known words; ``mask``
+    (n_titles,) those that may be found. No score depends on the number of threads.
     """
     m, n = len(asked), is_empty.size
     k = min(k, n)

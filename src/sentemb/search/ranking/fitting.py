@@ -203,20 +203,11 @@ def fit_weights_of(
     on_progress: Callable[[int, int], None] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> HybridRanker:
-    """Fit a ranker to the right titles of some queries.
+    """Fit a ranker to the right titles of some queries; the model is not changed.
 
-    Parameters
-    ----------
-    model : SentenceEncoder
-        It is not changed.
-    right : ClickLog
-        The right titles of the queries.
-    titles, ids : sequence of str
-        The catalogue; without ids, clicks are known by titles.
-    clicks, served : ClickedQueries
-        The clicks while the ranker is fitted, without the queries of ``right``, and afterwards.
-    seed, threads, on_progress, on_note
-        As for `fit_ranker`.
+    ``titles`` and ``ids`` are the catalogue; without ids, clicks are known by titles. The ranker
+    reads ``clicks``, without the queries of ``right``, while it is fitted, and ``served``
+    afterwards. The other parameters are as for `fit_ranker`.
     """
     note = on_note or _ignore
     drawn = _drawn(right, seed, note)
@@ -243,14 +234,7 @@ def _floor(ranker: HybridRanker, queries: Sequence[str], seed: int) -> Floor:
 
 @dataclass(frozen=True, eq=False)
 class _DevMemory(Memory):
-    """The memory of the log, computed once for all dev queries: the fit ranks them many times.
-
-    Attributes
-    ----------
-    asked : Asked
-        The dev queries.
-    n_titles : int
-    """
+    """The memory of the log, computed once for all dev queries: the fit ranks them many times."""
 
     asked: Asked
     n_titles: int
@@ -278,17 +262,8 @@ class _DevMemory(Memory):
 class _Fitting:
     """The weights and parameters of one ranker.
 
-    Parameters
-    ----------
-    model : SentenceEncoder
-    right : ClickLog
-        The right titles of the dev queries.
-    titles, ids : sequence of str
-        The catalogue.
-    clicks : ClickedQueries
-        Those of the log, without dev queries.
-    seed : int
-    workers : Workers
+    ``right`` has the right titles of the dev queries; ``titles`` and ``ids`` are the catalogue;
+    ``clicks`` are those of the log, without dev queries.
     """
 
     def __init__(

@@ -45,10 +45,7 @@ _BEFORE, _BEHIND = "\x02\x02", "\x03"
 class Letters:
     """How often letters follow each other in the words of a collection.
 
-    Attributes
-    ----------
-    counts : mapping of str to int
-        Of three letters in a row, with marks for both ends of a word.
+    ``counts`` are of three letters in a row, with marks for both ends of a word.
     """
 
     counts: Mapping[str, int]
@@ -87,13 +84,8 @@ def _threes(word: str) -> list[str]:
 class Floor:
     """A fitted floor.
 
-    Attributes
-    ----------
-    weights : tuple of float
-        The intercept, then one for each of `FEATURES`.
-    threshold : float
-        A query with a lower sum is refused.
-    letters : Letters
+    weights : the intercept, then one for each of `FEATURES`
+    threshold : a query with a lower sum is refused
     """
 
     weights: tuple[float, ...]
@@ -109,14 +101,8 @@ class Floor:
     ) -> NDArray[np.bool_]:
         """Which queries the titles cannot answer, (m,).
 
-        Parameters
-        ----------
-        queries : sequence of str
-            The queries.
-        ranked : Ranked
-            Their best titles, at least one of each where there is any.
-        statistics, words
-            Those of BM25 over titles and clicked queries.
+        ``ranked`` are their best titles, at least one of each where there is any; ``statistics``
+        and ``words`` are those of BM25 over titles and clicked queries.
         """
         x = _features(queries, ranked, statistics, words, self.letters)
         sums = self.weights[0] + x @ np.array(self.weights[1:])
@@ -152,14 +138,8 @@ def fit_floor(
 ) -> Floor:
     """The floor between real queries and nonsense.
 
-    Parameters
-    ----------
-    queries, ranked : sequence of str, Ranked
-        Dev queries, and their best titles.
-    unanswerable, ranked_for_them : sequence of str, Ranked
-        The result of `nonsense`, and the best titles.
-    statistics, words
-        As for `Floor.is_below`.
+    ``queries`` are dev queries and ``unanswerable`` those of `nonsense`, each with its best titles;
+    the other parameters are as for `Floor.is_below`.
     """
     letters = Letters.of(statistics)
     real = _features(queries, ranked, statistics, words, letters)

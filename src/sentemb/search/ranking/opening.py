@@ -53,26 +53,11 @@ def load_ranker(
 def load_best(
     path: AnyPath, threads: int | None = None, cosine: bool = False
 ) -> HybridRanker | PairScorer:
-    """The ranking of a model folder: what scores pairs and finds titles.
+    """The ranking of a model folder: it scores pairs and finds titles.
 
-    Parameters
-    ----------
-    path : path
-        A model folder.
-    threads : int, optional
-        By default all processors.
-    cosine : bool
-        Rank by the model alone, even if the folder has a ranker.
-
-    Returns
-    -------
-    HybridRanker or PairScorer
-        For two towers the ranker of the folder, or one that is the cosine of the model alone.
-
-    Raises
-    ------
-    SentembError
-        As `load_ranker`, except for a folder without a ranker.
+    For two towers it is the ranker of the folder or, without one or with ``cosine``, the cosine of
+    the model alone. ``threads`` are by default all processors. Raises `SentembError` as
+    `load_ranker`, except for a folder without a ranker.
     """
     model = load(path, threads)
     if isinstance(model, PairScorer):

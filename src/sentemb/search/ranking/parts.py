@@ -57,20 +57,12 @@ class Fields(NamedTuple):
 class Material:
     """The titles and clicks that parts are built from.
 
-    Attributes
-    ----------
-    titles : sequence of str
-    rows : (n_titles, dim) float32 or float16, or Int8Rows
-        By the document tower, of unit length, or zero for a title with no known words.
-    clicks : ClicksOfTitles
-        The clicked queries of the titles, as numbers of ``queries``.
-    queries : ReadQueries
-    recipe : Recipe
-        The parameters of BM25.
-    statistics : Fields or None
-        Those of BM25; None for those of these titles.
-    counted_words : collection of str or None
-        The words that BM25 counts, with given ``statistics``; None for all.
+    rows : (n_titles, dim) float32 or float16, or `Int8Rows`: by the document tower, of unit length,
+        or zero for a title with no known words
+    clicks : the clicked queries of the titles, as numbers of ``queries``
+    recipe : the parameters of BM25
+    statistics : those of BM25; None for those of these titles
+    counted_words : the words that BM25 counts, with given ``statistics``; None for all
     """
 
     titles: Sequence[str]
@@ -110,13 +102,8 @@ class Material:
 class Asked:
     """Queries in the forms that parts need.
 
-    Parameters
-    ----------
-    queries : sequence of str
-    embed : function
-        Unit vectors of texts by the query tower; zero for a query with no known words.
-    stem : str or None
-        How BM25 splits texts into words.
+    ``embed`` makes unit vectors of texts by the query tower; zero for a query with no known words.
+    ``stem`` says how BM25 splits texts into words.
     """
 
     def __init__(self, queries: Sequence[str], embed: Embed, stem: str | None) -> None:
@@ -159,14 +146,9 @@ class Asked:
 class Bound(NamedTuple):
     """Bounds on float32 scores that a part has added.
 
-    Attributes
-    ----------
-    error : (m,) or () float64
-        At least the difference between the part's float32 and its exact scores.
-    reach : (m,) or () float64
-        At least the absolute value of its scores.
-    steps : int
-        How often at most a sum was rounded.
+    error : (m,) or (), at least the difference between the part's float32 and its exact scores
+    reach : (m,) or (), at least the absolute value of its scores
+    steps : how often at most a sum was rounded
     """
 
     error: NDArray[np.float64] | float
@@ -191,13 +173,8 @@ def _check_offsets(offsets: np.ndarray, n: int, size: int) -> None:
 class Part(Protocol):
     """A part of the score over one catalogue.
 
-    Attributes
-    ----------
-    name : str
-    is_evidence : bool
-        Whether a score other than 0 says that the title has to do with the query.
-    needs_clicks : bool
-        Whether the part is useless for a log without clicks on the titles.
+    is_evidence : whether a score other than 0 says that the title has to do with the query
+    needs_clicks : whether the part is useless for a log without clicks on the titles
     """
 
     name: ClassVar[str]
@@ -247,24 +224,14 @@ class Part(Protocol):
     def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
         """The inverse of `arrays`.
 
-        Raises
-        ------
-        Unfit
-            If kernels could not use an array: they do not look before they read.
+        Raises `Unfit` if kernels could not use an array: they do not look before they read.
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Cosine:
-    """The cosine of the two towers.
-
-    Attributes
-    ----------
-    rows : (n_titles, dim) float32 or float16, or Int8Rows
-    clusters : ClusterLists or None
-        What the nearest titles are looked up in; None to compare a query with all.
-    """
+    """The cosine of the two towers; ``rows`` are (n_titles, dim) float32, float16 or int8."""
 
     rows: np.ndarray | Int8Rows
     clusters: ClusterLists | None = None
@@ -404,12 +371,7 @@ class Memory:
 
 @dataclass(frozen=True, eq=False)
 class Bm25:
-    """BM25 over titles and clicked queries.
-
-    Attributes
-    ----------
-    lists : Lists
-    """
+    """BM25 over titles and clicked queries."""
 
     lists: Lists
     name: ClassVar[str] = BM25
@@ -494,13 +456,7 @@ class ClickedBm25(Bm25):
 
 @dataclass(frozen=True, eq=False)
 class Unclicked:
-    """A constant for titles without clicks.
-
-    Attributes
-    ----------
-    values : (n_titles,) float32
-        1 without clicks, else 0.
-    """
+    """A constant for titles without clicks: ``values`` (n_titles,) are 1 without clicks, else 0."""
 
     values: NDArray[np.float32]
     name: ClassVar[str] = UNCLICKED

@@ -97,11 +97,7 @@ class Share:
 class LeftOut(NamedTuple):
     """The effects of the words of a query and of a title on the score.
 
-    Attributes
-    ----------
-    score : float
-    of_query, of_title : (Tq,) float64, (Td,) float64
-        For each word, the score minus the score without it.
+    of_query, of_title : (Tq,), (Td,), for each word, the score minus the score without it
     """
 
     score: float
@@ -113,15 +109,9 @@ class LeftOut(NamedTuple):
 class Catalogue:
     """Titles with the parts of their scores.
 
-    Attributes
-    ----------
-    titles : sequence of str
-    parts : dict of str to Part
-        Those that were asked for.
-    is_empty : (n_titles,) bool
-        Titles with no known words.
-    counted_words : set of str or None
-        The words that BM25 has counted; None for all.
+    parts : those that were asked for
+    is_empty : (n_titles,), titles with no known words
+    counted_words : the words that BM25 has counted; None for all
     """
 
     titles: Sequence[str]

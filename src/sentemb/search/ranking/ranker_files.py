@@ -44,18 +44,10 @@ _NUMBERS = {"offsets": np.int64, "clicked": np.int32, "clicks": np.int64, "produ
 class StoredRanker:
     """A ranker as a model folder holds it.
 
-    Attributes
-    ----------
-    model_sha256 : str
-        The fingerprint of the model that it was fitted for.
-    recipe : Recipe
-    dev : dict
-        The dev figures.
-    clicks : ClickedQueries, function that returns one, or None
-        A stored ranker has a function, which reads them.
-    fields : Fields, function that returns one, or None
-        The statistics of BM25.
-    floor : Floor or None
+    model_sha256 : the fingerprint of the model that it was fitted for
+    dev : the dev figures
+    clicks : its clicks; a stored ranker has a function, which reads them
+    fields : the statistics of BM25, or a function that returns them
     """
 
     model_sha256: str
@@ -120,10 +112,7 @@ def _bytes_of(lines: Sequence[str]) -> np.ndarray:
 def read_ranker(folder: Path) -> StoredRanker:
     """The ranker in a model folder. Its clicks are read, and checked, when they are asked for.
 
-    Raises
-    ------
-    SentembError
-        If the file is damaged, or a newer version wrote it.
+    Raises `SentembError` if the file is damaged, or a newer version wrote it.
     """
     path = folder / RANKER / RANKER_FILE
     with _naming_the_ranker(), open_tensors(path) as file:

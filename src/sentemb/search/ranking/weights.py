@@ -22,13 +22,9 @@ _TOLERANCE = 1e-9
 
 
 class Candidates(NamedTuple):
-    """Pairs of a query and a candidate, in the order of the queries.
+    """Pairs (n,) of a query and a candidate, in the order of the queries.
 
-    Attributes
-    ----------
-    query_index, title_index : (n,) int64
-        Every query has at least one right and one other candidate.
-    is_right : (n,) bool
+    Every query has at least one right and one other candidate.
     """
 
     query_index: NDArray[np.int64]
@@ -37,13 +33,7 @@ class Candidates(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Weights and their loss.
-
-    Attributes
-    ----------
-    weights : (n_parts,) float64
-    loss : float
-    """
+    """Weights (n_parts,) and their loss."""
 
     weights: NDArray[np.float64]
     loss: float
@@ -57,16 +47,9 @@ def fit_weights(
 ) -> Fit:
     """The weights with the lowest loss.
 
-    Parameters
-    ----------
-    features : (n, n_parts) float64
-        The score of each part for each candidate.
-    candidates : Candidates
-        The pairs.
-    start : (n_parts,) float64, optional
-        Weights near the best ones.
-    tolerance : float
-        The decrease of the loss that a step must promise.
+    ``features`` (n, n_parts) are the scores of each part for each candidate; ``start`` (n_parts,)
+    are weights near the best ones; ``tolerance`` is the decrease of the loss that a step must
+    promise.
     """
     scale = features.std(axis=0)
     scale[scale == 0] = 1

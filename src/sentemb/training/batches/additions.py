@@ -33,16 +33,10 @@ _KEY = 0x7265
 class Additions:
     """An older log and a catalogue.
 
-    Attributes
-    ----------
-    old : path, ClickLog, table, list of pairs or None
-        An older log; some of its pairs are mixed in.
-    share : float
-        Which part of its pairs, above 0 and at most 1.
-    titles : list of str or None
-        A catalogue, ranked for held-out clicks together with the titles of the log.
-    ids : list of str or None
-        Their ids, if the catalogue is a file.
+    old : some of its pairs are mixed in
+    share : which part of its pairs, above 0 and at most 1
+    titles : a catalogue, ranked for held-out clicks together with the titles of the log
+    ids : their ids, if the catalogue is a file
     """
 
     old: Clicks | None = None
@@ -54,10 +48,7 @@ class Additions:
     def of(cls, replayed: Replayed | None, catalogue: AnyPath | Sequence[str] | None) -> Self:
         """The additions that `sentemb.train` is given as ``replay`` and ``catalogue``.
 
-        Raises
-        ------
-        SentembError
-            For a wrong share, or a catalogue that cannot be read.
+        Raises `SentembError` for a wrong share, or a catalogue that cannot be read.
         """
         pair = replayed if isinstance(replayed, tuple) else (replayed, 1.0)
         if len(pair) != 2:
@@ -84,18 +75,10 @@ class Additions:
     def with_replay(
         self, log: ClickLog, seed: int, skip_bad_lines: bool, note: Callable[[str], None]
     ) -> ClickLog:
-        """``log`` with the pairs of the older log.
+        """``log`` with the pairs of the older log; ``log`` itself is not changed.
 
-        Parameters
-        ----------
-        log : ClickLog
-            The log of the training; it is not changed.
-        seed : int
-            Decides which pairs of the older log are drawn, once for the whole training.
-        skip_bad_lines : bool
-            For the older log, as for `read_click_log`.
-        note : function of a str
-            Called with messages about the older log.
+        ``seed`` decides which pairs of the older log are drawn, once for the whole training.
+        ``skip_bad_lines`` and ``note`` are for reading the older log.
         """
         if self.old is None:
             return log

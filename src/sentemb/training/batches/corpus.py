@@ -23,30 +23,19 @@ from sentemb.training.batches.text_pairs import TextPairs, VectorsOf
 class Corpus(TextPairs):
     """The pairs of a click log, ready for training; a `sentemb.training.contracts.LogSource`.
 
-    Parameters
-    ----------
-    log : ClickLog or PreparedLog
-        Of a prepared log all arrays stay mapped, but those of the distinct words and the weights.
-    settings : Settings or PairSettings
-        Uses ``word_features``, and ``shared_towers`` where ``one_list`` is not given.
-    vocabulary : Vocabulary, optional
-        The features to read, and how texts are split; by default they are collected from the log.
-    one_list, most_words, max_word_features, whole_words, splitting, grow, vectors
-        As for `TextPairs`, which describes more attributes; by default shared towers have one list.
+    Of a prepared log all arrays stay mapped, but those of the distinct words and the weights. Of
+    the settings it uses ``word_features``, and ``shared_towers`` where ``one_list`` is not given:
+    shared towers have one list. `TextPairs` describes the other parameters and more attributes.
 
-    Attributes
-    ----------
-    n_pairs : int
-    query_index, title_index : (n_pairs,) int32
-        The query and the clicked title of each pair.
-    weights : (n_pairs,) float64
-        1 + ln(clicks), so that 1,000 clicks of a title for a query count 8 times as much as one.
-    query_offsets, query_titles : (n_queries + 1,) int64, (n_pairs,) int32
-        The clicked titles of every query.
-    query_numbers, title_numbers : Renumbering
-        Of all queries and of all titles, for the mini-batches.
-    skipped_offsets, skipped : (n_pairs + 1,) int64, (n,) int32
-        The titles that the log lists as shown and skipped, for each pair.
+    query_index, title_index : (n_pairs,) int32, the query and the clicked title of each pair
+    weights : (n_pairs,) float64, 1 + ln(clicks), so that 1,000 clicks of a title for a query count
+        8 times as much as one
+    query_offsets, query_titles : (n_queries + 1,) int64, (n_pairs,) int32, the clicked titles of
+        every query
+    query_numbers, title_numbers : `Renumbering` of all queries and of all titles, for the
+        mini-batches
+    skipped_offsets, skipped : (n_pairs + 1,) int64, (n,) int32, the titles that the log lists as
+        shown and skipped, for each pair
     """
 
     def __init__(
@@ -122,16 +111,9 @@ class Corpus(TextPairs):
     def part(self, queries: NDArray[np.int32]) -> Self:
         """The pairs of some queries as a log of their own, with the vocabulary of this one.
 
-        Parameters
-        ----------
-        queries : (k,) int32
-            Ascending; their numbers in the part are 0 to k - 1. Its titles are those that the log
-            lists for these queries, in their order.
-
-        Raises
-        ------
-        SentembError
-            If the part has no negatives.
+        ``queries`` (k,) ascend; their numbers in the part are 0 to k - 1. Its titles are those that
+        the log lists for these queries, in their order. Raises `SentembError` if the part has no
+        negatives.
         """
         part = copy.copy(self)
         part.__dict__.pop("sorted_titles", None)
@@ -155,17 +137,8 @@ class Corpus(TextPairs):
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The other titles that were clicked for the query of each pair.
 
-        Parameters
-        ----------
-        pairs : (k,) int
-            Numbers of pairs.
-        titles : (n_titles,) int32
-            The titles of a mini-batch; only these count.
-
-        Returns
-        -------
-        offsets, positions : (k + 1,) int64, (n,) int32
-            For each pair, positions in ``titles``.
+        Only ``titles`` (n_titles,) of a mini-batch count. Returns offsets (k + 1,) and, for each
+        pair, positions (n,) in ``titles``.
         """
         self._title_scratch[titles] = np.arange(titles.size)
         offsets, positions = titles_to_leave_out(

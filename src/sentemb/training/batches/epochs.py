@@ -17,18 +17,7 @@ class Epochs:
     """A log that is cut into the same number of mini-batches in every epoch.
 
     Settings, epoch and hard negatives decide the mini-batches; one thread at a time may ask.
-
-    Parameters
-    ----------
-    corpus : Corpus
-    settings : Settings
-    starts : (n_steps + 1,) int64
-        Pairs in the mini-batches before each step.
-
-    Attributes
-    ----------
-    corpus, settings, starts
-        As above.
+    ``starts`` (n_steps + 1,) are the pairs in the mini-batches before each step.
     """
 
     def __init__(self, corpus: Corpus, settings: "Settings", starts: NDArray[np.int64]) -> None:

@@ -17,16 +17,8 @@ _GROWTH = 1.25
 class KeyNumbers:
     """Numbers distinct keys from 0, in order of first appearance.
 
-    A key takes its own bytes and 8 to 16 more.
-
-    Parameters
-    ----------
-    what : str
-        The name of the things with keys in messages.
-    width : int
-        Numbers of 64 bits in a key.
-    most : int
-        How many distinct keys there may be.
+    A key takes its own bytes, ``width`` times 64 bits, and 8 to 16 more. There may be ``most``
+    distinct keys; messages call the things that have keys ``what``.
     """
 
     def __init__(self, what: str, width: int = 1, most: int = _MOST) -> None:
@@ -47,10 +39,7 @@ class KeyNumbers:
     def number(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
         """The number of each of ``keys``, (k, width) uint64: (k,) int32.
 
-        Raises
-        ------
-        SentembError
-            If there are too many distinct keys.
+        Raises `SentembError` if there are too many distinct keys.
         """
         self._make_room(self._count + len(keys))
         numbers = np.empty(len(keys), np.int32)

@@ -31,13 +31,8 @@ class DrawSettings(Protocol):
 class MiniBatch:
     """Texts, candidates and weights of one update.
 
-    Attributes
-    ----------
-    queries, titles : TextBatch
-        With shared towers the same object: all texts, queries first.
-    candidates : ListedCandidates or BatchCandidates
-    weights : (n_pairs,) float64
-        The weight of each pair; they sum to 1.
+    queries, titles : with shared towers the same object: all texts, queries first
+    weights : (n_pairs,), the weight of each pair; they sum to 1
     """
 
     queries: TextBatch
@@ -57,25 +52,10 @@ def mini_batch(
 ) -> MiniBatch:
     """The mini-batch of some pairs. Seed, epoch and step decide its negatives.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        The log.
-    pairs : (k,) int
-        Their numbers in the log.
-    settings : Settings
-        Uses ``seed`` and what concerns negatives.
-    epoch, step : int
-        From 0.
-    hard_titles : (n_queries, m) int32, optional
-        Hard negatives of every query, -1 where there are fewer. ``settings.hard_negatives`` of
-        them, drawn for each pair, join the titles. Only where all titles are candidates.
-    leads : (k,) bool, optional
-        The pairs that hard negatives are drawn for; by default all.
-
-    Returns
-    -------
-    MiniBatch
+    ``pairs`` (k,) are numbers in the log; ``epoch`` and ``step`` count from 0. Of ``hard_titles``
+    (n_queries, m), the hard negatives of every query with -1 where there are fewer,
+    ``settings.hard_negatives`` drawn for each pair join the titles, only where all titles are
+    candidates. ``leads`` (k,) are the pairs that hard negatives are drawn for; by default all.
     """
     queries, pair_queries = corpus.query_numbers.distinct(corpus.query_index[pairs])
     clicked = corpus.title_index[pairs]
@@ -126,10 +106,7 @@ def draw_candidates(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Draw the negatives of some pairs.
 
-    Returns
-    -------
-    offsets, titles : (k + 1,) int64, (n,) int32
-        The candidates of each pair, its clicked title first.
+    Returns offsets (k + 1,) and titles (n,): the candidates of each pair, its clicked title first.
     """
     pool = clicked
     if settings.negatives == "corpus":

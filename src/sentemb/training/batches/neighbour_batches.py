@@ -21,12 +21,8 @@ _KEY = 0x6E656172
 class Part(NamedTuple):
     """Consecutive pairs of an `Order`.
 
-    Attributes
-    ----------
-    pairs : (n,) int64
-        Numbers of pairs.
-    leads : (n,) bool
-        Whether a pair is the first of its group: it draws hard negatives.
+    pairs : (n,) numbers of pairs
+    leads : (n,) whether a pair is the first of its group: it draws hard negatives
     """
 
     pairs: NDArray[np.int64]
@@ -40,12 +36,7 @@ _Grouping: TypeAlias = Callable[[int, NDArray[np.int64]], Part]
 class Order:
     """The order in which an epoch goes through the pairs; its windows are made one by one.
 
-    Parameters
-    ----------
-    windows : Windows
-        The pairs at random.
-    grouped : function of an int and an array
-        Puts the pairs of a window into groups.
+    ``windows`` are the pairs at random; ``grouped`` puts the pairs of a window into groups.
     """
 
     def __init__(self, windows: Windows, grouped: _Grouping) -> None:
@@ -66,14 +57,8 @@ class Order:
     ) -> "Order":
         """Groups of up to ``size`` neighbours of one window, the groups of a window at random.
 
-        Parameters
-        ----------
-        corpus : Corpus
-            The pairs.
-        hard_titles : (n_queries, m) int32
-            Hard negatives of every query, -1 where there are fewer.
-        size, seed, epoch : int
-            Together with ``hard_titles`` they decide the order.
+        ``hard_titles`` (n_queries, m) are hard negatives of every query, -1 where there are fewer.
+        They decide the order together with size, seed and epoch.
         """
 
         def grouped(number: int, pairs: NDArray[np.int64]) -> Part:

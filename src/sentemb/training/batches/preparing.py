@@ -66,16 +66,10 @@ _UNSORTED, _UNSORTED_OFFSETS = ".titles", ".titles-offsets"
 class Preparing(NamedTuple):
     """How far `prepare_log` is.
 
-    Attributes
-    ----------
-    stage : str
-        The work that is being done.
-    done : int
-        How many lines have been read, or texts have been split.
-    unit : str
-        "lines" or "texts".
-    share : float or None
-        Which share of the stage is done; None if that is unknown, as for standard input.
+    stage : the work being done
+    done : how many lines have been read, or texts have been split
+    unit : "lines" or "texts"
+    share : which share of the stage is done; None if that is unknown, as for standard input
     """
 
     stage: str
@@ -269,16 +263,8 @@ class _TextFile:
     """Numbers distinct texts in order of first appearance and writes each once.
 
     Texts are told apart by a hash of 128 bits: two of a hundred million texts share one with a
-    probability below 1e-22.
-
-    Parameters
-    ----------
-    file : binary file
-        Gets the texts, a line end behind each.
-    append : function of an array
-        Gets the end of each.
-    what : str
-        The name of the texts in messages.
+    probability below 1e-22. ``file`` gets the texts, a line end behind each, and ``append`` the end
+    of each; messages call the texts ``what``.
     """
 
     def __init__(

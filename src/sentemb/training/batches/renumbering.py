@@ -7,13 +7,7 @@ from sentemb.kernels.bits import bits_for, renumber
 
 
 class Renumbering:
-    """Finds the distinct ones of some numbers below a limit; one thread at a time.
-
-    Parameters
-    ----------
-    limit : int
-        All numbers are below it.
-    """
+    """Finds the distinct ones of some numbers below a limit; one thread at a time."""
 
     def __init__(self, limit: int) -> None:
         self._bits = bits_for(limit)

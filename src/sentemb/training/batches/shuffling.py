@@ -19,16 +19,8 @@ _KEY = 0x77696E64
 class Shuffle:
     """All pairs in random order, as windows that are shuffled when they are asked for.
 
-    Parameters
-    ----------
-    n_pairs : int
-    seed, epoch : int
-        They decide the order.
-
-    Attributes
-    ----------
-    starts : (n_windows + 1,) int64
-        The position of the first pair of every window, and ``n_pairs``.
+    Seed and epoch decide the order. ``starts`` (n_windows + 1,) int64 has the position of the first
+    pair of every window, and ``n_pairs``.
     """
 
     def __init__(self, n_pairs: int, seed: int, epoch: int) -> None:

@@ -9,13 +9,7 @@ from sentemb.text.batch import TextBatch
 
 
 class TextList:
-    """A long list of texts.
-
-    Parameters
-    ----------
-    batch : TextBatch
-        All of them.
-    """
+    """A long list of texts."""
 
     def __init__(self, batch: TextBatch) -> None:
         self.batch = batch
@@ -26,10 +20,7 @@ class TextList:
     def take(self, numbers: NDArray[np.int32]) -> TextBatch:
         """Some of the texts, in this order, with their words and features renumbered.
 
-        Parameters
-        ----------
-        numbers : (k,) int32
-            Which texts; one may be in it more than once.
+        ``numbers`` (k,) may name a text more than once.
         """
         whole = self.batch
         word_index, offsets, words = take_texts(

@@ -29,37 +29,23 @@ _VALUES = 1 << 20
 class TextPairs:
     """Queries and titles, ready for training.
 
-    Parameters
-    ----------
-    queries, titles : sequence of str
-        The distinct texts of each side.
-    one_list : bool
-        Whether queries and titles have one list of words, because one table reads both.
-    word_features, max_word_features : int, optional
-        For the vocabulary that is collected: see `Vocabulary.collect`.
-    vocabulary : Vocabulary, optional
-        The features to read, and how texts are split; by default they are collected.
-    splitting : str
-        How texts are split where no vocabulary is given, see `sentemb.text.words.SPLITTINGS`.
-    grow : bool
-        Whether the features that the given vocabulary lacks are collected and added to it.
-    most_words : int, optional
-        How many words are kept of each text; by default all.
-    whole_words : bool
-        Whether the vocabulary that is collected has frequent words only, without trigrams.
-    vectors : function of a dict, optional
-        Called with how often the texts have each word; what it returns becomes the word vectors of
-        the vocabulary.
-    tokens : function of a str, optional
-        Gives the words of the texts by side for a splitting; by default the texts are split here.
-
-    Attributes
-    ----------
-    vocabulary : Vocabulary
-        The one that was given, grown or not, or all trigrams of the texts and their frequent words.
-    n_queries, n_titles : int
-    n_cut : int
-        Texts that had more words than are kept.
+    queries, titles : the distinct texts of each side
+    one_list : whether queries and titles have one list of words, because one table reads both
+    word_features, max_word_features : for the vocabulary that is collected: see
+        `Vocabulary.collect`
+    vocabulary : the features to read, and how texts are split; by default they are collected: all
+        trigrams of the texts and their frequent words. The attribute is the one in use, grown or
+        not.
+    splitting : how texts are split where no vocabulary is given, see
+        `sentemb.text.words.SPLITTINGS`
+    grow : whether the features that the given vocabulary lacks are collected and added to it
+    most_words : how many words are kept of each text, by default all; the attribute ``n_cut``
+        counts the texts that had more
+    whole_words : whether the vocabulary that is collected has frequent words only, without trigrams
+    vectors : called with how often the texts have each word; its result becomes the word vectors of
+        the vocabulary
+    tokens : gives the words of the texts by side for a splitting; by default the texts are split
+        here
     """
 
     def __init__(
@@ -139,12 +125,7 @@ class TextPairs:
     def texts(self, side: str, numbers: NDArray[np.int32]) -> TextBatch:
         """Some queries (``side`` "query") or titles ("document"), in this order.
 
-        Parameters
-        ----------
-        side : {"query", "document"}
-            Which texts ``numbers`` counts.
-        numbers : (k,) int32
-            Which queries or titles, all different.
+        ``numbers`` (k,) are all different.
         """
         return self._texts[self._list_of(side)].take(numbers + np.int32(self._first(side)))
 

@@ -82,10 +82,7 @@ HYPERPARAMETERS = (
 class ClassifierSettings:
     """All settings that affect the trained classifier; `train_classifier` describes them.
 
-    Raises
-    ------
-    SentembError
-        For a value of the wrong type or out of bounds.
+    Raises `SentembError` for a value of the wrong type or out of bounds.
     """
 
     hidden: int | None = None

@@ -103,10 +103,7 @@ Outcome: TypeAlias = Labels | Scores
 def outcome_of(train: Values) -> Outcome:
     """The outcome that a classifier learns to predict from ``train``.
 
-    Raises
-    ------
-    SentembError
-        If there is only one label or score, or the scores reach too far.
+    Raises `SentembError` if there is only one label or score, or the scores reach too far.
     """
     values: Sequence[Any] = train.values
     if isinstance(values[0], str):
@@ -133,13 +130,7 @@ def outcome_of(train: Values) -> Outcome:
 
 
 class Examples:
-    """Values and texts, prepared for features.
-
-    Parameters
-    ----------
-    values : ValuedTexts
-    features : TextFeatures
-    """
+    """Values and texts, prepared for features."""
 
     def __init__(self, values: Values, features: TextFeatures) -> None:
         self.values = values.values
@@ -180,13 +171,7 @@ def probabilities(
 
 @dataclass(frozen=True)
 class ClassifierWeights:
-    """All weights of a classifier.
-
-    Attributes
-    ----------
-    head, tower : dict of arrays
-        ``tower`` is empty for fixed embeddings.
-    """
+    """All weights of a classifier; ``tower`` is empty for fixed embeddings."""
 
     head: Arrays
     tower: Arrays
@@ -223,22 +208,8 @@ class SavedClassifier:
 class ClassifierTask(UnpreparedTask):
     """A classifier, the examples that it learns from, and its embeddings.
 
-    A `sentemb.training.contracts.Task`, which describes the methods.
-
-    Parameters
-    ----------
-    train : ValuedTexts
-    dev : ValuedTexts or None
-    features : TextFeatures
-        Their weights are changed in place.
-    settings : ClassifierSettings
-        With ``hidden`` and ``map_dim`` set.
-    workers : Workers
-
-    Attributes
-    ----------
-    head : Head
-    outcome : Labels or Scores
+    A `sentemb.training.contracts.Task`, which describes the methods. The weights of ``features``
+    are changed in place; ``settings`` have ``hidden`` and ``map_dim`` set.
     """
 
     def __init__(
@@ -351,10 +322,7 @@ class ClassifierTask(UnpreparedTask):
     def read(self, folder: Path) -> SavedClassifier:
         """Read the file that `write` wrote for a classifier of this shape.
 
-        Raises
-        ------
-        SentembError
-            If the file is damaged, or holds something else.
+        Raises `SentembError` if the file is damaged, or holds something else.
         """
         weights = self.model().model
         with open_tensors(folder / TENSORS) as file:

@@ -25,16 +25,10 @@ _MAX_NORM = 1.0
 
 
 class TextFeatures(Protocol):
-    """The embeddings that a classifier reads.
+    """The embeddings, of length ``dim``, that a classifier reads.
 
-    Attributes
-    ----------
-    dim : int
-        Length of an embedding.
-    trained : bool
-        Whether the embeddings are trained with the classifier.
-    weights : dict of arrays
-        Trained arrays; empty for fixed vectors.
+    trained : whether the embeddings are trained with the classifier
+    weights : the trained arrays; empty for fixed vectors
     """
 
     dim: int
@@ -65,11 +59,7 @@ class TextFeatures(Protocol):
 class FixedVectors:
     """Embeddings that do not change; a `TextFeatures`.
 
-    Parameters
-    ----------
-    embed : function of a list of str
-        Returns one row per text: (k, dim) float.
-    dim : int
+    ``embed`` returns one row per text: (k, dim) float.
     """
 
     trained = False
@@ -129,10 +119,7 @@ def _checked(vectors: Any, count: int) -> np.ndarray:
 class TrainedTower:
     """Embeddings of a tower that is trained with the classifier; a `TextFeatures`.
 
-    Parameters
-    ----------
-    towers : Towers
-        One tower for both texts of a pair.
+    ``towers`` have one tower for both texts of a pair.
     """
 
     trained = True
@@ -177,13 +164,7 @@ class TrainedTower:
 
 
 class Learner:
-    """The optimiser of a `TrainedTower`.
-
-    Parameters
-    ----------
-    features : TrainedTower
-        Its weights are changed in place.
-    """
+    """The optimiser of a `TrainedTower`, whose weights are changed in place."""
 
     def __init__(self, features: TrainedTower) -> None:
         self.features = features

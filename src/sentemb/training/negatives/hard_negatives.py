@@ -80,10 +80,7 @@ class Titles(Protocol):
 class AllTitles:
     """Titles, each of which every query meets.
 
-    Attributes
-    ----------
-    UdT : (dim, n_titles) float
-        Normalised embeddings, one per column.
+    ``UdT`` (dim, n_titles) float has normalised embeddings, one per column.
     """
 
     UdT: np.ndarray
@@ -105,12 +102,7 @@ class AllTitles:
 class SomeTitles:
     """A part of many titles, each with its number in the whole list.
 
-    Attributes
-    ----------
-    numbers : (k,) int32
-        Ascending.
-    titles : AllTitles or TitleClusters
-        Title i of these is ``numbers[i]``.
+    ``numbers`` (k,) ascend; title i of ``titles`` is ``numbers[i]``.
     """
 
     numbers: NDArray[np.int32]
@@ -148,32 +140,14 @@ def look_up(
 
     Up to `EXACT_UP_TO` the time is proportional to the number of queries times that of titles, and
     above it to the number of queries times the square root of that of titles. Of more titles than
-    `SAMPLED_FROM` that number is drawn. Apart from the lists memory is needed for the embeddings of
-    these titles and of some queries.
+    `SAMPLED_FROM` that number is drawn, by seed and epoch. Apart from the lists memory is needed
+    for the embeddings of these titles and of some queries.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        The log.
-    towers : TwoTowers
-        Flushed.
-    workers : Workers
-        Threads to compute with.
-    stopped : function
-        Asked before every portion of the texts. After a yes the look-up ends, and the other
-        queries have no titles.
-    seed, epoch : int
-        They decide which titles are drawn.
-    reached : function of an int, optional
-        Called after every portion of the queries, with how many have their titles.
-    scratch : path, optional
-        A folder for the lists, 120 bytes a query, if they are large; see
-        `sentemb.system.growing.scratch_array`.
-
-    Returns
-    -------
-    (n_queries, HARD_AMONG) int32
-        -1 where a query has fewer titles.
+    ``towers`` are flushed. ``stopped`` is asked before every portion of the texts. After a yes the
+    look-up ends, and the other queries have no titles. ``reached`` is called after every portion
+    with the number of queries that have their titles. ``scratch`` is a folder for the lists, 120
+    bytes a query, if they are large; see `sentemb.system.growing.scratch_array`. Returns
+    (n_queries, HARD_AMONG), -1 where a query has fewer titles.
     """
     numbers = drawn_titles(corpus.n_titles, seed, epoch)
     Ud = _unit_embeddings("document", numbers, corpus, towers, workers, stopped)
@@ -238,18 +212,9 @@ def nearest_titles(
     """The unclicked titles with the highest cosines, in any order; see `lists_of_all`.
 
     With more than `EXACT_UP_TO` queries times titles they are the highest in the `PROBED` clusters
-    of titles that are nearest to the query.
-
-    Parameters
-    ----------
-    Uq, Ud : (n_queries, dim), (n_titles, dim) float
-        Normalised embeddings.
-    clicked : (n_queries + 1,) int64, (n,) int32
-        The clicked titles of every query.
-    workers : Workers
-        Threads to compute with.
-    stopped : function
-        As in `lists_of_all`.
+    of titles that are nearest to the query. ``Uq`` (n_queries, dim) and ``Ud`` (n_titles, dim)
+    float are normalised; ``clicked`` are offsets (n_queries + 1,) and the clicked titles (n,) of
+    every query.
     """
     titles, portion = _compared(len(Uq), Ud, workers)
 
@@ -275,23 +240,10 @@ def lists_of_all(
 ) -> NDArray[np.int32]:
     """A list of titles for every query, portion by portion.
 
-    Parameters
-    ----------
-    n_queries : int
-        How many queries there are.
-    fill : function of an array and two int
-        Writes the lists of the queries from the first to the second number.
-    stopped : function
-        Asked before every portion of the queries. After a yes the other queries have no titles.
-    portion : int, optional
-        Queries per portion.
-    scratch : path, optional
-        As in `look_up`.
-
-    Returns
-    -------
-    (n_queries, HARD_AMONG) int32
-        -1 where a query has fewer titles.
+    ``fill`` writes the lists of the queries from the first to the second number. ``stopped`` is
+    asked before every portion; after a yes the other queries have no titles. ``portion`` is in
+    queries; ``scratch`` is as in `look_up`. Returns (n_queries, HARD_AMONG), -1 where a query has
+    fewer titles.
     """
     lists = no_lists(n_queries, scratch)
     size = portion or _PORTION
@@ -326,21 +278,10 @@ def draw(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Draw titles from the lists of some queries, without drawing one twice.
 
-    Parameters
-    ----------
-    lists : (n_queries, m) int32
-        As `lists_of_all` returns them.
-    queries : (n_pairs,) int
-        The query of each pair.
-    count : int
-        Titles per pair. A pair whose list is shorter gets the whole list.
-    seed, epoch, step : int
-        They decide what is drawn.
-
-    Returns
-    -------
-    offsets, titles : (n_pairs + 1,) int64, (n,) int32
-        Pair p has ``titles[offsets[p]:offsets[p + 1]]``.
+    ``lists`` (n_queries, m) are from `lists_of_all`; ``queries`` (n_pairs,) has the query of each
+    pair. Seed, epoch and step decide the draw. A pair gets ``count`` titles, or its whole list if
+    that is shorter: pair p has ``titles[offsets[p]:offsets[p + 1]]`` of the offsets and titles
+    returned.
     """
     of_pairs = lists[queries]
     keys = np.random.default_rng([seed, epoch, step]).random(of_pairs.shape)

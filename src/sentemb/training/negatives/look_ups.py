@@ -22,13 +22,8 @@ def are_in_use(epoch: int, step: int) -> bool:
 def epochs_of(history: Sequence[Mapping[str, Any]], training: Mapping[str, Any]) -> list[int]:
     """The epochs, from 1, before which hard negatives were looked up.
 
-    Parameters
-    ----------
-    history : sequence of dict
-        One line per epoch. Those of such epochs have ``hard_negatives_ranked``, unless they were
-        written before lines had it.
-    training : dict
-        How the model was trained; without the entry in any line, its settings tell.
+    The lines of such epochs in ``history`` have ``hard_negatives_ranked``, unless they were written
+    before lines had it. Without the entry in any line, the settings in ``training`` tell.
     """
     epochs = [line for line in history if type(line.get("epoch")) is int]
     recorded = [line["epoch"] for line in epochs if line.get("hard_negatives_ranked") is True]

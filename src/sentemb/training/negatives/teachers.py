@@ -37,18 +37,10 @@ class Teacher(ABC):
     def of(teacher: AnyPath | SentenceEncoder, threads: int | None = None) -> "Teacher":
         """A teacher by its name, its folder, or the model itself.
 
-        Parameters
-        ----------
-        teacher : "bm25", path or SentenceEncoder
-            The word ``bm25`` is BM25, even if a folder has that name: write ``./bm25`` for the
-            folder.
-        threads : int, optional
-            Threads of a model that is read from a folder; by default all processors.
-
-        Raises
-        ------
-        SentembError
-            If it is none of these, a folder cannot be read, or it holds a model of another kind.
+        The word ``bm25`` is BM25, even if a folder has that name: write ``./bm25`` for the folder.
+        ``threads`` are for a model that is read from a folder; by default all processors. Raises
+        `SentembError` for anything else, a folder that cannot be read, or one with a model of
+        another kind.
         """
         if isinstance(teacher, SentenceEncoder):
             return _TowersTeacher(teacher, "")
@@ -81,25 +73,15 @@ class Teacher(ABC):
         stopped: Callable[[], bool],
         note: Callable[[str], None],
     ) -> NDArray[np.int32]:
-        """The best unclicked titles of every query of ``log``.
+        """The best unclicked titles of every query of ``log``, for any number of threads the same.
 
-        Parameters
-        ----------
-        log : ClickLog
-            The queries, the titles to choose from, and the clicks.
-        workers : Workers
-            Threads to compute with; the lists do not depend on their number.
-        stopped : function
-            Asked before every portion of the texts. After a yes the other queries have no titles.
-        note : function of a str
-            Called if there are queries without a single title.
+        ``stopped`` is asked before every portion of the texts. After a yes the other queries have
+        no titles. ``note`` is called if there are queries without a single title.
 
-        Returns
-        -------
-        (n_queries, HARD_AMONG) int32
-            -1 where a query has fewer titles: a text that the teacher cannot read, or with BM25
-            too few titles that share a word with the query. BM25 lists the highest first, equal
-            scores by the number of the title; the order of a model's list has no meaning.
+        Returns (n_queries, HARD_AMONG), -1 where a query has fewer titles: a text that the teacher
+        cannot read, or with BM25 too few titles that share a word with the query. BM25 lists the
+        highest first, equal scores by the number of the title; the order of a model's list has no
+        meaning.
         """
         lists = self._lists(log, workers, stopped)
         without = int(np.count_nonzero(lists.max(axis=1) < 0))

@@ -34,16 +34,12 @@ def n_comparisons(n_queries: int, n_titles: int) -> int:
 class TitleClusters:
     """Titles, divided into clusters.
 
-    Attributes
-    ----------
-    centres : (n_clusters, dim) float
-        Unit vectors.
-    blocks : (n_titles * dim,) float
-        The embeddings of the titles, cluster by cluster; see `lay_out_clusters`.
-    titles, offsets : (n_titles,) int32, (n_clusters + 1,) int64
-        Cluster c has ``titles[offsets[c]:offsets[c + 1]]``, in ascending order.
-    place_of : (n_titles,) int32
-        ``titles[place_of[t]]`` is t.
+    centres : (n_clusters, dim) float, unit vectors
+    blocks : (n_titles * dim,) float, the embeddings of the titles, cluster by cluster; see
+        `lay_out_clusters`
+    titles, offsets : (n_titles,), (n_clusters + 1,); cluster c has
+        ``titles[offsets[c]:offsets[c + 1]]``, in ascending order
+    place_of : (n_titles,); ``titles[place_of[t]]`` is t
     """
 
     centres: np.ndarray
@@ -54,14 +50,9 @@ class TitleClusters:
 
     @classmethod
     def of(cls, Ud: np.ndarray, workers: Workers) -> "TitleClusters":
-        """Divide titles into clusters.
+        """Divide titles into clusters, for any number of threads the same.
 
-        Parameters
-        ----------
-        Ud : (n_titles, dim) float
-            Normalised embeddings, at least one.
-        workers : Workers
-            Threads to compute with; the clusters do not depend on their number.
+        ``Ud`` (n_titles, dim) float are normalised embeddings, at least one.
         """
         # The seed of a training has no say in the sample, as in the rest of the look-up.
         count = n_clusters(len(Ud))
@@ -86,16 +77,10 @@ class TitleClusters:
     ) -> None:
         """Write the titles with the highest cosines, among those of the nearest clusters.
 
-        Parameters
-        ----------
-        lists : (n_queries, k) int32, written
-            In any order; -1 where there are fewer titles.
-        Uq : (n_queries, dim) float
-            Normalised embeddings of the queries.
-        clicked_offsets, clicked : (n_queries + 1,) int64, (n,) int32
-            The clicked titles of every query, which are left out.
-        workers : Workers
-            Threads to compute with; the lists do not depend on their number.
+        They go into ``lists`` (n_queries, k), in any order, -1 where there are fewer titles. ``Uq``
+        (n_queries, dim) are normalised. The clicked titles of every query are left out:
+        ``clicked_offsets`` (n_queries + 1,) and ``clicked`` (n,). The lists do not depend on the
+        number of threads.
         """
         probed = nearest_centres(Uq, self.centres, min(PROBED, len(self.centres)), workers)
         clusters = self.blocks, self.titles, self.offsets, self.place_of

@@ -13,12 +13,8 @@ class ListedCandidates:
 
     All numbers are indices into the mini-batch.
 
-    Attributes
-    ----------
-    queries : (n_pairs,) int32
-        The query of each pair.
-    offsets, titles : (n_pairs + 1,) int64, (n,) int32
-        The candidates of each pair, its clicked title first.
+    queries : (n_pairs,), the query of each pair
+    offsets, titles : (n_pairs + 1,), (n,), the candidates of each pair, its clicked title first
     """
 
     queries: NDArray[np.int32]
@@ -32,12 +28,9 @@ class BatchCandidates:
 
     All numbers are indices into the mini-batch.
 
-    Attributes
-    ----------
-    queries, clicked : (n_pairs,) int32
-        The query and the clicked title of each pair.
-    offsets, excluded : (n_pairs + 1,) int64, (n,) int32
-        For each pair the titles that do not compete: the others clicked for its query.
+    queries, clicked : (n_pairs,), the query and the clicked title of each pair
+    offsets, excluded : (n_pairs + 1,), (n,), for each pair the titles that do not compete: the
+        others clicked for its query
     """
 
     queries: NDArray[np.int32]

@@ -105,11 +105,8 @@ def score_targets(
 ) -> NDArray[np.float64]:
     """The sparse distributions over the scores ``lowest`` to ``highest`` with these expectations.
 
-    Equation (16) of Tai et al.: a score of 3.6 is .4 at 3 and .6 at 4.
-
-    Returns
-    -------
-    (k, highest - lowest + 1) float64
+    Equation (16) of Tai et al.: a score of 3.6 is .4 at 3 and .6 at 4. Returns (k, highest - lowest
+    + 1).
     """
     values = np.asarray(scores, np.float64)
     targets = np.zeros((values.size, highest - lowest + 1))
@@ -130,20 +127,13 @@ def class_targets(classes: NDArray[np.integer], count: int) -> NDArray[np.float6
 
 @dataclass
 class HeadPass:
-    """Arrays of a forward pass that the backward pass needs.
+    """Float arrays of a forward pass that the backward pass needs.
 
-    Attributes
-    ----------
-    inputs : (dim, n_texts) float
-        Input of the map; without a map, the embeddings themselves.
-    H : (m, n_texts) float
-        The embeddings, of the first and then of the second texts.
-    X : (features, k) float
-        Input of the hidden layer.
-    Z : (hidden, k) float
-        The hidden layer.
-    O : (classes, k) float
-        Before the softmax.
+    inputs : (dim, n_texts), input of the map; without a map, the embeddings themselves
+    H : (m, n_texts), the embeddings, of the first and then of the second texts
+    X : (features, k), input of the hidden layer
+    Z : (hidden, k), the hidden layer
+    O : (classes, k), before the softmax
     """
 
     inputs: np.ndarray
@@ -158,16 +148,8 @@ def forward_tasks(
 ) -> Job[HeadPass]:
     """The layers up to the softmax, as a job for `Workers.together`.
 
-    Parameters
-    ----------
-    head : Head
-        The shape.
-    weights : dict of arrays
-        In that shape.
-    inputs : (dim, n_texts) float
-        One column per text; in pairs all first texts, then all second ones.
-    space : Workspace
-        Holds what the pass returns until it is used again.
+    ``inputs`` (dim, n_texts) float has one column per text; in pairs all first texts, then all
+    second ones. ``space`` holds the returned pass until it is used again.
     """
     dtype, n_texts = inputs.dtype, inputs.shape[1]
     count = n_texts // 2 if head.paired else n_texts
@@ -215,21 +197,10 @@ def loss_tasks(
     The loss is KL(target || prediction), equation (17) of Tai et al., divided by the number of
     examples; for one certain class it is the cross-entropy.
 
-    Parameters
-    ----------
-    head, weights, inputs, space
-        As for `forward_tasks`.
-    targets : (k, classes) float64
-        Target of the softmax; rows sum to 1.
-
-    Returns
-    -------
-    losses : (k,) float64
-        They sum to the mean loss.
-    gradient : dict of arrays
-        In the shapes of ``weights``; valid until the workspace is used again.
-    dH : (m, n_texts) float
-        The gradient at the embeddings, after the map if there is one.
+    ``targets`` (k, classes) are those of the softmax; rows sum to 1. The other parameters are as
+    for `forward_tasks`. Returns the losses (k,), which sum to the mean loss; the gradient in the
+    shapes of ``weights``, valid until the workspace is used again; and dH (m, n_texts) float, the
+    gradient at the embeddings, after the map if there is one.
     """
     done = yield from forward_tasks(head, weights, inputs, space)
     dtype, count = inputs.dtype, len(targets)

@@ -31,31 +31,13 @@ def hinge_loss(
     For a pair (q, d), t1 the nearest title of the mini-batch that is not clicked for q, and t2 the
     nearest query for which d is not clicked, the first of equally near ones, the loss is
     ``max(0, margin - cos(q, d) + cos(q, t1)) + max(0, margin - cos(q, d) + cos(d, t2))``.
-    Without t1 or t2 its term is 0. The gradient takes t1 and t2 as fixed.
+    Without t1 or t2 its term is 0. The gradient takes t1 and t2 as fixed. The margin is delta, in
+    cosines.
 
-    Parameters
-    ----------
-    Yq, Yd : (n_queries, dim), (n_titles, dim) float
-        Embeddings.
-    candidates : BatchCandidates
-        The pairs, and the clicks that are known.
-    margin : float
-        delta, in cosines.
-    weights : (n_pairs,) float
-        Weight of each pair.
-    workers : Workers
-        Threads to compute with.
-    workspace : Workspace
-        Holds the results.
-
-    Returns
-    -------
-    losses : (n_pairs,) float64
-        Multiplied by the weight.
-    Vq, Vd : as Yq, Yd
-        dL/dY, valid until the workspace is used again.
-    choices : (n_pairs, 2) int32
-        t1 and t2 of each pair, -1 where the term is 0. The loss has a kink where they change.
+    ``Yq`` (n_queries, dim) and ``Yd`` (n_titles, dim) float are embeddings. Returns the losses
+    (n_pairs,), multiplied by ``weights``; dL/dY of both sides, valid until the workspace is used
+    again; and (n_pairs, 2) choices, t1 and t2 of each pair, -1 where the term is 0. The loss has a
+    kink where they change.
     """
     Uq, Vq, q_norms = unit_embeddings("q", Yq, workspace)
     Ud, Vd, d_norms = unit_embeddings("d", Yd, workspace)

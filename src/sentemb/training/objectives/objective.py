@@ -17,15 +17,10 @@ from sentemb.training.objectives.softmax import embedding_loss
 class LossAtEmbeddings(NamedTuple):
     """A loss and its gradient at the embeddings.
 
-    Attributes
-    ----------
-    losses : (n_pairs,) float64
-        Multiplied by the weights of the pairs.
-    Vq, Vd : (n_queries, dim), (n_titles, dim) float
-        dL/dY, valid until the workspace is used again.
-    choices : (n_pairs, k) int32
-        Choices of the loss, which has a kink wherever these numbers change. k is 0 for a loss
-        without kinks.
+    losses : (n_pairs,), multiplied by the weights of the pairs
+    Vq, Vd : (n_queries, dim), (n_titles, dim) float, dL/dY, valid until the workspace is used again
+    choices : (n_pairs, k), the picks of the loss; it has a kink wherever these numbers change. k is
+        0 for a loss without kinks.
     """
 
     losses: NDArray[np.float64]
@@ -36,16 +31,7 @@ class LossAtEmbeddings(NamedTuple):
 
 @dataclass(frozen=True)
 class Objective:
-    """A loss with its settings.
-
-    Attributes
-    ----------
-    name : {"softmax", "hinge"}
-    gamma : float
-        Scale of the softmax.
-    margin : float
-        Margin of the hinge.
-    """
+    """A loss, "softmax" with its scale ``gamma`` or "hinge" with its ``margin``."""
 
     name: str = OBJECTIVE.default
     gamma: float = 10.0

@@ -19,14 +19,9 @@ from sentemb.training.objectives.objective_options import HINGE
 class PairTargets:
     """Targets for the scores of a mini-batch.
 
-    Attributes
-    ----------
-    offsets : (n_examples + 1,) int64
-        The pairs of each example.
-    labels : (n_pairs,) int8
-        1 for a right pair, 0 for a negative.
-    weights : (n_examples,) float64
-        They sum to 1.
+    offsets : (n_examples + 1,), the pairs of each example
+    labels : (n_pairs,), 1 for a right pair, 0 for a negative
+    weights : (n_examples,); they sum to 1
     """
 
     offsets: NDArray[np.int64]
@@ -49,22 +44,9 @@ def hinge_of_lists(
     Hu et al. (NIPS 2014), section 4, where the margin is 1. A hinge at 0 has no gradient; one of
     NaN counts, so that NaN is not hidden.
 
-    Parameters
-    ----------
-    scores : (n_pairs,) float
-        The scores of lists whose first pair is right.
-    targets : PairTargets
-        A list without negatives has no loss.
-    margin : float
-        The margin.
-
-    Returns
-    -------
-    loss : float
-    V : (n_pairs,) float64
-        dL/ds of every pair.
-    active : (n_pairs,) bool
-        Which negatives count; never set for a right pair.
+    ``scores`` (n_pairs,) are those of lists whose first pair is right; a list without negatives has
+    no loss. Returns the loss, dL/ds of every pair (n_pairs,), and which negatives count (n_pairs,),
+    never set for a right pair.
     """
     counts = np.diff(targets.offsets)
     firsts = targets.offsets[:-1]
@@ -85,20 +67,8 @@ def logistic_of_pairs(
 ) -> tuple[float, NDArray[np.float64]]:
     """Mean over pairs of log(1 + exp(-s)) for label 1 and log(1 + exp(s)) for label 0.
 
-    Computed so that it cannot overflow.
-
-    Parameters
-    ----------
-    scores : (n_pairs,) float
-        The scores of pairs with labels.
-    targets : PairTargets
-        Labels and weights.
-
-    Returns
-    -------
-    loss : float
-    V : (n_pairs,) float64
-        dL/ds of every pair.
+    Computed so that it cannot overflow. ``scores`` are (n_pairs,) float. Returns the loss and dL/ds
+    of every pair, (n_pairs,) float64.
     """
     counts = np.diff(targets.offsets)
     shares = np.repeat(targets.weights / counts, counts)
@@ -113,14 +83,7 @@ def logistic_of_pairs(
 
 @dataclass(frozen=True)
 class PairObjective:
-    """The choice between the two losses.
-
-    Attributes
-    ----------
-    name : {"hinge", "logistic"}
-    margin : float
-        For the hinge.
-    """
+    """The choice between the two losses: "hinge", which has the margin, or "logistic"."""
 
     name: str
     margin: float = 1.0
@@ -128,13 +91,8 @@ class PairObjective:
     def at(self, scores: np.ndarray, targets: PairTargets) -> tuple[float, np.ndarray, bytes]:
         """The loss, its gradient and its branches.
 
-        Returns
-        -------
-        loss : float
-        V : (n_pairs,) of the dtype of ``scores``
-            dL/ds of every pair.
-        branches : bytes
-            Which hinges count; at another value the loss has a kink.
+        The gradient is dL/ds of every pair, (n_pairs,) of the dtype of ``scores``. The branches say
+        which hinges count; at another value the loss has a kink.
         """
         if self.name == HINGE:
             loss, V, active = hinge_of_lists(scores, targets, self.margin)

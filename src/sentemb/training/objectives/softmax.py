@@ -28,27 +28,10 @@ def embedding_loss(
 ) -> tuple[NDArray[np.float64], np.ndarray, np.ndarray]:
     """Loss per pair and its gradient with respect to the embeddings.
 
-    Parameters
-    ----------
-    Yq, Yd : (n_queries, dim), (n_titles, dim) float
-        Embeddings.
-    candidates : ListedCandidates or BatchCandidates
-        Which titles compete for each query.
-    gamma : float
-        Softmax scale.
-    weights : (n_pairs,) float
-        Weight of each pair.
-    workers : Workers
-        Threads to compute with.
-    workspace : Workspace
-        Holds the results.
-
-    Returns
-    -------
-    losses : (n_pairs,) float64
-        Multiplied by the weight.
-    Vq, Vd : as Yq, Yd
-        dL/dY, valid until the workspace is used again.
+    ``Yq`` (n_queries, dim) and ``Yd`` (n_titles, dim) float are embeddings, ``gamma`` is the
+    softmax scale, and ``candidates`` are the titles that compete for each query. Returns the losses
+    (n_pairs,) float64, multiplied by ``weights``, and dL/dY of both sides, which are valid until
+    the workspace is used again.
     """
     Uq, Vq, q_norms = unit_embeddings("q", Yq, workspace)
     Ud, Vd, d_norms = unit_embeddings("d", Yd, workspace)

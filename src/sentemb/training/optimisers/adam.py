@@ -24,15 +24,9 @@ class Adam:
     """Weights and moments of one tower; see `sentemb.training.contracts.Optimiser` for the methods.
 
     Adam of Kingma and Ba (arXiv 1412.6980) on the gradient, re-normalised to at most ``max_norm``
-    over the whole tower. Rows of ``table`` that a mini-batch does not touch are left unchanged,
-    moments included; everything else moves in every update.
-
-    Parameters
-    ----------
-    weights : dict of arrays
-        Changed in place.
-    max_norm : float
-        th_G of the gradient's re-normalisation.
+    (th_G) over the whole tower. Rows of ``table`` that a mini-batch does not touch are left
+    unchanged, moments included; everything else moves in every update. ``weights`` are changed in
+    place.
     """
 
     def __init__(self, weights: Arrays, max_norm: float) -> None:

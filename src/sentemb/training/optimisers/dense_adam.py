@@ -17,10 +17,7 @@ from sentemb.training.optimisers.adam import BETA1, BETA2
 class DenseAdam:
     """Weights and moments; the update of `Adam` on rows, for every row.
 
-    Parameters
-    ----------
-    weights : dict of (n,) or (n, k) arrays
-        Changed in place.
+    ``weights``, (n,) or (n, k) each, are changed in place.
     """
 
     def __init__(self, weights: Arrays) -> None:
@@ -36,17 +33,7 @@ class DenseAdam:
         )
 
     def step_tasks(self, gradient: Arrays, update: int, rate: float) -> list[KernelTask]:
-        """The tasks of one update.
-
-        Parameters
-        ----------
-        gradient : dict of arrays
-            In the shapes of the weights.
-        update : int
-            From 0.
-        rate : float
-            The learning rate.
-        """
+        """The tasks of one update, counted from 0; the gradient has the shapes of the weights."""
         first_correction, second_correction = 1 - BETA1 ** (update + 1), 1 - BETA2 ** (update + 1)
         offsets, words, values = self._identity
         tasks = []

@@ -31,11 +31,8 @@ _EDGE = 0.9
 class MomentumSchedule:
     """The momentum mu of each update, constant over stretches of updates.
 
-    Attributes
-    ----------
-    bounds : (s + 1,) int64
-        Stretch s holds the updates ``bounds[s]`` to ``bounds[s + 1]``.
-    momenta : (s,) float64
+    bounds : (s + 1,); stretch s holds the updates ``bounds[s]`` to ``bounds[s + 1]``
+    momenta : (s,)
     """
 
     bounds: NDArray[np.int64]
@@ -60,13 +57,8 @@ class LeadingRows(NamedTuple):
     """Some input rows at the look-ahead point; see `sentemb.models.contracts.InputRows`.
 
     Row k is ``table[rows[k]] + lead[k] velocity[rows[k]]``. It is computed where it is used.
-
-    Attributes
-    ----------
-    table, velocity : (n_features, width) float
-    rows : (n_rows,) int32
-    lead, decay : (n_rows,) float
-        From `row_coefficients`; the update itself needs ``decay``.
+    ``table`` and ``velocity`` are (n_features, width) float. ``lead`` and ``decay`` (n_rows,) float
+    are from `row_coefficients`; the update itself needs ``decay``.
     """
 
     table: np.ndarray
@@ -97,19 +89,13 @@ class Nesterov:
     """Weights and velocity of one tower; see `Optimiser` for the methods.
 
     With ``g`` the gradient at the look-ahead point ``theta + mu v``, re-normalised to at most
-    ``max_norm`` over the whole tower::
+    ``max_norm`` (th_G) over the whole tower::
 
         v = mu v - rate g
         theta = theta + v
 
-    Parameters
-    ----------
-    weights : dict of arrays
-        Changed in place. Between updates the rows of ``table`` are not theta: until `flush`, each
-        is at theta + lead v, as of the last update to which it was brought up to date.
-    schedule : MomentumSchedule
-    max_norm : float
-        th_G of the gradient's re-normalisation.
+    ``weights`` are changed in place. Between updates the rows of ``table`` are not theta: until
+    `flush`, each is at theta + lead v, as of the last update to which it was brought up to date.
     """
 
     def __init__(self, weights: Arrays, schedule: MomentumSchedule, max_norm: float) -> None:

@@ -23,12 +23,7 @@ _Steps = Generator[list[KernelTask], None, None]
 class PairAdam:
     """Adam. Rows of ``table`` that a mini-batch does not touch are left unchanged.
 
-    Parameters
-    ----------
-    weights : dict of arrays
-        Changed in place.
-    tuned : bool
-        Whether ``table`` is trained.
+    ``weights`` are changed in place; ``tuned`` says whether ``table`` is trained.
     """
 
     def __init__(self, weights: Arrays, tuned: bool) -> None:
@@ -47,20 +42,12 @@ class PairAdam:
         update: int,
         rate: float,
     ) -> _Steps:
-        """One update, as a job for `Workers.together`.
+        """One update, counted from 0, as a job for `Workers.together`.
 
-        Parameters
-        ----------
-        gradient : dict of arrays
-            In the shapes of the weights, with ``words`` in place of ``table`` if that is trained.
-        rows : (n_rows,) int32
-            The rows of ``table`` in the mini-batch.
-        words_of_features : tuple of arrays, optional
-            As for `sentemb.training.contracts.Optimiser.step_tasks`; not needed for fixed words.
-        update : int
-            From 0.
-        rate : float
-            The learning rate.
+        ``gradient`` has the shapes of the weights, with ``words`` in place of ``table`` if that is
+        trained. ``rows`` (n_rows,) are the rows of ``table`` in the mini-batch.
+        ``words_of_features`` is as for `sentemb.training.contracts.Optimiser.step_tasks`; fixed
+        words do not need it.
         """
         tasks = self._dense.step_tasks(gradient, update, rate)
         if self._moments and words_of_features is not None:

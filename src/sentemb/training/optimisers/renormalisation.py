@@ -34,21 +34,10 @@ def flat(array: np.ndarray) -> np.ndarray:
 def renormalisation(
     gradient: Arrays, rows: RowGradient, max_norm: float
 ) -> Generator[list[KernelTask], None, float]:
-    """The factor that makes a tower's gradient no longer than ``max_norm``, as a job.
+    """The factor, at most 1, that makes a tower's gradient no longer than ``max_norm``, as a job.
 
-    Parameters
-    ----------
-    gradient : dict of arrays
-        As `Encoder.backward_tasks` returns it.
-    rows : RowGradient
-        Its part at the input rows.
-    max_norm : float
-        The longest gradient allowed.
-
-    Returns
-    -------
-    float
-        At most 1. Most gradients are so short that a bound of the norm is enough.
+    ``gradient`` is as `Encoder.backward_tasks` returns it; ``rows`` is its part at the input rows.
+    Most gradients are so short that a bound of the norm is enough.
     """
     words = rows.words
     word_squares = np.empty(len(words), words.dtype)

@@ -23,14 +23,9 @@ from sentemb.training.pairs.pair_settings import PairSettings
 class PairBatch:
     """Texts, pairs and targets of one update.
 
-    Attributes
-    ----------
-    texts : TextBatch
-        All texts, queries first.
-    n_queries : int
-    query_index, title_index : (n_pairs,) int32
-        The query and the title of each pair, each counted on its own side.
-    targets : PairTargets
+    texts : all texts, queries first
+    query_index, title_index : (n_pairs,), the query and the title of each pair, each counted on its
+        own side
     """
 
     texts: TextBatch
@@ -41,13 +36,7 @@ class PairBatch:
 
 
 class Lessons(Protocol):
-    """Examples in mini-batches.
-
-    Attributes
-    ----------
-    n_examples, steps : int
-        Examples, and mini-batches per epoch.
-    """
+    """Examples in mini-batches; ``steps`` is the number of mini-batches per epoch."""
 
     n_examples: int
     steps: int
@@ -95,17 +84,10 @@ class _Ordered:
 
 
 class ClickLessons(_Ordered):
-    """Each pair of a click log with negatives.
+    """Each pair of a click log with negatives; the corpus has one list of texts.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        With one list of texts.
-    settings : PairSettings
-    hard_negatives : int
-        How many are drawn for each pair.
-    hard_titles : (n_queries, m) int32, optional
-        Where they are drawn from: titles of each query, -1 where there are fewer.
+    ``hard_negatives`` are drawn for each pair from ``hard_titles`` (n_queries, m), titles of each
+    query, -1 where there are fewer.
     """
 
     def __init__(
@@ -172,15 +154,7 @@ def _side_by_side(
 
 
 class LabelledLessons(_Ordered):
-    """Pairs with label 0 or 1.
-
-    Parameters
-    ----------
-    texts : TextPairs
-        The distinct texts of each side, in the order of `distinct`.
-    pairs : LabelledPairs
-    settings : PairSettings
-    """
+    """Pairs with label 0 or 1; ``texts`` has the distinct texts in the order of `distinct`."""
 
     def __init__(self, texts: TextPairs, pairs: LabelledPairs, settings: PairSettings) -> None:
         self._texts, self._pairs = texts, pairs

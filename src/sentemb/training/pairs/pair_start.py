@@ -34,17 +34,10 @@ _WORDS = 1_000
 class PairStart:
     """The vocabulary and weights that a training of a pair model starts from.
 
-    Attributes
-    ----------
-    name : str
-        For messages and the record.
-    vocabulary : Vocabulary
-    table : (n_features, dim) float
-        The vectors of its features.
-    weights : dict of arrays or None
-        All weights, if they come from a pair model.
-    settings : dict
-        Settings that follow from it.
+    name : for messages and the record
+    table : (n_features, dim) float, the vectors of the features of the vocabulary
+    weights : all weights, if they come from a pair model
+    settings : settings that follow from it
     """
 
     name: str
@@ -96,21 +89,12 @@ class PairStart:
 
 
 def start_of(model: AnyPath | SentenceEncoder | PairScorer, given: dict[str, Any]) -> PairStart:
-    """The start from a model.
+    """The start from a model; ``given`` are settings of the training.
 
-    Parameters
-    ----------
-    model : path, SentenceEncoder or PairScorer
-        Two towers give their words' vectors: what their encoder adds up, averages or hands on
-        (`Encoder.word_vector_columns`), or all input weights. Separate towers give each word both
-        vectors, one after the other. A pair model gives all its weights.
-    given : dict
-        Settings of the training.
-
-    Raises
-    ------
-    SentembError
-        If it is none of these, cannot be read, or contradicts the settings.
+    Two towers give their words' vectors: those that their encoder adds up, averages or hands on
+    (`Encoder.word_vector_columns`), or all input weights. Separate towers give each word both
+    vectors, one after the other. A pair model gives all its weights. Raises `SentembError` for
+    another model, for one that cannot be read, or for one that contradicts the settings.
     """
     name = ""
     if isinstance(model, str | os.PathLike):
@@ -150,23 +134,12 @@ def start_of(model: AnyPath | SentenceEncoder | PairScorer, given: dict[str, Any
 def start_of_vectors(
     vectors: AnyPath | WordVectors, texts: Iterable[str], note: Callable[[str], None]
 ) -> PairStart:
-    """The start from word vectors.
+    """The start from word vectors, see `read_word_vectors`.
 
-    Parameters
-    ----------
-    vectors : path or WordVectors
-        See `read_word_vectors`.
-    texts : iterable of str
-        Texts of the training. They decide how texts are split into words: at white space, without
-        punctuation around words, or into runs of letters, digits and ``_``, whichever leaves fewer
-        words without a vector.
-    note : function of a str
-        Called with what is worth knowing.
-
-    Raises
-    ------
-    SentembError
-        If they cannot be read, or no word of the texts has a vector.
+    The ``texts`` of the training decide how texts are split into words: at white space, without
+    punctuation around words, or into runs of letters, digits and ``_``, whichever leaves fewer
+    words without a vector. Raises `SentembError` if the vectors cannot be read, or no word of the
+    texts has one.
     """
     if not isinstance(vectors, WordVectors):
         vectors = read_word_vectors(vectors, note=note)

@@ -37,28 +37,14 @@ _WILD_WEIGHT = 1e6
 
 
 class Planned(NamedTuple):
-    """A mini-batch and all of its update that needs no weights.
-
-    Attributes
-    ----------
-    batch : PairBatch
-    layout : Layout
-    """
+    """A mini-batch and all of its update that needs no weights."""
 
     batch: PairBatch
     layout: Layout
 
 
 class _Part(NamedTuple):
-    """A phase of the training, and what trains its arrays.
-
-    Attributes
-    ----------
-    phase : Phase
-    optimiser : PairAdam or PairSGD
-    tuned : bool
-        Whether words are trained too.
-    """
+    """A phase of the training, and its optimiser; ``tuned`` says whether words are trained too."""
 
     phase: Phase
     optimiser: PairAdam | PairSGD
@@ -68,21 +54,9 @@ class _Part(NamedTuple):
 class PairTask(UnpreparedTask):
     """A pair model and the examples that it learns from.
 
-    A `sentemb.training.contracts.Task`, which describes the methods.
-
-    Parameters
-    ----------
-    lessons : Lessons
-    pair_model : PairModel
-    weights : dict of arrays
-        Those at the start; they are changed in place.
-    tuned : bool
-        Whether the word vectors are trained.
-    settings : PairSettings
-    objective : PairObjective
-    workers : Workers
-    dev : Dev or LabelledPairs, optional
-        Texts that `measure` ranks or classifies.
+    A `sentemb.training.contracts.Task`, which describes the methods. ``weights`` are those at the
+    start; they are changed in place. ``tuned`` says whether the word vectors are trained; `measure`
+    ranks or classifies ``dev``.
     """
 
     def __init__(
@@ -258,20 +232,8 @@ def score_batch_tasks(
 ) -> Job[Scoring]:
     """The scores of a mini-batch, as a job for `Workers.together`.
 
-    Parameters
-    ----------
-    model : PairModel
-        The shape.
-    weights : dict of arrays
-        Its weights.
-    P : (n_words, width) float
-        The projected words of the mini-batch.
-    batch : PairBatch
-        Texts and pairs.
-    space : Workspace
-        Holds what the backward pass needs.
-    dropout : Dropout or None
-        In training.
+    ``P`` (n_words, width) float are its projected words; ``space`` holds the values that the
+    backward pass needs. ``dropout`` is for training.
     """
     word_index, offsets = batch.texts.word_index, batch.texts.offsets
     middle = offsets[batch.n_queries]

@@ -46,12 +46,8 @@ def train_pair_model(
 ) -> PairScorer:
     """Train a pair model; `sentemb.train` describes the parameters.
 
-    Raises
-    ------
-    SentembError
-        For bad settings or data, a place that cannot be written, or a training that diverges.
-    Interrupted
-        After Ctrl-C or SIGTERM, once the checkpoint is written.
+    Raises `SentembError` for bad settings or data, a place that cannot be written, or a training
+    that diverges, and `Interrupted` after Ctrl-C or SIGTERM, once the checkpoint is written.
     """
     run.check(inputs.start_from, None if inputs.teacher == BM25_TEACHER else inputs.teacher)
     labelled, dev, pairs = inputs.labels, inputs.dev, inputs.pairs
@@ -299,10 +295,7 @@ def _start(
 def _completed(settings: dict[str, Any], start: PairStart) -> dict[str, Any]:
     """``settings`` with those that follow from the start.
 
-    Raises
-    ------
-    SentembError
-        If a setting contradicts it.
+    Raises `SentembError` if a setting contradicts it.
     """
     name = PAIR_MODELS.model.checked(settings.get("model", PAIR_MODELS.model.default))
     if start.weights is None and EMBEDDING not in PAIR_MODELS.entry(name).parameters:

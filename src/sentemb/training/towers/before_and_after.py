@@ -23,16 +23,8 @@ _FIRST = 10
 class FirstTitles:
     """The titles that come first, of all titles of a log.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        Its titles are ranked.
-    queries : sequence of str, optional
-        The queries of the dev set; by default a sample of those of the log.
-    seed : int
-        Decides the sample.
-    workers : Workers
-        Threads to compute with.
+    The ``queries`` are those of the dev set; without them the queries of the ``corpus`` are taken.
+    If there are many, ``seed`` draws a sample of them.
     """
 
     def __init__(

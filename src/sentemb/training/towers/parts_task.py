@@ -37,12 +37,7 @@ _FEW = 300
 class PartsTask(TowersTask):
     """Two towers, trained in parts; a `sentemb.training.contracts.Task`.
 
-    See `TowersTask` for parameters and attributes.
-
-    Parameters
-    ----------
-    executor : Executor
-        Where the parts are trained.
+    The ``executor`` trains the parts. For the other parameters and the attributes see `TowersTask`.
     """
 
     def __init__(
@@ -162,16 +157,9 @@ def _cost(parts: int, updates: int) -> str:
 def queries_of_parts(
     query_index: NDArray[np.int32], n_queries: int, parts: int
 ) -> list[NDArray[np.int32]]:
-    """The queries of each part, at random, so that each has about as many pairs; ascending.
+    """The queries of each part, at random, so that each has about as many pairs; ascending int32.
 
-    Parameters
-    ----------
-    query_index : (n_pairs,) int32
-        The query of each pair.
-    n_queries : int
-        Queries of the log.
-    parts : int
-        The number of parts.
+    ``query_index`` is the query of each pair, (n_pairs,); ``n_queries`` are the queries of the log.
     """
     shuffled = np.random.default_rng(_KEY).permutation(n_queries).astype(np.int32)
     pairs = np.cumsum(np.bincount(query_index, minlength=n_queries)[shuffled])

@@ -44,24 +44,12 @@ def train_round(
 ) -> tuple[Arrays, float]:
     """Train on some mini-batches of a part.
 
-    Parameters
-    ----------
-    part, hard_titles, epoch, steps
-        As for `features_of_round`.
-    features, state
-        The result of that, and `TwoTowers.some_rows` of it.
-    threads : int
-        Their number does not change the result.
+    The first four arguments are those of `features_of_round`, ``features`` is its result, and
+    ``state`` is `TwoTowers.some_rows` of these features. The result is the state after these
+    mini-batches, in new arrays, and the mean of their losses; the number of ``threads`` does not
+    change it.
 
-    Returns
-    -------
-    state, loss : dict of arrays, float
-        The same arrays after these mini-batches, and the mean of their losses.
-
-    Raises
-    ------
-    Diverged
-        As `TwoTowers.update`.
+    Raises `Diverged` as `TwoTowers.update` does.
     """
     n_steps = len(part.starts) - 1
     updates = part.settings.epochs * n_steps

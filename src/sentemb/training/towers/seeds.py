@@ -54,28 +54,15 @@ def train_members(
     n_bytes: int,
     run: Run,
 ) -> SavedModel:
-    """Train a model for each seed; the result is their average, in the output too.
+    """Train a model for each seed; the result is their average, in the output of ``run`` too.
 
-    Parameters
-    ----------
-    train : function of a range, a path and a Run
-        Trains the member of each seed: `one_by_one` or `at_once`.
-    identity : Identity
-        Everything that decides the average.
-    dev : Dev, optional
-        The set that the average is measured on.
-    n_bytes : int
-        The size of a member.
-    run : Run
-        Where the average is written.
+    ``train`` trains the member of each seed: `one_by_one` or `at_once`. ``identity`` is everything
+    that decides the average, ``dev`` the set that it is measured on, and ``n_bytes`` the size of a
+    member.
 
-    Raises
-    ------
-    SentembError
-        As `Run.train`; a message about a member begins with its seed.
-    Interrupted
-        After Ctrl-C or SIGTERM, once the checkpoint of the member is written; on a cluster after
-        Ctrl-C, at once.
+    Raises `SentembError` as `Run.train` does; a message about a member begins with its seed. Raises
+    `Interrupted` after Ctrl-C or SIGTERM, once the checkpoint of the member is written; on a
+    cluster after Ctrl-C, at once.
     """
     seeds = identity.each_seed()
     output = None if run.output is None else Path(run.output)
@@ -131,14 +118,8 @@ def at_once(
 ) -> list[SavedModel]:
     """The members, at the same time, but for those that an earlier run has finished.
 
-    Parameters
-    ----------
-    train : function of a sequence of int
-        Yields the member of each seed and the notes of its training, in their order.
-    identities : mapping
-        What decides each member.
-    seeds, output, run
-        As for `Train`.
+    ``train`` yields the member of each seed that it is given and the notes of its training, in the
+    order of the seeds. ``identities`` has for each seed what decides its member.
     """
     members: dict[int, SavedModel] = {}
     if output is not None and run.resume:

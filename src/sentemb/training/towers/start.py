@@ -44,13 +44,8 @@ _WORD_USES = next(
 class Start:
     """The model that a training starts from.
 
-    Attributes
-    ----------
-    towers : Towers
-    name : str
-        The name of its folder; empty for a model in memory.
-    is_ours : bool
-        Whether nothing else uses its arrays, so that they need not be copied.
+    ``name`` is that of its folder, and empty for a model in memory. If ``is_ours``, nothing else
+    uses the arrays of the towers, so that they need not be copied.
     """
 
     towers: Towers
@@ -61,10 +56,8 @@ class Start:
     def of(cls, model: object) -> Self:
         """The start from a model folder or from a model in memory.
 
-        Raises
-        ------
-        SentembError
-            If it is neither, or the folder cannot be read.
+        Raises `SentembError` if ``model`` is neither, if the folder cannot be read, or for a pair
+        model or an average of models.
         """
         if isinstance(model, SentenceEncoder):
             _check_is_trainable(model.towers, "start_from")
@@ -107,17 +100,8 @@ class Start:
     def settings(self, preset: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
         """The settings ``given``, completed by those of this model's shape.
 
-        Parameters
-        ----------
-        preset : str or None
-            Its settings count as given. `Settings.of` refuses an unknown preset.
-        given : dict
-            Settings by name.
-
-        Raises
-        ------
-        SentembError
-            For a setting that contradicts this model.
+        Those of ``preset`` count as given; `Settings.of` refuses an unknown preset. Raises
+        `SentembError` for a setting that contradicts this model.
         """
         of_preset = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
         requested = {
@@ -198,20 +182,11 @@ class Start:
         Call it once for each tower: a model that was read for this training hands over its arrays
         without a copy.
 
-        Parameters
-        ----------
-        side : {"query", "document"}
-            Which tower.
-        encoder : Encoder
-            The shape of the tower that is trained.
-        rng : numpy.random.Generator
-            Source of the weights that this model does not have.
-        dtype : float32 or float64
-            Type of the weights.
-        vocabulary : Vocabulary, optional
-            One that has grown from this model's, for a tower of the same shape. The rows of new
-            features are zero, like those of features that a tower did not meet in training: no
-            embedding changes before the first update.
+        ``encoder`` is the shape of the tower that is trained, ``rng`` the source of the weights
+        that this model does not have, and ``dtype`` float32 or float64. ``vocabulary``, for a tower
+        of the same shape, has grown from this model's. The rows of new features are zero, like
+        those of features that a tower did not meet in training: no embedding changes before the
+        first update.
         """
         arrays = self.towers.weights[side]
         # The arrays of a shared tower can be handed over only once.

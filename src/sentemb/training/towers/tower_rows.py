@@ -16,17 +16,8 @@ from sentemb.text.batch import TextBatch
 class TowerRows:
     """Which rows of the vocabulary a tower has, in the order of the vocabulary.
 
-    Parameters
-    ----------
-    seen : (k,) int32
-        The features that its texts have, ascending.
-    n_features : int
-        The features of the vocabulary.
-
-    Attributes
-    ----------
-    seen : (k,) int32
-    n_features : int
+    ``seen`` are the features that its texts have, (k,) int32, ascending; the vocabulary has
+    ``n_features``.
     """
 
     def __init__(self, seen: NDArray[np.int32], n_features: int) -> None:
@@ -44,16 +35,10 @@ class TowerRows:
         return replace(batch, input_rows=self.positions(batch.input_rows))
 
     def take(self, table: np.ndarray) -> np.ndarray:
-        """The rows that are trained, of a table of all features that may change; keep the others.
+        """The rows that are trained, (k, width), of a table of all features; keep the others.
 
-        Parameters
-        ----------
-        table : (n_features, width) float
-            The weights that a training starts from. It is returned if all its rows are trained.
-
-        Returns
-        -------
-        (k, width) float
+        ``table``, (n_features, width) float, holds the weights that a training starts from. It may
+        change, and is the result itself if all its rows are trained.
         """
         if self.seen.size == self.n_features:
             return table

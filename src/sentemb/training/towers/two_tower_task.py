@@ -34,30 +34,13 @@ _HARD_TITLES = "hard_titles"  # in checkpoints
 class TowersTask(abc.ABC):
     """Two towers, the log that they learn from, and their hard negatives.
 
-    What a `sentemb.training.contracts.Task`, which describes the methods, needs besides updates.
+    This is all that a `sentemb.training.contracts.Task`, which describes the methods, needs besides
+    updates. All weights start at random unless there is a ``start``. ``note`` is called when hard
+    negatives are looked up, and ``scratch`` is a folder for those that take much memory. `measure`
+    measures on ``dev``, and ``metric`` is its figure that decides.
 
-    Parameters
-    ----------
-    corpus : Corpus
-    settings : Settings
-    workers : Workers
-    note : function of a str
-        Called when hard negatives are looked up.
-    start : Start, optional
-        The model to start from; by default all weights start at random.
-    dev : Dev, optional
-        The set that `measure` measures on.
-    scratch : path, optional
-        A folder for hard negatives that take much memory.
-
-    Attributes
-    ----------
-    metric : str
-        That of the dev set which decides.
-    steps : int
-    towers : TwoTowers
-    hard_titles : (n_queries, HARD_AMONG) int32 or None
-        The hard negatives of every query; None before the first look-up.
+    ``hard_titles``, (n_queries, HARD_AMONG) int32, are the hard negatives of every query, and None
+    before the first look-up.
     """
 
     def __init__(
@@ -176,12 +159,7 @@ class TowersTask(abc.ABC):
 class TwoTowerTask(TowersTask):
     """Two towers that learn from all pairs; a `sentemb.training.contracts.Task`.
 
-    See `TowersTask` for parameters and more attributes.
-
-    Attributes
-    ----------
-    epochs : Epochs
-        The mini-batches.
+    ``epochs`` has the mini-batches. For the parameters and the other attributes see `TowersTask`.
     """
 
     def __init__(

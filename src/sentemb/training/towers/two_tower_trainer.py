@@ -168,15 +168,8 @@ class _Tasks:
 class _Members:
     """Trains the members of a training of several seeds.
 
-    Parameters
-    ----------
-    task_of : _Tasks
-    start : Start or None
-        What every member starts from.
-    settings : list of Settings
-        Those of each seed.
-    identity : Identity
-        That of the average.
+    Every member starts from ``start``, if there is one. ``settings`` are those of each seed, and
+    ``identity`` is that of the average.
     """
 
     def __init__(
@@ -229,12 +222,7 @@ def _train_alone(
 class _Change:
     """Changes by a training that continues from a model.
 
-    Parameters
-    ----------
-    task : TowersTask
-        The training before its first update.
-    corpus, dev, seed, workers
-        Those of the training.
+    ``task`` is the training before its first update; the other arguments are those of the training.
     """
 
     def __init__(

@@ -40,21 +40,9 @@ _WILD_WEIGHT = 1e4
 class TwoTowers:
     """The towers while they are trained, each with the rows of the features that its texts have.
 
-    Parameters
-    ----------
-    settings : Settings
-    updates : int
-        Updates of the whole training, for the schedules of momentum and learning rate.
-    rows : dict of TowerRows
-        By side.
-    weights : dict of dict of arrays
-        Of each side, with these rows. They are changed.
-
-    Attributes
-    ----------
-    encoder : Encoder
-    sides : tuple of str
-        "query" and "document"; for shared towers only "query".
+    ``updates`` counts those of the whole training, for the schedules of momentum and learning rate.
+    ``rows`` and ``weights`` are by side; the weights have these rows, and are changed. ``sides``
+    are "query" and "document"; for shared towers only "query".
     """
 
     def __init__(
@@ -80,14 +68,8 @@ class TwoTowers:
     ) -> Self:
         """The towers before their first update.
 
-        Parameters
-        ----------
-        corpus : Corpus
-            Its vocabulary, and the features that each tower reads.
-        settings, updates
-            As above.
-        start : Start, optional
-            The model to start from; by default all weights start at random.
+        The ``corpus`` has the vocabulary, and the features that each tower reads. All weights start
+        at random unless there is a ``start``.
         """
         encoder, weights = settings.encoder(), {}
         rows = {
@@ -112,16 +94,9 @@ class TwoTowers:
     ) -> Self:
         """The towers with `some_rows` of others, which are copied.
 
-        Parameters
-        ----------
-        settings, updates
-            Those of the others.
-        features : dict of (k,) int32
-            By side, ascending.
-        n_features : int
-            The features of the vocabulary.
-        state : dict of arrays
-            The result of `some_rows`; of the weights alone, moments are zero.
+        ``settings`` and ``updates`` are those of the others. ``features`` are (k,) int32 by side,
+        ascending, of the ``n_features`` of the vocabulary. ``state`` is the result of `some_rows`;
+        if it has the weights only, moments are zero.
         """
         rows = {side: TowerRows(seen, n_features) for side, seen in features.items()}
         weights: dict[str, Arrays] = {side: {} for side in features}
@@ -160,26 +135,9 @@ class TwoTowers:
     def update(self, batch: MiniBatch, layouts: Layouts, number: int, workers: Workers) -> float:
         """Train on one mini-batch: forward pass, loss, backward pass, step.
 
-        Parameters
-        ----------
-        batch : MiniBatch
-            Pairs, texts and candidates.
-        layouts : dict of Layout
-            From `lay_out`.
-        number : int
-            The number of this update, from 0.
-        workers : Workers
-            Threads to compute with.
-
-        Returns
-        -------
-        float
-            The mean loss of the mini-batch, before the step.
-
-        Raises
-        ------
-        Diverged
-            If the loss is not a number or a weight has become huge.
+        ``layouts`` come from `lay_out`, and ``number`` counts updates from 0. The result is the
+        mean loss of the mini-batch before the step. Raises `Diverged` if the loss is not a number
+        or a weight has become huge.
         """
         settings = self.settings
         points = {
@@ -260,12 +218,8 @@ class TwoTowers:
     def some_rows(self, features: Features, weights_only: bool = False) -> Arrays:
         """`state` with the rows of some features only; arrays without rows are not copied.
 
-        Parameters
-        ----------
-        features : dict of (k,) int32
-            By side, each one that the tower has.
-        weights_only : bool
-            Leave out moments.
+        ``features`` are (k,) int32 by side, each one that the tower has. ``weights_only`` leaves
+        out moments.
         """
         return {
             name: array[self._positions(name, features)] if has_rows(name) else array
@@ -276,12 +230,8 @@ class TwoTowers:
     def meet(self, features: Sequence[Features], parts: Iterable[Arrays]) -> None:
         """Become the mean of several parts: see `average`.
 
-        Parameters
-        ----------
-        features : sequence of dict of (k,) int32
-            The features that each part trained.
-        parts : iterable of dict of arrays
-            The `state` of each part, in the same order; one is in memory at a time.
+        ``features`` are those that each part trained, (k,) int32 by side. ``parts`` are their
+        states in the same order; one is in memory at a time.
         """
         rows = {
             name: [self._positions(name, of_part) for of_part in features]

@@ -42,16 +42,11 @@ _LOWEST = float(np.finfo(np.float32).min)
 
 
 class Texts:
-    """The inputs of a graph and what every encoder needs of them.
+    """The inputs of a graph and all values that every encoder needs of them.
 
-    Attributes
-    ----------
-    graph : Graph
-    words : str
-        The projections of the distinct words, (n_words + 1, width) float32. The last row is zero:
-        it takes the places where a text has no word.
-    n_words : str
-        The number of distinct words, (1,) int64.
+    words : the projections of the distinct words, (n_words + 1, width) float32. The last row is
+        zero: it takes the places where a text has no word.
+    n_words : the number of distinct words, (1,) int64
     """
 
     def __init__(self, graph: Graph, table: np.ndarray, bias: np.ndarray) -> None:
@@ -176,27 +171,11 @@ class Texts:
 
 
 def add_embeddings(graph: Graph, encoder: Encoder, weights: Arrays) -> str:
-    """Append one tower to ``graph``.
+    """Append one tower to ``graph``, which is empty; its inputs will be `INPUTS`.
 
-    Parameters
-    ----------
-    graph : Graph
-        Empty; its inputs will be `INPUTS`.
-    encoder : Encoder
-        The shape of the tower.
-    weights : dict of arrays
-        Stacked, float32.
-
-    Returns
-    -------
-    str
-        The name of the embeddings, (n_texts, dim) float32, of unit length; zeros for a text without
-        words.
-
-    Raises
-    ------
-    SentembError
-        For an encoder that is not one of `sentemb.models.towers`.
+    ``weights`` are stacked, float32. Returns the name of the embeddings, (n_texts, dim) float32, of
+    unit length; zeros for a text without words. Raises `SentembError` for an encoder that is not
+    one of `sentemb.models.towers`.
     """
     texts = Texts(graph, weights["table"], encoder.word_bias(weights, np.float32))
     return _units(graph, _embeddings(texts, encoder, weights, texts.words))

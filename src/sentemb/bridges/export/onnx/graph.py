@@ -20,14 +20,8 @@ class Graph:
     """Nodes in the order in which they are computed, and the constants that they read.
 
     A value is known by its name. Names are numbered, so the same calls give the same graph.
-
-    Parameters
-    ----------
-    onnx : module
-        The package ``onnx``.
-    outer : Graph, optional
-        The graph around this one, which is then the body of a loop. It may read the values of the
-        outer graph, and its constants are stored there.
+    ``onnx`` is the package. ``outer`` is the graph around this one, which is then the body of a
+    loop: it may read the values of the outer graph, and its constants are stored there.
     """
 
     def __init__(self, onnx: Any, outer: Graph | None = None) -> None:
@@ -98,15 +92,9 @@ class Graph:
     ) -> list[str]:
         """The last states of a loop over the first axis of ``rows``.
 
-        Parameters
-        ----------
-        states : list of str
-            The first states, each (n, k) float32.
-        rows : list of str
-            (T, n) int64 each.
-        step : function of (body, states, rows)
-            Appends to ``body`` what computes the next states from the states and from one row (n,)
-            of each of ``rows``; returns their names.
+        ``states`` are the first states, each (n, k) float32; ``rows`` are (T, n) int64 each.
+        ``step`` appends to a body the nodes that compute the next states from the states and from
+        one row (n,) of each of ``rows``; it returns their names.
         """
         body = Graph(self._onnx, self)
         before = [body._name("state") for _ in states]
@@ -134,24 +122,11 @@ class Graph:
         metadata: dict[str, str],
         producer: tuple[str, str],
     ) -> Any:
-        """The graph as a checked model.
+        """The graph as a checked `onnx.ModelProto`.
 
-        Parameters
-        ----------
-        name : str
-            The name of the graph.
-        inputs : dict
-            Element type and shape by name; a size that may vary is a text.
-        output : (str, str, list)
-            The name of the only output, the value, float32, and its shape.
-        metadata : dict of str
-            The description of the file in itself.
-        producer : (str, str)
-            Name and version of the program.
-
-        Returns
-        -------
-        onnx.ModelProto
+        ``inputs`` are element type and shape by name; a size that may vary is a text. ``output``
+        has the name of the only output, the value, float32, and its shape. ``metadata`` describe
+        the file; ``producer`` is name and version of the program.
         """
         helper = self._onnx.helper
         given, value, shape = output

@@ -89,27 +89,13 @@ def write(
 ) -> Exported:
     """Write a model of two towers as a folder that runs without sentemb.
 
-    Parameters
-    ----------
-    source : SentenceEncoder
-        Weights in float64 are rounded to float32.
-    out : path
-        A new or empty folder, or with ``force`` one that holds such an export.
-    force : bool
-        Replace the export in ``out``.
-    on_progress : callable, optional
-        Not called: no titles are written.
+    Weights in float64 are rounded to float32. ``out`` is a new or empty folder, or with ``force``
+    one that holds such an export, which is replaced. ``on_progress`` is not called: no titles are
+    written.
 
-    Returns
-    -------
-    Exported
-
-    Raises
-    ------
-    SentembError
-        If ``onnx`` is not installed; for weights that are not finite in float32, more than 2 GB of
-        them, or an encoder that is not one of `sentemb.models.towers`; if ``out`` holds something
-        else or cannot be written.
+    Raises `SentembError` if ``onnx`` is not installed; for weights that are not finite in float32,
+    more than 2 GB of them, or an encoder that is not one of `sentemb.models.towers`; if ``out``
+    holds something else or cannot be written.
     """
     onnx = package("onnx", "onnx", "--to onnx")
     towers, identity = source.towers, fingerprint(source.saved())

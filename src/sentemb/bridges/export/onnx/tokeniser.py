@@ -14,10 +14,7 @@ from sentemb.text.words import SPLITTINGS, letter_trigrams, without_edges
 class Tokeniser:
     """Splits texts into words and looks up the features of each word.
 
-    Parameters
-    ----------
-    folder : path
-        Where vocabulary.txt is, and vectors.bin if the model has word vectors.
+    ``folder`` has vocabulary.txt, and vectors.bin if the model has word vectors.
     """
 
     def __init__(self, folder: str | Path) -> None:

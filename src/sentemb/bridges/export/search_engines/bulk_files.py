@@ -20,16 +20,7 @@ _LEVEL = 3
 class BulkFiles:
     """Writes ``bulk-00001.ndjson.gz``, ``bulk-00002.ndjson.gz``, ... into a folder.
 
-    Parameters
-    ----------
-    folder : path
-    part_bytes : int
-        The most bytes of a part before compression.
-
-    Attributes
-    ----------
-    names : list of str
-        The files so far.
+    A part has at most ``part_bytes`` before compression; ``names`` are the files so far.
     """
 
     def __init__(self, folder: Path, part_bytes: int) -> None:

@@ -59,31 +59,16 @@ def write(
     explains them and a shell script that sends them. A title without a word that the model knows
     has no vector: both engines refuse zeros.
 
-    Parameters
-    ----------
-    source : Index
-        The index to export.
-    out : path
-        A folder.
-    force : bool
-        Replace an earlier export.
-    on_progress : callable, optional
-        Called with how many titles are done and how many there are.
-    engine : {"elasticsearch", "opensearch"}
-        Whose formats are written.
-    name : str
-        The name of the engine's index.
-    clicked_queries : {"yes", "no"}
-        Whether titles get the queries that they were clicked for, if the ranking of the index reads
-        their words.
-    part_bytes : int
-        The most bytes of a bulk file before compression.
+    force : replace an earlier export
+    on_progress : called with how many titles are done and how many there are
+    engine : "elasticsearch" or "opensearch", whose formats are written
+    name : the engine's name for its index
+    clicked_queries : "yes" or "no": whether titles get the queries that they were clicked for, if
+        the ranking of the index reads their words
+    part_bytes : the most bytes of a bulk file before compression
 
-    Raises
-    ------
-    SentembError
-        For a name or an id that the engine refuses, vectors that are too long for it, an index
-        without titles, or a title that does not fit into a part.
+    Raises `SentembError` for a name or an id that the engine refuses, vectors that are too long for
+    it, an index without titles, or a title that does not fit into a part.
     """
     target = ENGINES[engine]
     _check(source, target, name)

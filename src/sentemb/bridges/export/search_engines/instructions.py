@@ -57,18 +57,9 @@ def readme(
 ) -> str:
     """Describe the files and how to use them.
 
-    Parameters
-    ----------
-    engine : Engine
-        Who reads the files.
-    name : str
-        The name of the engine's index.
-    scoring : Scoring
-        The parts that query.json adds up.
-    differences : sequence of str
-        How this ranks otherwise than the index.
-    titles, without_vector : int
-        How many there are.
+    ``name`` is the engine's name for its index, ``scoring`` the sum in query.json, and
+    ``differences`` say how this ranks otherwise than the index. ``titles`` and ``without_vector``
+    are counts.
     """
     clicked = f"`{CLICKED}` holds the queries that it was clicked for, and `{WORDS}` the words of "
     clicked = f"{clicked}both. " if scoring.has_clicks else ""

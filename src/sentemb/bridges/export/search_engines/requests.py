@@ -42,20 +42,13 @@ _LANGUAGES = {
 class Engine:
     """One of the two search engines.
 
-    Attributes
-    ----------
-    title : str
-        Its name.
-    since : str
-        The first version that knows all of the mapping.
-    max_dim : int
-        Numbers that a vector may have.
-    settings : dict
-        Settings of an index with vectors.
-    vector_field : function
-        The mapping of vectors, given their length.
-    search : function
-        The parts of a search that find titles, given whether vectors do and the clauses of words.
+    title : its name
+    since : the first version that knows all of the mapping
+    max_dim : numbers that a vector may have
+    settings : settings of an index with vectors
+    vector_field : the mapping of vectors, given their length
+    search : the parts of a search that find titles, given whether vectors do and the clauses of
+        words
     """
 
     title: str
@@ -67,16 +60,9 @@ class Engine:
 
 
 def mapping(engine: Engine, dim: int, scoring: Scoring) -> dict[str, Any]:
-    """The body of the request that creates the engine's index.
+    """The body of the request that creates the engine's index; ``dim`` is the length of a vector.
 
-    Parameters
-    ----------
-    engine : Engine
-        The engine that gets the request.
-    dim : int
-        Length of a vector.
-    scoring : Scoring
-        Its k1, b and stems are used, and it says whether titles have clicked queries.
+    Of ``scoring`` its k1, b and stems are used, and it says whether titles have clicked queries.
     """
     recipe = scoring.recipe
     text: dict[str, Any] = {"type": "text"}
@@ -116,15 +102,7 @@ def _analysis(language: str) -> dict[str, Any]:
 
 
 def query(engine: Engine, scoring: Scoring) -> dict[str, Any]:
-    """The body of a search, with `QUERY_TEXT` and `QUERY_VECTOR` in the place of a query.
-
-    Parameters
-    ----------
-    engine : Engine
-        The engine that gets the request.
-    scoring : Scoring
-        The parts that are added up.
-    """
+    """The body of a search, with `QUERY_TEXT` and `QUERY_VECTOR` in the place of a query."""
     clauses = [_match(field, boost=factor) for field, factor in scoring.finding.items()]
     again = [(_match(field), factor) for field, factor in scoring.second_pass.items()]
     if scoring.unclicked:

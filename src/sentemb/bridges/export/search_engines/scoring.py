@@ -29,16 +29,10 @@ NEAREST, SECOND_PASS = 300, 1000
 
 @dataclass(frozen=True)
 class Scoring:
-    """The sum by which an engine ranks titles.
+    """The sum by which an engine ranks titles; ``recipe`` is that of the index.
 
-    Attributes
-    ----------
-    recipe : Recipe
-        That of the index.
-    knows_clicks : bool
-        Whether queries are known that titles were clicked for.
-    writes_clicks : bool
-        Whether titles get them.
+    knows_clicks : whether queries are known that titles were clicked for
+    writes_clicks : whether titles get them
     """
 
     recipe: Recipe
