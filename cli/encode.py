@@ -11,7 +11,6 @@ import click
 from sentemb.cli.common import (
     TimeLeft,
     check_ending,
-    encoding_ahead,
     read_lines,
     read_titles,
     sums_of_warnings,
@@ -104,7 +103,7 @@ def command(
         if "\t" in lines[0]:
             note("note: line 1 has a tab; if the lines are id<TAB>text, use --ids")
     # Opened first, so that a file that cannot be written is reported before the work is done.
-    with writing(output) as file, opened_if(dask) as cluster, encoding_ahead(encoder):
+    with writing(output) as file, opened_if(dask) as cluster:
         start = time.perf_counter()
         portions = encoded(
             encoder, portions_of(lines), side, unit_length=normalise, cluster=cluster

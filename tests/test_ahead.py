@@ -196,15 +196,14 @@ def test_the_defaults_rehearse_the_kernels_of_their_dev_set_and_ranker(tmp_path,
     assert len(worked) == 3
 
 
-def test_commands_that_encode(tmp_path, model_dir, worked):
+def test_search_and_score_embed_a_word(tmp_path, model_dir, worked):
     titles, index = tmp_path / "titles.tsv", tmp_path / "index"
     titles.write_text("d1\thotels in shanghai\nd2\tbath tub repair\n")
     for command in (
-        ["encode", model_dir, titles, "--ids", "-o", tmp_path / "out.npy"],
         ["score", model_dir, "hotels", "shanghai hotels"],
         ["index", model_dir, titles, "-o", index],
         ["search", index, "hotels"],
     ):
         result = CliRunner().invoke(main, list(map(str, command)))
         assert result.exit_code == 0, result.output
-    assert len(worked) == 3
+    assert len(worked) == 2

@@ -317,15 +317,23 @@ def test_titles_without_clicks_teach_where_few_others_do(bag, log):
     """A judged set of new titles: the log has no clicks on what is right."""
     judged = made_judged(log)
     new = replace(judged, titles=[f"{title} new" for title in judged.titles])
-    new.titles[:2] = judged.titles[:2]
+    known = len(judged.titles) // 2
+    new.titles[:known] = judged.titles[:known]
     notes = []
-    fit_ranker(bag, log, new, threads=1, on_note=notes.append)
+    ranker = fit_ranker(bag, log, new, threads=1, on_note=notes.append)
+    assert "unclicked" not in ranker.recipe.weights
     (note,) = [note for note in notes if "without clicks" in note]
-    n_right = int((new.title_index[new.grade == 2] < 2).sum())
+    n_right = int((new.title_index[new.grade == 2] < known).sum())
+    assert 0 < n_right < 12
     assert note.startswith(f"only {n_right} of 12 dev queries have a right title with clicks")
     notes.clear()
     fit_ranker(bag, log, judged, threads=1, on_note=notes.append)
     assert not any("without clicks" in note for note in notes)
+    right = set(best_graded(judged).titles)
+    new.titles[:] = [f"{title} new" if title in right else title for title in judged.titles]
+    ranker = fit_ranker(bag, log, new, threads=1, on_note=notes.append)
+    assert ranker.recipe == MODEL_ALONE
+    assert any("no dev query has a right title with clicks" in note for note in notes)
 
 
 def test_many_held_out_queries_are_sampled(bag, log, monkeypatch):

@@ -1082,7 +1082,7 @@ def streams():
             )
     for code, argv in (
         (1, WHOLE["score"]),
-        (0, WHOLE["plot-loss"]),
+        (1, WHOLE["plot-loss"]),
         (1, ("score", "no", "a", "b")),
     ):
         yield Case(

@@ -290,7 +290,7 @@ def cases():
 def usage():
     for name, argv in WHOLE.items():
         yield Case(f"shop usage: {name}, unknown option", (*argv, "--no-such-option"), 2)
-        if not name.startswith(("import", "average", "neighbours")):
+        if not name.startswith(("import", "prepare", "average", "neighbours")):
             yield Case(f"shop usage: {name}, too many arguments", (*argv, "a", "b", "c"), 2)
     for own in dict.fromkeys(argv[: 2 if argv[0] == "data" else 1] for argv in WHOLE.values()):
         yield Case(f"shop usage: {' '.join(own)} without arguments", own, 2)
