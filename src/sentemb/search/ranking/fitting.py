@@ -298,15 +298,12 @@ class _Fitting:
         """The recipe, and the share of titles whose clicks were held back."""
         has_clicks = np.diff(self._clicks.of_titles(self._titles, self._ids).offsets) > 0
         fitted_clicks, held_back = self._hold_back(has_clicks)
-        allowed = self._allowed(has_clicks, note)
-        # Where titles that never had clicks teach, a constant for them would say how dev was made.
-        has_constant = held_back and not (allowed & ~has_clicks).any()
         names = [
             part.name
             for part in PART_TYPES
-            if (has_clicks.any() or not part.needs_clicks)
-            and (has_constant or part.name != UNCLICKED)
+            if (has_clicks.any() or not part.needs_clicks) and (held_back or part.name != UNCLICKED)
         ]
+        allowed = self._allowed(has_clicks, note)
         total, done = len(stems) * sum(map(len, GRID.values())) + 2, 0
 
         def step() -> None:
