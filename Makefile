@@ -51,7 +51,7 @@ test-slow: venv ## Run the long tests too, on random examples and the shared dat
 	$(BIN)/python -m pytest -q -m "slow or not slow" --hypothesis-profile=random
 
 # One virtual environment per version; a version without an interpreter is named and skipped.
-VERSIONS ?= 3.11 3.12 3.13
+VERSIONS ?= 3.11 3.12 3.13 3.14
 .PHONY: test-versions
 test-versions: ## Run the quick tests on every Python of VERSIONS that is installed
 	@for version in $(VERSIONS); do \

@@ -256,6 +256,20 @@ def test_the_result_does_not_depend_on_threads_or_portions(bag, log, monkeypatch
     assert (one.recipe, one.dev) == (three.recipe, three.dev)
 
 
+def test_a_stem_that_is_not_chosen_changes_nothing(bag, monkeypatch):
+    rng = np.random.default_rng(2)
+    # Each form of a verb is a thing by itself here, so plain words find it and stems do not.
+    forms = [verb + end for verb in ("walk", "paint", "lift", "turn") for end in ("", "s", "ed")]
+    titles = sorted({" ".join(rng.choice(forms, 3, replace=False)) for _ in range(80)})
+    pairs = [(" ".join(rng.permutation(title.split())[:2]), title) for title in titles * 2]
+    log, dev = ClickLog.from_pairs(pairs[: len(titles)]), ClickLog.from_pairs(pairs[len(titles) :])
+    with_stems = fit_ranker(bag, log, dev, threads=1)
+    assert with_stems.recipe.stem is None
+    monkeypatch.setattr(fitting, "_stems", lambda note: [None])
+    plain = fit_ranker(bag, log, dev, threads=1)
+    assert (plain.recipe, plain.dev) == (with_stems.recipe, with_stems.dev)
+
+
 CHILD = """
 import sys
 from helpers import made_up_model

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +78,8 @@ _OF_WORDS = [BM25, CLICKED_BM25]
 _NEARLY = 1e-6
 # Scores of the memory that are kept, 64 MB of them, and queries that are scored together.
 _CELLS, _TOGETHER = 16_000_000, 128
+# Indices of queries and of titles.
+_Pairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 # A part of the key of the random numbers, so that no other draw shares them.
 _KEY = 0x72616E6B
 
@@ -314,36 +317,60 @@ class _Fitting:
         by_stem = {stem: self.material(fitted_clicks, stem) for stem in stems}
         parts = {stem: self._parts(fitted_clicks, by_stem[stem], names) for stem in stems}
         asked = {stem: self._asked(stem) for stem in stems}
-        pairs = [
-            self._best(parts[stem], Recipe({name: 1.0}), asked[stem], allowed)
-            for stem in stems
-            for name in names
-            if stem is stems[0] or name in _OF_WORDS
-            if parts[stem][name].is_evidence
-        ]
-        candidates = self._candidates(pairs, allowed)
-        if candidates is None:
+
+        def best(stem: str | None, reads_words: bool) -> list[_Pairs]:
+            return [
+                self._best(parts[stem], Recipe({name: 1.0}), asked[stem], allowed)
+                for name in names
+                if parts[stem][name].is_evidence and (name in _OF_WORDS) == reads_words
+            ]
+
+        # Each stem is fitted to its candidates alone, so that a stem that is not chosen, or whose
+        # package is missing, changes nothing.
+        without_words = best(stems[0], reads_words=False)
+        pairs = {stem: without_words + best(stem, reads_words=True) for stem in stems}
+        candidates = {stem: self._candidates(pairs[stem], allowed) for stem in stems}
+        every = self._candidates([*chain.from_iterable(pairs.values())], allowed)
+        if every is None or candidates[stems[0]] is None:
             return MODEL_ALONE, 0.0
         step()
-        # Those of BM25 are filled in for each of its parameters.
-        features = self._features(parts[stems[0]], names, asked[stems[0]], candidates, _OF_WORDS)
-        fits = [
-            self._best_parameters(
-                by_stem[stem], parts[stem], names, asked[stem], candidates, features, step
-            )
-            for stem in stems
-        ]
-        recipe = min(fits, key=lambda fit: fit[0])[1]
+        features = self._features(parts[stems[0]], names, asked[stems[0]], every, _OF_WORDS)
+        fitted = {}
+        for stem, these in candidates.items():
+            if these is not None:
+                recipe = self._best_parameters(
+                    by_stem[stem],
+                    parts[stem],
+                    names,
+                    asked[stem],
+                    these,
+                    features[self._rows(these, every)],
+                    step,
+                )
+                material = by_stem[stem].with_recipe(recipe)
+                fitted[stem] = recipe, self._parts(fitted_clicks, material, names)
+        stem = min(fitted, key=lambda stem: self._loss(*fitted[stem], names, features, every))
+        recipe, chosen = fitted[stem]
         # Once more, with the titles that the sum itself ranks high.
-        material = by_stem[recipe.stem].with_recipe(recipe)
-        final = self._parts(fitted_clicks, material, names)
-        pairs.append(self._best(final, recipe, asked[recipe.stem], allowed))
-        candidates = self._candidates(pairs, allowed)
-        assert candidates is not None
-        features = self._features(final, names, asked[recipe.stem], candidates)
-        last = fit_weights(features, candidates)
+        pairs[stem].append(self._best(chosen, recipe, asked[stem], allowed))
+        last = self._candidates(pairs[stem], allowed)
+        assert last is not None
+        fit = fit_weights(self._features(chosen, names, asked[stem], last), last)
         step()
-        return _weighted(recipe, names, last), held_back
+        return _weighted(recipe, names, fit), held_back
+
+    def _loss(
+        self,
+        recipe: Recipe,
+        parts: dict[str, Part],
+        names: Sequence[str],
+        features: NDArray[np.float64],
+        candidates: Candidates,
+    ) -> float:
+        """The loss of a recipe on the candidates of all: there it can be compared with others."""
+        others = [name for name in names if name not in _OF_WORDS]
+        of_words = self._features(parts, names, self._asked(recipe.stem), candidates, others)
+        return fit_weights(features + of_words, candidates).loss
 
     def _allowed(
         self, has_clicks: NDArray[np.bool_], note: Callable[[str], None]
@@ -429,7 +456,7 @@ class _Fitting:
         recipe: Recipe,
         asked: Asked,
         allowed: NDArray[np.bool_],
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    ) -> _Pairs:
         is_empty = np.logical_not(self._vectors.any(axis=1))
         ranked = engine.best(parts, recipe, asked, _CANDIDATES, is_empty, self._workers, allowed)
         query_index = np.repeat(np.arange(len(asked)), ranked.titles.shape[1])
@@ -438,7 +465,7 @@ class _Fitting:
 
     def _candidates(
         self,
-        pairs: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+        pairs: Sequence[_Pairs],
         allowed: NDArray[np.bool_],
     ) -> Candidates | None:
         """Distinct candidates and the right titles; None if there is nothing to fit."""
@@ -456,6 +483,14 @@ class _Fitting:
         if not can_teach.any():
             return None
         return Candidates(query_index[can_teach], cells[can_teach] % n, is_right[can_teach])
+
+    def _rows(self, candidates: Candidates, every: Candidates) -> NDArray[np.intp]:
+        """The places of candidates among all."""
+        n = len(self._titles)
+        return np.searchsorted(
+            every.query_index * n + every.title_index,
+            candidates.query_index * n + candidates.title_index,
+        )
 
     def _features(
         self,
@@ -482,8 +517,11 @@ class _Fitting:
         candidates: Candidates,
         features: NDArray[np.float64],
         step: Callable[[], None],
-    ) -> tuple[float, Recipe]:
-        """The loss and the recipe with the best parameters of BM25, one after the other."""
+    ) -> Recipe:
+        """The recipe with the best parameters of BM25, one after the other.
+
+        ``features`` (n, n_parts) are those of the other parts; the columns of BM25 are written.
+        """
         pairs = candidates.query_index, candidates.title_index
         entries = {}
         for name in _OF_WORDS:
@@ -513,7 +551,7 @@ class _Fitting:
                 if fit.loss < best[0]:
                     best = fit.loss, _weighted(tried, names, fit)
                 step()
-        return best
+        return best[1]
 
 
 def _weighted(recipe: Recipe, names: Sequence[str], fit: Fit) -> Recipe:
