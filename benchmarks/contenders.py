@@ -142,9 +142,9 @@ class Server:
         return measure_machine()
 
     def scattered_rows(self, folder, streamed):
-        from floor import measure_scattered_rows
+        from floor import measure_lists, measure_scattered_rows
 
-        return measure_scattered_rows(folder, streamed)
+        return measure_scattered_rows(folder, streamed) | {"gathered": measure_lists(folder)}
 
     def products(self, cells, seconds):
         from wide import measure_products
@@ -164,6 +164,9 @@ class Server:
 
     def counts(self, steps, folder=None):
         return self.contender.counts(steps, folder)
+
+    def exact_norms(self, steps):
+        return self.contender.exact_norms(steps)
 
     def many_titles(self, count):
         return self.contender.many_titles(count)

@@ -23,7 +23,7 @@ _SIDE = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from floor import needs_of
+from floor import measure_lists, needs_of
 from synthetic import write_log
 from our_side import Ours
 
@@ -41,7 +41,12 @@ losses = [ours.train_step() for _ in range(3)]
 assert all(0 < loss < 10 for loss in losses)
 assert ours.encode(ours.titles()[:3]).shape == (3, 4)
 assert ours.prepare(folder)["pairs"] == 600
-assert min(needs_of(ours.counts(2, folder)).values()) > 0
+counts = ours.counts(2, folder)
+exact, bound = (needs_of(counts | {"exact": share})["gathered"] for share in (1, 0))
+# Every list of a trigram that several words have is read once more, in float32.
+assert round(exact - bound) == round(4 * counts["shared"] * counts["width"]) > 0
+assert min(needs_of(counts | {"exact": ours.exact_norms(1)}).values()) > 0
+assert measure_lists(folder) > 0
 print(sorted(ours.profile(1)))
 """
 
