@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 KINDS = (
-    "ours", "dense", "fused", "best", "compiled",
+    "ours", "dense", "fused", "best", "compiled", "lstm", "jax",
     "dense_adam", "sparse_adam", "best_adam", "machine",
 )  # fmt: skip
 
@@ -83,6 +83,12 @@ def contender_class(kind):
         from our_side import Ours
 
         return Ours
+    if kind == "jax":
+        # One thread: XLA starts as many as it finds processors when it is imported.
+        os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+        from jax_models import Jax
+
+        return Jax
     import torch_models
 
     return {
@@ -90,6 +96,7 @@ def contender_class(kind):
         "fused": torch_models.Fused,
         "best": torch_models.Best,
         "compiled": torch_models.Compiled,
+        "lstm": torch_models.Lstm,
         "dense_adam": torch_models.DenseAdam,
         "sparse_adam": torch_models.SparseAdam,
         "best_adam": torch_models.BestAdam,

@@ -24,7 +24,13 @@ from pages import DEVELOPER, RESULTS, ROOT, fill, machine, print_tables, read_cs
 from rounds import Bench, note
 from speed_encoding import encode_section, thread_section
 from speed_jobs import job_section, start_section
-from speed_training import defaults_section, floor_section, log_section, train_section
+from speed_training import (
+    defaults_section,
+    floor_section,
+    log_section,
+    peer_section,
+    train_section,
+)
 from targets import Targets
 from wide import product_section
 
@@ -34,6 +40,7 @@ from sentemb.system.tables import markdown_table
 SECTIONS = {
     "logs": log_section,
     "train": train_section,
+    "peers": peer_section,
     "defaults": defaults_section,
     "floor": floor_section,
     "encode": encode_section,

@@ -1,12 +1,13 @@
 """Training steps against PyTorch and against their floor: sections of `speed.py`."""
 
+import importlib.util
 import time
 from contextlib import ExitStack
 
 import numpy as np
 from contenders import Contender
 from floor import floor_seconds, needs_of
-from rounds import Bench, Result, Spread, note, real_log
+from rounds import Result, Spread, note, real_log
 from targets import milliseconds, times
 
 from sentemb.system.tables import markdown_table
@@ -16,6 +17,9 @@ REALISTIC, UNIFORM, REAL = "realistic log", "uniform log", "occupations"
 SHAPE = "reduced LSTM, 96 cells"
 KINDS = ("ours", "dense", "fused", "best")
 ADAM_KINDS = ("ours", "dense_adam", "sparse_adam", "best_adam")
+# Stock recurrences, and the models that they can compute.
+PEERS = {"best": "PyTorch, best", "lstm": "`torch.nn.LSTM`, oneDNN", "jax": "JAX, compiled"}
+PEER_SHAPES = {SHAPE: {}, "with a forget gate": {"forget_gate": True}}
 # First steps, whose gradients are longer than those of all others.
 SETTLED = 20
 # Other settings, on the realistic log.
@@ -71,7 +75,7 @@ def train_section(bench, quick, targets):
     """Training steps on one thread, all contenders."""
     rows = [["", "sentemb", "pairs/s", "PyTorch, usual", "the same, fused SGD", "PyTorch, best"]]
     logs = logs_of(bench, quick)
-    few = Bench(bench.folder, min(5, bench.rounds), min(3, bench.steps), bench.clock, compared=6)
+    few = bench.shorter()
     cases = {f"{name}: {SHAPE}": (bench, log, {}) for name, log in logs.items()}
     for name, settings in list(VARIANTS.items())[: 0 if quick else None]:
         cases[name] = few, logs[REALISTIC], settings
@@ -94,6 +98,24 @@ def train_section(bench, quick, targets):
             targets.at_least(what, target, result.ratio(kind).median)
     compile_note(bench, logs[REALISTIC])
     return {"Training step, one thread": markdown_table(rows, left=6)}
+
+
+def peer_section(bench, quick, targets):
+    """Training steps with the recurrences of other libraries; JAX only where it is installed."""
+    kinds = ["ours", "best", "lstm"]
+    if importlib.util.find_spec("jax") is None:
+        note("JAX is absent: not measured; pip install jax")
+    else:
+        kinds.append("jax")
+    rows = [["realistic log", "sentemb", "pairs/s", *PEERS.values()]]
+    few = bench.shorter()
+    log = logs_of(bench, quick)[REALISTIC]
+    for name, settings in PEER_SHAPES.items():
+        note(f"stock recurrences: {name}")
+        result, _ = few.train(few.case(log, **settings), kinds)
+        cells = compared_columns(result, kinds)
+        rows.append([name, *cells, *["-"] * (len(rows[0]) - 1 - len(cells))])
+    return {"Stock recurrences": markdown_table(rows, left=len(rows[0]))}
 
 
 def compile_note(bench, log):

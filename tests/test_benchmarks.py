@@ -63,6 +63,46 @@ def test_our_side_of_the_speed_benchmark_runs(tmp_path):
     assert "everything else" in done.stdout and "lstm_backward" in done.stdout
 
 
+_RACE = """
+import importlib.util, json, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from synthetic import write_log
+from contenders import contender_class
+from rounds import Bench
+
+folder = Path(sys.argv[2])
+write_log(folder / "log.tsv", 600, trigrams=500)
+bench = Bench(folder, 1, 1, "cpu", compared=6)
+kinds = ["ours", "dense", "fused", "best", "lstm", "sparse_adam", "best_adam", "jax"]
+for optimiser, forget_gate in (("nesterov", False), ("nesterov", True), ("adam", False)):
+    settings = {"cells": 4, "batch_size": 64, "optimiser": optimiser, "forget_gate": forget_gate}
+    case = bench.case(folder / "log.tsv", **settings)
+    racers = {}
+    for kind in kinds:
+        of_adam = kind.endswith("adam")
+        if kind == "jax" and importlib.util.find_spec("jax") is None:
+            continue
+        if kind != "ours" and of_adam != (optimiser == "adam"):
+            continue
+        racers[kind] = contender_class(kind)(case, 1)
+        if kind == "ours":
+            racers[kind].prepare(case)
+    losses = {kind: [racer.train_step() for _ in range(6)] for kind, racer in racers.items()}
+    assert len(losses) > 2 and losses["ours"][-1] != losses["ours"][0]
+    for kind, values in losses.items():
+        apart = max(abs(a - b) for a, b in zip(values, losses["ours"], strict=True))
+        assert apart < 1e-4, (kind, optimiser, apart)
+print("done")
+"""
+
+
+def test_losses_of_all_contenders_agree(tmp_path):
+    pytest.importorskip("torch")
+    done = run_python(_RACE, FOLDER, tmp_path, check=True)
+    assert done.stdout.endswith("done\n")
+
+
 _RECORD = """
 import subprocess, sys
 sys.path.insert(0, sys.argv[1])
@@ -203,7 +243,11 @@ def test_slices_churn_robustness_and_held_out_clicks_of_rankers(tmp_path):
 
 
 # The package that is a contender, and the benchmarks that import it.
-CONTENDERS = {"torch": ("torch_models", "pair_speed", "transformer"), "faiss": ("index_speed",)}
+CONTENDERS = {
+    "torch": ("torch_models", "pair_speed", "transformer"),
+    "faiss": ("index_speed",),
+    "jax": ("jax_models",),
+}
 
 
 @pytest.mark.parametrize("contender", [None, *CONTENDERS])
