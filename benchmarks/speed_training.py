@@ -1,13 +1,11 @@
 """Training steps against PyTorch and against their floor: sections of `speed.py`."""
 
 import importlib.util
-import time
-from contextlib import ExitStack
 
 import numpy as np
 from contenders import Contender
 from floor import floor_seconds, needs_of
-from rounds import Result, Spread, note, real_log
+from rounds import Spread, note, real_log
 from targets import milliseconds, times
 
 from sentemb.system.tables import markdown_table
@@ -22,14 +20,12 @@ PEERS = {"best": "PyTorch, best", "lstm": "`torch.nn.LSTM`, oneDNN", "jax": "JAX
 PEER_SHAPES = {SHAPE: {}, "with a forget gate": {"forget_gate": True}}
 # First steps, whose gradients are longer than those of all others.
 SETTLED = 20
-# Other settings, on the realistic log.
+# Other settings, on the realistic log. `growth` varies the number of cells.
 VARIANTS = {
     "full LSTM (forget gate, diagonal peepholes)": {
         "forget_gate": True,
         "peepholes": "diagonal",
     },
-    "32 cells": {"cells": 32},
-    "288 cells": {"cells": 288},
     "bidirectional LSTM": {"model": "bilstm"},
     "negatives from all titles": {"negatives": "corpus"},
 }
@@ -96,7 +92,6 @@ def train_section(bench, quick, targets):
         for kind, target in asked.items():
             what = f"training step, {log}, {labels[kind]} / sentemb"
             targets.at_least(what, target, result.ratio(kind).median)
-    compile_note(bench, logs[REALISTIC])
     return {"Training step, one thread": markdown_table(rows, left=6)}
 
 
@@ -116,34 +111,6 @@ def peer_section(bench, quick, targets):
         cells = compared_columns(result, kinds)
         rows.append([name, *cells, *["-"] * (len(rows[0]) - 1 - len(cells))])
     return {"Stock recurrences": markdown_table(rows, left=len(rows[0]))}
-
-
-def compile_note(bench, log):
-    """One try of torch.compile."""
-    note("training: torch.compile")
-    case = bench.case(log)
-    with ExitStack() as stack:
-        ours = stack.enter_context(Contender("ours"))
-        ours.ask("load", case=str(case))
-        ours.ask("prepare", folder=str(case))
-        compiled = Contender("compiled")
-        try:
-            compiled.ask("load", case=str(case))
-            began = time.monotonic()
-            compiled.ask("train", timeout=60, steps=bench.compared)
-            warm_up = time.monotonic() - began
-            racers = {"ours": ours, "compiled": compiled}
-            ours.ask("train", steps=bench.compared)
-            result = Result(bench.take_turns(racers, "train", steps=bench.steps))
-        except (TimeoutError, RuntimeError) as error:
-            note(f"torch.compile: not measured ({error})")
-            return
-        finally:
-            compiled.kill()
-    note(
-        f"With torch.compile for the gates, PyTorch, best takes {times(result.ratio('compiled'))} "
-        f"as long as sentemb, after {warm_up:.0f} s for the first {bench.compared} steps."
-    )
 
 
 def defaults_section(bench, quick, targets):
