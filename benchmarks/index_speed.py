@@ -102,7 +102,6 @@ def searches(index, queries, rounds, clock):
             "sentemb, int8": lambda asked: nearest(
                 asked, types["sentemb, int8"], K, workers=workers
             ),
-            "NumPy: product, argpartition": lambda asked: numpy_top(asked, titles),
             "faiss, IndexFlatIP": lambda asked: flat.search(asked, K),
         }
         seconds = {}

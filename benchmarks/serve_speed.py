@@ -202,7 +202,7 @@ def main():
     parser.add_argument("--made", type=Path, help="folder with NAME/index and NAME/pairs.tsv")
     parser.add_argument("--quick", action="store_true", help="short, results not written")
     options = parser.parse_args()
-    seconds = 1 if options.quick else 4
+    seconds = 1 if options.quick else 3
     tables = {}
     with tempfile.TemporaryDirectory() as temporary:
         for name in SETS:

@@ -171,7 +171,6 @@ def main():
             {
                 "sentemb": lambda: averages(table, tokens, workers),
                 "SciPy, sparse product": lambda: scipy_averages(table, tokens),
-                "NumPy, loop over texts": lambda: numpy_loop(table, tokens),
             },
             rounds,
             CLOCKS["wall"],

@@ -14,6 +14,7 @@ PAIRS = 100_000
 REALISTIC, UNIFORM, REAL = "realistic log", "uniform log", "occupations"
 SHAPE = "reduced LSTM, 96 cells"
 KINDS = ("ours", "dense", "fused", "best")
+OF_VARIANTS = ("ours", "dense", "best")
 ADAM_KINDS = ("ours", "dense_adam", "sparse_adam", "best_adam")
 # Stock recurrences, and the models that they can compute.
 PEERS = {"best": "PyTorch, best", "lstm": "`torch.nn.LSTM`, oneDNN", "jax": "JAX, compiled"}
@@ -46,7 +47,12 @@ def logs_of(bench, quick):
 def compared_columns(result, kinds):
     """Cells of a table: our time, our pairs per second, and the others with their ratios."""
     ours = result.time("ours").median
-    others = [f"{milliseconds(result.time(k).median)}, {times(result.ratio(k))}" for k in kinds[1:]]
+    others = [
+        f"{milliseconds(result.time(kind).median)}, {times(result.ratio(kind))}"
+        if kind in result.seconds
+        else "-"
+        for kind in kinds[1:]
+    ]
     return [milliseconds(ours), f"{512 / ours:,.0f}", *others]
 
 
@@ -81,7 +87,8 @@ def train_section(bench, quick, targets):
             rows.append([name, *["-"] * 5])
             continue
         note(f"training: {name}")
-        results[name], _ = effort.train(effort.case(log, **settings), KINDS)
+        kinds = KINDS if effort is bench else OF_VARIANTS
+        results[name], _ = effort.train(effort.case(log, **settings), kinds)
         rows.append([name, *compared_columns(results[name], KINDS)])
     realistic, uniform = results[f"{REALISTIC}: {SHAPE}"], results[f"{UNIFORM}: {SHAPE}"]
     labels = {"dense": "usual PyTorch", "fused": "the same, fused SGD", "best": "best PyTorch"}
@@ -97,19 +104,17 @@ def train_section(bench, quick, targets):
 
 def peer_section(bench, quick, targets):
     """Training steps with the recurrences of other libraries; JAX only where it is installed."""
-    kinds = ["ours", "best", "lstm"]
+    kinds = ["ours", *PEERS]
     if importlib.util.find_spec("jax") is None:
         note("JAX is absent: not measured; pip install jax")
-    else:
-        kinds.append("jax")
+        kinds.remove("jax")
     rows = [["realistic log", "sentemb", "pairs/s", *PEERS.values()]]
     few = bench.shorter()
     log = logs_of(bench, quick)[REALISTIC]
     for name, settings in PEER_SHAPES.items():
         note(f"stock recurrences: {name}")
         result, _ = few.train(few.case(log, **settings), kinds)
-        cells = compared_columns(result, kinds)
-        rows.append([name, *cells, *["-"] * (len(rows[0]) - 1 - len(cells))])
+        rows.append([name, *compared_columns(result, ("ours", *PEERS))])
     return {"Stock recurrences": markdown_table(rows, left=len(rows[0]))}
 
 
