@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 KINDS = (
-    "ours", "dense", "fused", "best", "compiled",
+    "ours", "dense", "fused", "best", "lstm", "jax",
     "dense_adam", "sparse_adam", "best_adam", "machine",
 )  # fmt: skip
 
@@ -83,13 +83,19 @@ def contender_class(kind):
         from our_side import Ours
 
         return Ours
+    if kind == "jax":
+        # One thread: XLA starts as many as it finds processors when it is imported.
+        os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+        from jax_models import Jax
+
+        return Jax
     import torch_models
 
     return {
         "dense": torch_models.Dense,
         "fused": torch_models.Fused,
         "best": torch_models.Best,
-        "compiled": torch_models.Compiled,
+        "lstm": torch_models.Lstm,
         "dense_adam": torch_models.DenseAdam,
         "sparse_adam": torch_models.SparseAdam,
         "best_adam": torch_models.BestAdam,
@@ -142,9 +148,9 @@ class Server:
         return measure_machine()
 
     def scattered_rows(self, folder, streamed):
-        from floor import measure_scattered_rows
+        from floor import measure_lists, measure_scattered_rows
 
-        return measure_scattered_rows(folder, streamed)
+        return measure_scattered_rows(folder, streamed) | {"gathered": measure_lists(folder)}
 
     def products(self, cells, seconds):
         from wide import measure_products
@@ -164,6 +170,9 @@ class Server:
 
     def counts(self, steps, folder=None):
         return self.contender.counts(steps, folder)
+
+    def exact_norms(self, steps):
+        return self.contender.exact_norms(steps)
 
     def many_titles(self, count):
         return self.contender.many_titles(count)

@@ -1,8 +1,9 @@
 """The floor of a training step: the least time its arithmetic and its memory traffic need.
 
 The machine's own figures, one thread: the fastest matrix product, a triad over arrays that no cache
-holds, the gate functions in cache, and rows of the step's own lists, read and updated with the
-prefetch that is fastest on this machine. The step's: counted from the mini-batches.
+holds, the gate functions in cache, rows of the step's own tables, read and updated with the
+prefetch that is fastest on this machine, and the step's own lists of rows, read again in cache. The
+step's: counted from the mini-batches.
 """
 
 import time
@@ -18,6 +19,7 @@ STEP_PRODUCT, REPEATS = (64, 96, 288), 1000
 TRIAD = 16_000_000  # elements; three arrays of 64 MB
 # Prefetch: this many rows ahead, into the first cache (3) or the second (2) in LLVM's terms.
 AHEAD, HINTS = (4, 8, 16), (3, 2)
+PREFETCHES = [(HINTS[0], 0), *product(HINTS, AHEAD)]  # the first one is none
 LINE = 64  # bytes
 # Planning a mini-batch: an estimate, with the lists of words and features made in one pass.
 PLANNING = 1e-3
@@ -112,9 +114,7 @@ def measure_scattered_rows(folder, streamed):
         ``read``, ``update``: GB/s of the fastest prefetch over all steps in turn;
         ``read_by``, ``update_by``: which one that is; ``read_plain``, ``update_plain``: without.
     """
-    with np.load(Path(folder) / "rows.npz") as file:
-        arrays = dict(file)
-    shape = arrays.pop("shape")
+    arrays, shape = _arrays(folder, "rows.npz")
     tables = {side: (_aligned(shape), _aligned(shape)) for side in ("query", "document")}
     steps = [
         [(*tables[side], arrays[f"{side}.{step}"]) for side in tables]
@@ -123,7 +123,7 @@ def measure_scattered_rows(folder, streamed):
     row_bytes = 4 * int(shape[1]) * sum(rows.size for rows in arrays.values())
     between = np.ones(int(streamed / 2 / 4), np.float32)
     found = {}
-    for hint, ahead in [(HINTS[0], 0), *product(HINTS, AHEAD)]:
+    for hint, ahead in PREFETCHES:
         seconds = np.min([_touch(steps, between, hint, ahead) for _ in range(4)], axis=0)
         found[hint, ahead] = np.array([2, 4]) * row_bytes / seconds / 1e9
     answer = {}
@@ -131,8 +131,39 @@ def measure_scattered_rows(folder, streamed):
         best = max(found, key=lambda key: found[key][part])
         answer[name] = float(found[best][part])
         answer[f"{name}_by"] = _in_words(*best)
-        answer[f"{name}_plain"] = float(found[HINTS[0], 0][part])
+        answer[f"{name}_plain"] = float(found[PREFETCHES[0]][part])
     return answer
+
+
+def measure_lists(folder):
+    """GB/s at which the rows that lists name are read again, with the fastest prefetch.
+
+    The lists are those of a training: the features of every word, and the words of every feature,
+    in ``lists.npz`` of `our_side.Ours.counts` in ``folder``. Their rows fit into the caches as far
+    as those of one side of a mini-batch do.
+    """
+    arrays, shape = _arrays(folder, "lists.npz")
+    source = _aligned(shape)
+    size = 4 * int(shape[1]) * sum(rows.size for rows in arrays.values())
+
+    def seconds(hint, ahead):
+        read = _reader(hint)
+
+        def walk():
+            for rows in arrays.values():
+                read(source, source.ctypes.data, rows, ahead)
+
+        walk()
+        return _best(walk, 4)
+
+    return size / min(seconds(*way) for way in PREFETCHES) / 1e9
+
+
+def _arrays(folder, name):
+    """(rows to touch by step, shape of the table that they are in)."""
+    with np.load(Path(folder) / name) as file:
+        arrays = dict(file)
+    return arrays, arrays.pop("shape")
 
 
 def _touch(steps, between, hint, ahead):
@@ -251,8 +282,10 @@ def needs_of(counts):
     ----------
     counts : dict
         Means per step over both sides: ``texts``, ``tokens``, ``words`` (distinct), ``rows``
-        (distinct trigrams), ``rested`` (those of them that the step before did not touch), and
-        ``cells``, ``gates``, ``width`` of the encoder.
+        (distinct trigrams), ``rested`` (those of them that the step before did not touch),
+        ``entries`` (trigrams of all distinct words), ``shared`` (those that more than one word
+        has), and ``cells``, ``gates``, ``width`` of the encoder. ``exact`` is the share of updates
+        that need the exact norm of the gradient, where a bound is too large.
 
     Returns
     -------
@@ -265,17 +298,25 @@ def needs_of(counts):
         velocity. (The gradient can be summed up from that of the words, which a cache holds.)
         ``streamed``: gates, cells, their tanh, outputs and errors of every token, and every word's
         projection and its gradient: written once and read once.
+        ``gathered``: bytes of rows that lists name and that are read again after that: input rows
+        of further words and projections of further tokens in the forward pass; for the norm the
+        gradient of every word, and for the exact one that of the words of every row that several
+        words share; for the update the gradient of a word for its further rows.
         ``gate_values``: sigmoid and tanh results of the forward pass.
     """
     directions = counts["width"] // (counts["gates"] * counts["cells"])
     later = counts["tokens"] - counts["texts"]
     per_token = 2 * counts["width"] + 3 * directions * counts["cells"]
     row = 4 * counts["width"]
+    again = counts["entries"] - counts["rows"] + counts["tokens"] - counts["words"]
+    again += counts["words"] + counts["exact"] * counts["shared"]
+    again += counts["entries"] - counts["words"]
     return {
         "flop": 3 * 2 * later * counts["cells"] * counts["width"],
         "read": (counts["rows"] + counts["rested"]) * row,
         "updated": 4 * counts["rows"] * row,
         "streamed": 4 * 2 * counts["tokens"] * per_token + 4 * counts["words"] * row,
+        "gathered": again * row,
         "gate_values": counts["tokens"] * (counts["gates"] + 1) * directions * counts["cells"],
     }
 
@@ -287,6 +328,7 @@ def floor_seconds(needs, machine):
         "rows read": needs["read"] / machine["read"] / 1e9,
         "rows updated": needs["updated"] / machine["update"] / 1e9,
         "other memory": needs["streamed"] / machine["gigabytes"] / 1e9,
+        "lists of rows": needs["gathered"] / machine["gathered"] / 1e9,
         "gate functions": needs["gate_values"] * machine["gate_ns"] / 1e9,
         "planning": PLANNING,
     }

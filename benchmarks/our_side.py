@@ -4,6 +4,7 @@ import json
 import time
 from collections import defaultdict
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 from synthetic import mixed_titles
@@ -13,6 +14,8 @@ from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers, one_after_the_other
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.objectives.candidates import BatchCandidates
+from sentemb.training.optimisers import renormalisation
+from sentemb.training.optimisers.row_tasks import spread_rows
 from sentemb.training.towers.settings import HARD_FROM_EPOCH, Settings
 from sentemb.training.towers.two_tower_task import TwoTowerTask
 
@@ -117,19 +120,26 @@ class Ours:
     def counts(self, steps, folder=None):
         """Mean sizes of the mini-batches: see `floor.needs_of`.
 
-        The rows that each of them touches go into ``rows.npz`` in ``folder``.
+        The rows that each of them touches go into ``rows.npz`` in ``folder``, and the rows of a
+        mini-batch that its lists name into ``lists.npz``.
         """
-        totals, rows = defaultdict(float), {}
+        totals, rows, lists = defaultdict(float), {}, {}
         for step in range(steps + 1):
-            batch, _ = self.plan(step)
+            batch, layouts = self.plan(step)
             for side, part in (("query", batch.queries), ("document", batch.titles)):
+                offsets, holders, _ = layouts[side].words_of_features
                 rows[f"{side}.{step}"] = part.input_rows
+                lists[f"features.{side}.{step}"] = part.feature_ids
+                lists[f"words.{side}.{step}"] = holders
                 if not step:
                     continue  # only for what rested before the first step that counts
                 totals["texts"] += part.n_texts
                 totals["tokens"] += part.word_index.size
                 totals["words"] += part.n_words
                 totals["rows"] += part.input_rows.size
+                totals["entries"] += holders.size
+                held = np.diff(offsets)
+                totals["shared"] += held[held > 1].sum()
                 last = rows[f"{side}.{step - 1}"]
                 totals["rested"] += np.setdiff1d(part.input_rows, last).size
         encoder = self.task.towers.encoder
@@ -137,7 +147,16 @@ class Ours:
         if folder is not None:
             height = len(self.corpus.vocabulary)
             np.savez(Path(folder) / "rows.npz", shape=[height, encoder.width], **rows)
+            height = 1 + max(some.max() for some in lists.values())
+            np.savez(Path(folder) / "lists.npz", shape=[height, encoder.width], **lists)
         return {name: value / steps for name, value in totals.items()} | shape
+
+    def exact_norms(self, steps):
+        """The share of updates in the next steps that need the exact norm of their gradient."""
+        with patch.object(renormalisation, "spread_rows", wraps=spread_rows) as exact:
+            for _ in range(steps):
+                self.train_step()
+        return exact.call_count / (steps * len(self.task.towers.sides))
 
     def prepare(self, folder):
         """Write what the other contenders start from: weights, texts as numbers, mini-batches."""

@@ -83,6 +83,11 @@ class Bench:
         self.folder = Path(folder)
         self.rounds, self.steps, self.clock, self.compared = rounds, steps, clock, compared
 
+    def shorter(self):
+        """The same with fewer turns and steps, for rows that matter less."""
+        rounds, steps = min(5, self.rounds), min(3, self.steps)
+        return Bench(self.folder, rounds, steps, self.clock, min(6, self.compared))
+
     def uniform(self, pairs, **shape):
         """The path of a uniform synthetic log, written once."""
         parts = [f"{key}={value}" for key, value in shape.items()]

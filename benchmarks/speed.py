@@ -24,7 +24,13 @@ from pages import DEVELOPER, RESULTS, ROOT, fill, machine, print_tables, read_cs
 from rounds import Bench, note
 from speed_encoding import encode_section, thread_section
 from speed_jobs import job_section, start_section
-from speed_training import defaults_section, floor_section, log_section, train_section
+from speed_training import (
+    defaults_section,
+    floor_section,
+    log_section,
+    peer_section,
+    train_section,
+)
 from targets import Targets
 from wide import product_section
 
@@ -34,6 +40,7 @@ from sentemb.system.tables import markdown_table
 SECTIONS = {
     "logs": log_section,
     "train": train_section,
+    "peers": peer_section,
     "defaults": defaults_section,
     "floor": floor_section,
     "encode": encode_section,
@@ -104,7 +111,7 @@ def main():
         parser.error(f"sections are {', '.join(SECTIONS)}")
     if importlib.util.find_spec("torch") is None:
         sys.exit("PyTorch is missing; run `make bench`, or pip install 'sentemb[bench]'")
-    rounds, steps, compared = (2, 2, 6) if options.quick else (7, 5, 20)
+    rounds, steps, compared = (2, 2, 6) if options.quick else (5, 4, 20)
     began = time.monotonic()
     found = {}
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -112,10 +119,11 @@ def main():
         for name in asked or SECTIONS:
             kept = None if asked or options.quick else kept_section(name, options.clock)
             if kept is None:
-                targets = Targets()
+                targets, section_began = Targets(), time.monotonic()
                 measured = SECTIONS[name](bench, options.quick, targets)
                 tables = {heading: list(lines) for heading, lines in measured.items()}
                 kept = tables, targets.rows[1:]
+                note(f"{name}: {time.monotonic() - section_began:.0f} s")
                 if not options.quick:
                     keep_section(name, options.clock, *kept)
             found[name] = kept

@@ -22,6 +22,8 @@ from torch.optim.adam import adam
 MOMENTUM = 0.9
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 SIDES = ("query", "document")
+# Texts that `torch.nn.LSTM` reads at once, and a bias of its forget gate whose sigmoid is 1.
+BLOCK, OPEN = 128, 40.0
 
 
 class Texts:
@@ -357,12 +359,7 @@ class Plan:
     def __init__(self, words_of, trigrams_of, lengths, directions, marks):
         self.order = np.argsort(-lengths, kind="stable")
         lengths = lengths[self.order]
-        t, k = np.nonzero(np.arange(lengths[0])[:, None] < lengths)
-        self.running = np.bincount(t).tolist()
-        self.first = np.concatenate([[0], np.cumsum(self.running)])
-        self.last = torch.from_numpy(self.first[lengths - 1] + np.arange(lengths.size))
-        later = slice(self.running[0], None)
-        self.before = torch.from_numpy(self.first[t[later] - 1] + k[later])
+        t, k = self.tokens(lengths)
         words = words_of(self.order[k], t)
         distinct, words = number(words, marks["words"])
         ids, counts = trigrams_of(distinct)
@@ -377,6 +374,16 @@ class Plan:
             turned[self.first[lengths[k] - 1 - t] + k] = words
             self.word_arrays.append(turned)
         self.words = [torch.from_numpy(some) for some in self.word_arrays]
+
+    def tokens(self, lengths):
+        """Steps and texts of all tokens, in the order in which the recurrence reads them."""
+        t, k = np.nonzero(np.arange(lengths[0])[:, None] < lengths)
+        self.running = np.bincount(t).tolist()
+        self.first = np.concatenate([[0], np.cumsum(self.running)])
+        self.last = torch.from_numpy(self.first[lengths - 1] + np.arange(lengths.size))
+        later = slice(self.running[0], None)
+        self.before = torch.from_numpy(self.first[t[later] - 1] + k[later])
+        return t, k
 
     def inverse_words(self, direction):
         """For every distinct word its tokens, as EmbeddingBag's input."""
@@ -449,13 +456,12 @@ def gates(z, c_last, c, h, y, n, peepholes, forget_gate):
 class BestTower:
     """Forward and backward by hand, and Nesterov momentum that touches only a batch's rows."""
 
-    def __init__(self, weights, forget_gate, compiled):
+    def __init__(self, weights, forget_gate):
         self.weights = weights
         self.velocity = {name: torch.zeros_like(array) for name, array in weights.items()}
         self.synced = np.zeros(len(weights["table"]), np.int64)
         self.forget_gate = forget_gate
         self.n = weights["recurrent"].shape[1]
-        self.gates = torch.compile(gates, dynamic=True) if compiled else gates
 
     def look_ahead(self, plan, update):
         """Weights at theta + mu v; of the table only the rows of ``plan``."""
@@ -489,7 +495,7 @@ class BestTower:
                 if low:
                     z.addmm_(Y[before : before + running], R)
                     c_last = C[before : before + running]
-                self.gates(
+                gates(
                     z, c_last, C[low:high], H[low:high], Y[low:high], n, peepholes, self.forget_gate
                 )
                 before, low = low, high
@@ -588,8 +594,8 @@ def scale_of(gradient, max_norm):
 class BestAdamTower(BestTower):
     """The same passes with Adam that touches only a batch's rows."""
 
-    def __init__(self, weights, forget_gate, compiled):
-        super().__init__(weights, forget_gate, compiled)
+    def __init__(self, weights, forget_gate):
+        super().__init__(weights, forget_gate)
         self.moments = {
             name: (torch.zeros_like(array), torch.zeros_like(array))
             for name, array in weights.items()
@@ -626,17 +632,83 @@ class BestAdamTower(BestTower):
             whole.index_copy_(0, plan.rows, rows)
 
 
+class BlockPlan(Plan):
+    """Blocks of texts of about equal lengths, each padded to its longest by repeated last words."""
+
+    def tokens(self, lengths):
+        parts, last, self.blocks, self.sizes = [], [], [], []
+        for first in range(0, lengths.size, BLOCK):
+            of_block = lengths[first : first + BLOCK]
+            steps, texts = int(of_block[0]), of_block.size
+            t, k = divmod(np.arange(steps * texts), texts)
+            parts.append((np.minimum(t, of_block[k] - 1), first + k))
+            last.append(sum(self.sizes) + (of_block - 1) * texts + np.arange(texts))
+            self.blocks.append((steps, texts))
+            self.sizes.append(steps * texts)
+        self.last = torch.from_numpy(np.concatenate(last))
+        return map(np.concatenate, zip(*parts, strict=True))
+
+
+class LstmTower(BestTower):
+    """`torch.nn.LSTM` as the recurrence, by autograd; all around it as in `BestTower`.
+
+    The layer multiplies its input by weights of its own: here ones that only put the gates into
+    its order. It always has a forget gate: for the reduced LSTM one that is open and stays so.
+    """
+
+    def __init__(self, weights, forget_gate):
+        super().__init__(weights, forget_gate)
+        n, width = self.n, weights["recurrent"].shape[2]
+        self.layer = layer = nn.LSTM(width, n)
+        for name, parameter in layer.named_parameters():
+            parameter.requires_grad_(name == "weight_hh_l0").detach().zero_()
+        # Ours are o, i, g and perhaps f; the layer's i, f, g, o.
+        self.places = [3, 0, 2, 1][: width // n]
+        for gate, place in enumerate(self.places):
+            self.of_gate(layer.weight_ih_l0, place)[:, gate * n : (gate + 1) * n] = torch.eye(n)
+        if not forget_gate:
+            self.of_gate(layer.bias_ih_l0, 1).fill_(OPEN)
+
+    def of_gate(self, array, place):
+        return array.detach()[place * self.n : (place + 1) * self.n]
+
+    def forward(self, weights, plan):
+        """As `BestTower.forward`."""
+        P = embedding_bag(plan.ids, weights["table"], plan.bags, mode="sum") + weights["bias"]
+        R = weights["recurrent"][0].T
+        for gate, place in enumerate(self.places):
+            self.of_gate(self.layer.weight_hh_l0, place).copy_(R[gate * self.n :][: self.n])
+        self.layer.weight_hh_l0.grad = None
+        self.x = P.index_select(0, plan.words[0]).requires_grad_()
+        outputs = []
+        with torch.enable_grad():
+            for x, shape in zip(self.x.split(plan.sizes), plan.blocks, strict=True):
+                outputs.append(self.layer(x.view(*shape, -1))[0].reshape(len(x), -1))
+            self.outputs = torch.cat(outputs).index_select(0, plan.last)
+        return self.outputs.detach()
+
+    def backward(self, weights, plan, V):
+        """As `BestTower.backward`."""
+        self.outputs.backward(V)
+        words_of_row, row_bags = plan.inverse_rows()
+        tokens, bags = plan.inverse_words(0)
+        dP = embedding_bag(tokens, self.x.grad, bags, mode="sum")
+        dR = [self.of_gate(self.layer.weight_hh_l0.grad, place) for place in self.places]
+        return {
+            "table": embedding_bag(words_of_row, dP, row_bags, mode="sum"),
+            "bias": dP.sum(0),
+            "recurrent": torch.cat(dR).T[None],
+        }
+
+
 class Best(Start):
     """Unique words, compact rows, packed steps, gradients by hand, lazy Nesterov momentum."""
 
-    compiled = False
-    tower = BestTower
+    tower, plan = BestTower, Plan
 
     def __init__(self, folder, threads):
         super().__init__(folder, threads)
-        self.towers = {
-            side: self.tower(self.weights(side), self.forget_gate, self.compiled) for side in SIDES
-        }
+        self.towers = {side: self.tower(self.weights(side), self.forget_gate) for side in SIDES}
         self.marks = {
             side: marks_of(self.texts[side], tower.weights["table"])
             for side, tower in self.towers.items()
@@ -646,7 +718,7 @@ class Best(Start):
     def collate(self, side, texts):
         source = self.texts[side]
         first = source.offsets[texts]
-        return Plan(
+        return self.plan(
             lambda text, t: source.word_index[first[text] + t],
             source.trigrams_of,
             source.lengths(texts),
@@ -717,13 +789,13 @@ class Best(Start):
         return outputs.numpy()
 
 
-class Compiled(Best):
-    """`Best` with the gate arithmetic through `torch.compile`."""
-
-    compiled = True
-
-
 class BestAdam(Best):
     """`Best` with lazy Adam instead of momentum."""
 
     tower = BestAdamTower
+
+
+class Lstm(Best):
+    """`Best` with `torch.nn.LSTM`, which oneDNN computes, on blocks of sorted texts."""
+
+    tower, plan = LstmTower, BlockPlan

@@ -23,7 +23,7 @@ _SIDE = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from floor import needs_of
+from floor import measure_lists, needs_of
 from synthetic import write_log
 from our_side import Ours
 
@@ -41,7 +41,12 @@ losses = [ours.train_step() for _ in range(3)]
 assert all(0 < loss < 10 for loss in losses)
 assert ours.encode(ours.titles()[:3]).shape == (3, 4)
 assert ours.prepare(folder)["pairs"] == 600
-assert min(needs_of(ours.counts(2, folder)).values()) > 0
+counts = ours.counts(2, folder)
+exact, bound = (needs_of(counts | {"exact": share})["gathered"] for share in (1, 0))
+# Every list of a trigram that several words have is read once more, in float32.
+assert round(exact - bound) == round(4 * counts["shared"] * counts["width"]) > 0
+assert min(needs_of(counts | {"exact": ours.exact_norms(1)}).values()) > 0
+assert measure_lists(folder) > 0
 print(sorted(ours.profile(1)))
 """
 
@@ -56,6 +61,46 @@ def test_a_whole_training_is_measured_by_part(tmp_path):
 def test_our_side_of_the_speed_benchmark_runs(tmp_path):
     done = run_python(_SIDE, FOLDER, tmp_path, check=True)
     assert "everything else" in done.stdout and "lstm_backward" in done.stdout
+
+
+_RACE = """
+import importlib.util, json, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from synthetic import write_log
+from contenders import contender_class
+from rounds import Bench
+
+folder = Path(sys.argv[2])
+write_log(folder / "log.tsv", 600, trigrams=500)
+bench = Bench(folder, 1, 1, "cpu", compared=6)
+kinds = ["ours", "dense", "fused", "best", "lstm", "sparse_adam", "best_adam", "jax"]
+for optimiser, forget_gate in (("nesterov", False), ("nesterov", True), ("adam", False)):
+    settings = {"cells": 4, "batch_size": 64, "optimiser": optimiser, "forget_gate": forget_gate}
+    case = bench.case(folder / "log.tsv", **settings)
+    racers = {}
+    for kind in kinds:
+        of_adam = kind.endswith("adam")
+        if kind == "jax" and importlib.util.find_spec("jax") is None:
+            continue
+        if kind != "ours" and of_adam != (optimiser == "adam"):
+            continue
+        racers[kind] = contender_class(kind)(case, 1)
+        if kind == "ours":
+            racers[kind].prepare(case)
+    losses = {kind: [racer.train_step() for _ in range(6)] for kind, racer in racers.items()}
+    assert len(losses) > 2 and losses["ours"][-1] != losses["ours"][0]
+    for kind, values in losses.items():
+        apart = max(abs(a - b) for a, b in zip(values, losses["ours"], strict=True))
+        assert apart < 1e-4, (kind, optimiser, apart)
+print("done")
+"""
+
+
+def test_losses_of_all_contenders_agree(tmp_path):
+    pytest.importorskip("torch")
+    done = run_python(_RACE, FOLDER, tmp_path, check=True)
+    assert done.stdout.endswith("done\n")
 
 
 _RECORD = """
@@ -198,7 +243,11 @@ def test_slices_churn_robustness_and_held_out_clicks_of_rankers(tmp_path):
 
 
 # The package that is a contender, and the benchmarks that import it.
-CONTENDERS = {"torch": ("torch_models", "pair_speed", "transformer"), "faiss": ("index_speed",)}
+CONTENDERS = {
+    "torch": ("torch_models", "pair_speed", "transformer"),
+    "faiss": ("index_speed",),
+    "jax": ("jax_models",),
+}
 
 
 @pytest.mark.parametrize("contender", [None, *CONTENDERS])
