@@ -7,11 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from sentemb import SentenceEncoder
-from sentemb.models.towers import make_encoder
-from sentemb.text.batch import tokenize
-from sentemb.text.vocabulary import Vocabulary
-
 # A shell lets jobs in the background ignore Ctrl-C, and their children too; some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -31,6 +26,11 @@ TEXTS = ["hotels in shanghai", "shanghai hotels and resorts", "fix a bath tub", 
 @pytest.fixture(scope="session")
 def make_model():
     """A function that makes an untrained model of ``name`` with its settings."""
+    # Not at the top: the process that starts the workers needs no Numba.
+    from sentemb import SentenceEncoder
+    from sentemb.models.towers import make_encoder
+    from sentemb.text.batch import tokenize
+    from sentemb.text.vocabulary import Vocabulary
 
     def make(name="lstm", **settings):
         encoder = make_encoder(name, **{"cells": 8, **settings})
