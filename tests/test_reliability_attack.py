@@ -13,7 +13,6 @@ from reliability.sandbox import changes, snapshot
 
 from sentemb import SentembError, train
 
-
 # One process each: to begin one takes longer than the few cases, and other tests run meanwhile.
 
 
