@@ -62,6 +62,7 @@ def pytest_collection():
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(20_000, 20)  # with 700 and 10 it took a twentieth
         gc.enable()
 
 
