@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import naive
@@ -474,6 +475,7 @@ def test_a_killed_training_goes_on(prepared, tmp_path):
         known = set()
         while run.poll() is None and len(known) < 12:
             known |= {path.name for path in output.glob("checkpoints/*")}
+            time.sleep(0.001)
         run.kill()
         run.wait()
     assert weights_of(prepared.out, output, threads=1, resume=True) == whole
