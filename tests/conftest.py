@@ -1,15 +1,11 @@
 """A small model for tests that use one and do not ask how well it ranks."""
 
+import gc
 import signal
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
-
-from sentemb import SentenceEncoder
-from sentemb.models.towers import make_encoder
-from sentemb.text.batch import tokenize
-from sentemb.text.vocabulary import Vocabulary
 
 # A shell lets jobs in the background ignore Ctrl-C, and their children too; some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -30,6 +26,11 @@ TEXTS = ["hotels in shanghai", "shanghai hotels and resorts", "fix a bath tub", 
 @pytest.fixture(scope="session")
 def make_model():
     """A function that makes an untrained model of ``name`` with its settings."""
+    # Not at the top: the process that starts the workers needs no Numba.
+    from sentemb import SentenceEncoder
+    from sentemb.models.towers import make_encoder
+    from sentemb.text.batch import tokenize
+    from sentemb.text.vocabulary import Vocabulary
 
     def make(name="lstm", **settings):
         encoder = make_encoder(name, **{"cells": 8, **settings})
@@ -51,6 +52,18 @@ def model_dir(model, tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "tiny"
     model.save_pretrained(path)
     return str(path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Modules and tests stay to the end: looking for garbage in them took a third of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(20_000, 20)  # with 700 and 10 it took a twentieth
+        gc.enable()
 
 
 def pytest_configure(config):

@@ -12,6 +12,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import dask
 import distributed
 import numpy as np
 import pytest
@@ -37,9 +38,13 @@ WORDS = ["red", "blue", "green", "warm", "cold", "small", "large", "old", "new",
 
 @pytest.fixture(scope="module")
 def client():
-    """Two processes; if one is killed, another one is started."""
+    """Two processes; if one is killed, another one is started.
+
+    They are forks of a process that has imported Dask: tests kill ten of them.
+    """
     settings = {"processes": True, "dashboard_address": "127.0.0.1:0", "memory_limit": 0}
     with (
+        dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, **settings) as local,
         distributed.Client(local, set_as_default=False) as client,
     ):

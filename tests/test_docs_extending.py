@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sentemb.kernels.jit import CACHE_FOLDER
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/extending.md").read_text("utf-8")
 BLOCK = re.compile(r"```python\n# src/(\S+)\n(.*?)```", re.DOTALL)
@@ -16,7 +18,11 @@ BLOCK = re.compile(r"```python\n# src/(\S+)\n(.*?)```", re.DOTALL)
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
-    """A folder with a copy of the package to which the page's code is added."""
+    """A folder with a copy of the package to which the page's code is added.
+
+    The kernels of the package are those that are compiled already: the copy gets their files, and
+    names them as the package does although it has more kernels.
+    """
     folder = tmp_path_factory.mktemp("extended")
     no_caches = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "src/sentemb", folder / "sentemb", ignore=no_caches)
@@ -24,6 +30,14 @@ def package(tmp_path_factory):
     for name, code in BLOCK.findall(PAGE):
         with open(folder / name, "a", encoding="utf-8") as file:
             file.write(f"\n{code}")
+    if CACHE_FOLDER is not None:
+        (folder / "sentemb-kernels").mkdir(mode=0o700)
+        shutil.copytree(CACHE_FOLDER, folder / "sentemb-kernels" / CACHE_FOLDER.name)
+        cache = folder / "sentemb/kernels/cache.py"
+        before = cache.read_text("utf-8")
+        after = before.replace("stamp = _stamp()", f"stamp = {CACHE_FOLDER.name!r}")
+        assert after != before
+        cache.write_text(after, "utf-8")
     return folder
 
 

@@ -78,7 +78,16 @@ def test_a_number_that_was_not_measured_is_noticed():
     assert unmeasured("A gain of 0.98765 over `0.98764` by arXiv 1502.06922.") == ["0.98765"]
 
 
-def test_code_makes_a_measurement_stale_and_comments_do_not(tmp_path):
+def test_code_makes_a_measurement_stale_and_comments_do_not(tmp_path, monkeypatch):
+    codes = {}  # of all files: what changes is read again
+
+    def code_of(path):
+        if path not in codes:
+            codes[path] = whole.__wrapped__(path)
+        return codes[path]
+
+    whole = evidence.code_of
+    monkeypatch.setattr(evidence, "code_of", code_of)
     for folder in ("src", "cli", "benchmarks"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     names = ("ranking", "serve-speed")
@@ -90,7 +99,7 @@ def test_code_makes_a_measurement_stale_and_comments_do_not(tmp_path):
         text = file.read_text("utf-8")
         assert old in text
         file.write_text(text.replace(old, new, 1), "utf-8")
-        evidence.code_of.cache_clear()
+        codes.pop(file, None)
         return [name for name in names if fingerprint(name, tmp_path) != before[name]]
 
     settings = "src/sentemb/training/towers/settings.py"

@@ -16,7 +16,7 @@ from sentemb.gradients.pair_problem import PairProblem
 from sentemb.system.parallel import Workers
 from sentemb.training.objectives.objective import Objective
 
-SMALL = {"cells": 3, "entries": 6, "n_negatives": 2}
+SMALL = {"cells": 3, "entries": 3, "n_negatives": 2}
 FORGET = {"forget_gate": True}
 FULL = {"forget_gate": True, "peepholes": "full"}
 DIAGONAL = {"forget_gate": True, "peepholes": "diagonal"}

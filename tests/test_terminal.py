@@ -7,12 +7,14 @@ import sys
 import time
 
 import pytest
+from click.testing import CliRunner
 
-from sentemb.cli import common
+from sentemb.cli import common, main
 from sentemb.system import terminal
 from sentemb.system.tables import cut
 from sentemb.system.terminal import escaped, note, working
 
+SENTEMB = sys.executable, "-m", "sentemb"
 TITLE = "r\u00e9d\x1b]0;owned\x07 \x9b31mtea\x7f\r\u3042"
 
 
@@ -28,19 +30,26 @@ def on_terminal(*command):
         os.close(theirs)
 
 
+def piped_from(arguments):
+    """What a command prints where its output is no terminal."""
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    return done.stdout_bytes.decode()
+
+
 @pytest.fixture
 def rank(model_dir, tmp_path):
     (tmp_path / "queries.tsv").write_text("q\x1b[1m\thotels\n")
     (tmp_path / "docs.tsv").write_text("d\x1b[31m1\thotels in shanghai\nd2\tshanghai hotels\n")
     files = [str(tmp_path / name) for name in ("queries.tsv", "docs.tsv")]
-    return [sys.executable, "-m", "sentemb", "rank", model_dir, *files]
+    return ["rank", model_dir, *files]
 
 
 def test_ids_of_a_run_do_not_reach_the_terminal_raw(rank):
-    printed = on_terminal(*rank)
+    printed = on_terminal(*SENTEMB, *rank)
     assert "q\\x1b[1m Q0 d" in printed and "d\\x1b[31m1" in printed
     assert not [c for c in printed if c < " " and c not in "\t\n"]
-    piped = subprocess.run(rank, capture_output=True, check=True).stdout.decode()
+    piped = piped_from(rank)
     assert "q\x1b[1m Q0 d" in piped and "d\x1b[31m1" in piped
     assert printed == escaped(piped)
 
@@ -48,17 +57,15 @@ def test_ids_of_a_run_do_not_reach_the_terminal_raw(rank):
 def test_long_titles_are_cut_on_a_terminal_and_only_there(model_dir, tmp_path, monkeypatch):
     title = "hotels in shanghai " * 9
     (tmp_path / "t.tsv").write_text(f"id\ttitle\tprice\nd1\t{title}\t12\nd2\thotels\t5\n")
-    command = [sys.executable, "-m", "sentemb"]
-    rank = [*command, "rank", model_dir, "--query", "hotels", str(tmp_path / "t.tsv"), "--table"]
-    index = [str(tmp_path / "index")]
-    made = [*command, "index", model_dir, str(tmp_path / "t.tsv"), "-o", *index]
-    subprocess.run(made, capture_output=True, check=True)
-    search = [*command, "search", *index, "hotels", "--all"]
+    rank = ["rank", model_dir, "--query", "hotels", str(tmp_path / "t.tsv"), "--table"]
+    index = str(tmp_path / "index")
+    piped_from(["index", model_dir, str(tmp_path / "t.tsv"), "-o", index])
+    search = ["search", index, "hotels", "--all"]
     monkeypatch.setenv("COLUMNS", "60")
     for printing in (rank, search):
-        (line,) = [line for line in on_terminal(*printing).split("\n") if "…" in line]
+        (line,) = [line for line in on_terminal(*SENTEMB, *printing).split("\n") if "…" in line]
         assert len(line) == 60 and "hotels in shanghai" in line
-        piped = subprocess.run(printing, capture_output=True, check=True).stdout.decode()
+        piped = piped_from(printing)
         assert title.strip() in piped and "…" not in piped
     assert line.endswith("…  price 12")
     assert (cut("\u3042" * 5, 10), cut("\u3042" * 5, 9)) == ("\u3042" * 5, "\u3042" * 4 + "…")

@@ -154,7 +154,7 @@ def _with_one_more(node: ast.AST, name: str, at: int | None) -> str:
 
 def _changed(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
     """A node itself, and what may replace it."""
-    changed = copy.deepcopy(node)
+    changed = copy.copy(node)  # of which a field is replaced: what it holds is shared
     match node:
         case ast.Compare(ops=[operator]):
             changed.ops = [COMPARISONS[type(operator)]()]

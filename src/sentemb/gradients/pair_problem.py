@@ -8,8 +8,10 @@ from sentemb.errors import SentembError
 from sentemb.gradients.check_options import GAMMA
 from sentemb.gradients.traces import gradient_of_form
 from sentemb.models.towers.encoder import ForwardPass
+from sentemb.models.towers.layout import Layout
 from sentemb.models.towers.towers import HasTowers, Towers, join_gradients, split_embeddings
 from sentemb.models.towers.truncation import Truncation
+from sentemb.models.words.input_rows import point_of
 from sentemb.models.words.workspace import Workspace
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
@@ -117,6 +119,9 @@ class PairProblem:
         self._batches = {
             side: towers.vocabulary.batch(side_texts) for side, side_texts in texts.items()
         }
+        # A check asks for the loss thousands of times, of the same texts.
+        self._layouts = {side: Layout(batch) for side, batch in self._batches.items()}
+        self._spaces = {side: Workspace() for side in self._batches}
 
     def loss(self) -> float:
         """The sum of the losses of the pairs."""
@@ -159,10 +164,11 @@ class PairProblem:
 
     def _forward(self) -> dict[str, ForwardPass]:
         towers = self.towers
-        self._done = {
-            side: towers.encoder.forward(towers.weights[side], batch, self._workers)
-            for side, batch in self._batches.items()
-        }
+        self._done: dict[str, ForwardPass] = {}
+        for side, layout in self._layouts.items():
+            point = point_of(towers.weights[side], layout.batch.input_rows)
+            tasks = towers.encoder.forward_tasks(point, layout, self._spaces[side])
+            self._done[side] = self._workers.together(tasks)[0]
         return self._done
 
     def _embedding_loss(self, done: Mapping[str, ForwardPass]) -> LossAtEmbeddings:
