@@ -10,7 +10,7 @@ computed with.
 import numpy as np
 
 from sentemb.kernels.integer_dot import LANES, ROWS, four_dots
-from sentemb.kernels.jit import inner_kernel, kernel, strict_kernel, summing_kernel
+from sentemb.kernels.jit import inner_kernel, inner_strict_kernel, kernel, summing_kernel
 from sentemb.kernels.top_k import TOGETHER, any_above
 
 _LARGEST = np.float32(3.4028234e38)
@@ -74,7 +74,7 @@ def _limit(score, error):
     return np.float32(min(limit, _LARGEST)) if limit > -np.inf else np.float32(np.nan)
 
 
-@strict_kernel
+@inner_strict_kernel
 def exact_dot(query, row):
     """The sum of the products in float64, in four parts in a fixed order."""
     a = b = c = d = 0.0
