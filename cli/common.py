@@ -205,9 +205,12 @@ def note_queries(path: str, queries: int, titles: int = 0) -> None:
 
 
 def encoding_ahead(
-    model: "SentenceEncoder | PairScorer",
+    model: "SentenceEncoder | PairScorer", meanwhile: Callable[[], object] | None = None
 ) -> contextlib.AbstractContextManager[None]:
-    """Where kernels are missing, have those that embed compiled while the body reads words."""
+    """Where kernels are missing, have those that embed compiled while the body reads words.
+
+    ``meanwhile`` is as for `compiling_ahead`.
+    """
     import numpy as np
 
     from sentemb.kernels.ahead import compiling_ahead
@@ -221,4 +224,4 @@ def encoding_ahead(
             embed = model.encoder.embedder(model.weights[SIDES[0]])
             embed(P, np.zeros(1, np.int32), np.array([0, 1]), Workers(1))
 
-    return compiling_ahead(embed_a_word, note)
+    return compiling_ahead(embed_a_word, note, meanwhile)

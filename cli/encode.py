@@ -11,6 +11,7 @@ import click
 from sentemb.cli.common import (
     TimeLeft,
     check_ending,
+    encoding_ahead,
     read_lines,
     read_titles,
     sums_of_warnings,
@@ -103,7 +104,9 @@ def command(
         if "\t" in lines[0]:
             note("note: line 1 has a tab; if the lines are id<TAB>text, use --ids")
     # Opened first, so that a file that cannot be written is reported before the work is done.
-    with writing(output) as file, opened_if(dask) as cluster:
+    with encoding_ahead(encoder), writing(output) as file, opened_if(dask) as cluster:
+        if cluster is None:  # the second process cannot begin where there are threads
+            encoder.unit_vectors(lines[:1], side)
         start = time.perf_counter()
         portions = encoded(
             encoder, portions_of(lines), side, unit_length=normalise, cluster=cluster

@@ -1,11 +1,16 @@
 """``sentemb info``: what a model, an index or a prepared log is."""
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import json_option, option
+
+if TYPE_CHECKING:
+    from sentemb.analysis.overview import Overview
+    from sentemb.analysis.prepared_overview import PreparedOverview
 
 
 @new_command("info")
@@ -31,11 +36,19 @@ def command(folder: str, verify: bool, as_json: bool) -> None:
     sentemb info index/ --json
     sentemb info prepared/ --verify
     """
-    from sentemb.analysis.overview import overview
-    from sentemb.analysis.prepared_overview import prepared_overview
     from sentemb.data.lines import write_lines
+
+    facts = _facts(folder, verify)
+    write_lines("-", [json.dumps(facts.as_dict(), indent=1) if as_json else str(facts)])
+
+
+def _facts(folder: str, verify: bool) -> "Overview | PreparedOverview":
     from sentemb.data.prepared_log import is_prepared
 
-    describe = prepared_overview if is_prepared(folder) else overview
-    facts = describe(folder, verify)
-    write_lines("-", [json.dumps(facts.as_dict(), indent=1) if as_json else str(facts)])
+    if is_prepared(folder):  # read without a compiler
+        from sentemb.analysis.prepared_overview import prepared_overview
+
+        return prepared_overview(folder, verify)
+    from sentemb.analysis.overview import overview
+
+    return overview(folder, verify)

@@ -130,6 +130,7 @@ def command(
     sentemb search spring/ autumn/ "hotels in shanghai"
     """
     from sentemb.data.lines import write_lines
+    from sentemb.search.first_start import rank_a_title
     from sentemb.search.index import Index
     from sentemb.search.sharded_index import ShardedIndex
 
@@ -161,7 +162,8 @@ def command(
         note_unknown_words(opened.model, [text for text in texts if not opened.has_id(text)])
         limits |= {**of_query, "only": id_list, "everything": everything}
         rankings = _rankings(opened, ids, texts, top_k, limits)
-    with encoding_ahead(opened.model), working("searching", prints=output == "-"):
+    ahead = encoding_ahead(opened.model, lambda: rank_a_title(opened, cosine=cosine))
+    with ahead, working("searching", prints=output == "-"):
         if form is not None:
             write_rankings(output, form, rankings)
         else:

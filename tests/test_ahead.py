@@ -7,9 +7,15 @@ import pytest
 from click.testing import CliRunner
 from helpers import made_up_log, run_python
 
+from sentemb import Index
 from sentemb.cli import main
+from sentemb.data.click_log import ClickLog
 from sentemb.kernels import ahead
 from sentemb.models.towers.registry import ENCODERS
+from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import PARTS, Recipe
+from sentemb.training.negative_options import HARD_FROM_EPOCH
 from sentemb.training.towers.rehearsal import CLICKS, JUDGED, rehearse
 from sentemb.training.towers.settings import Settings
 
@@ -148,6 +154,22 @@ with limited_threads(2), ahead.compiling_ahead(use_sum_rows, print):
         assert use(cold + "    begin()", tmp_path / str(number)) == f"{ahead.NOTE}\n"
 
 
+@linux
+def test_meanwhile_the_first_process_compiles_what_it_needs_later(tmp_path):
+    code = """
+def meanwhile():
+    print(os.getpid() == parent)
+    use_sum_rows()
+
+parent = os.getpid()
+with limited_threads(2), ahead.compiling_ahead(lambda: time.sleep(1000), None, meanwhile):
+    begin()
+print(*found())
+"""
+    assert use(code, tmp_path) == "True\n0 1\n"
+    assert use(code, tmp_path) == "0 0\n"  # no kernel is missing
+
+
 def test_a_process_cannot_be_forked(tmp_path):
     code = """
 def fork():
@@ -169,13 +191,23 @@ def worked(monkeypatch):
     done = []
 
     @contextlib.contextmanager
-    def at_once(work, note=None):
+    def at_once(work, note=None, meanwhile=None):
         work()
+        if meanwhile is not None:
+            meanwhile()
         done.append(True)
         yield
 
     monkeypatch.setattr(ahead, "compiling_ahead", at_once)
     return done
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    log, pairs = made_up_log(), tmp_path / "log.tsv"
+    clicked = zip(log.query_index, log.title_index, strict=True)
+    pairs.write_text("".join(f"{log.queries[q]}\t{log.titles[t]}\n" for q, t in clicked))
+    return pairs
 
 
 @pytest.mark.parametrize(
@@ -185,10 +217,7 @@ def test_a_rehearsal_of_each_model(name, dev):
     assert rehearse(Settings.of(None, model=name), dev).encoder.name == name
 
 
-def test_the_defaults_rehearse_the_kernels_of_their_dev_set_and_ranker(tmp_path, worked):
-    log, pairs = made_up_log(), tmp_path / "log.tsv"
-    clicked = zip(log.query_index, log.title_index, strict=True)
-    pairs.write_text("".join(f"{log.queries[q]}\t{log.titles[t]}\n" for q, t in clicked))
+def test_the_defaults_rehearse_the_kernels_of_their_dev_set_and_ranker(tmp_path, pairs, worked):
     of_run = ["--epochs", "1", "-o", f"{tmp_path}/model", "--force"]
     for options in (["--dev", "20%"], [], ["--no-ranker", "--dev", "20%"]):
         result = CliRunner().invoke(main, ["train", str(pairs), *options, *of_run])
@@ -196,14 +225,74 @@ def test_the_defaults_rehearse_the_kernels_of_their_dev_set_and_ranker(tmp_path,
     assert len(worked) == 3
 
 
-def test_search_and_score_embed_a_word(tmp_path, model_dir, worked):
+# Runs a command; prints the kernels that it compiles, or loads from the cache, besides those of the
+# other process and those that this one compiles meanwhile.
+NOT_REHEARSED = """
+import contextlib, sys
+from numba.core.dispatcher import Dispatcher
+from sentemb.cli import main
+from sentemb.kernels import ahead
+
+def loaded():
+    return {
+        (name, str(signature))
+        for module in list(sys.modules) if module.startswith("sentemb.kernels")
+        for name, kernel in vars(sys.modules[module]).items() if isinstance(kernel, Dispatcher)
+        and not kernel.targetoptions.get("no_cpython_wrapper")
+        for signature in kernel.overloads
+    }
+
+@contextlib.contextmanager
+def at_once(work, note=None, meanwhile=list):
+    work()
+    meanwhile()
+    before.update(loaded())
+    yield
+
+before = set()
+ahead.compiling_ahead = at_once
+main(sys.argv[1:], standalone_mode=False)
+print(*sorted({name for name, _ in loaded() - before}))
+"""
+# Of its forward and backward passes and of its mini-batches.
+OF_THE_FIRST_PROCESS = {
+    *("renumber", "titles_to_leave_out", "invert_lists", "invert_weighted_lists", "pack_blocks"),
+    *("lstm_forward", "dense_softmax", "normalise_rows", "normalise_rows_backward"),
+    *("add_matmul_rows", "add_matmul_columns", "add_rows", "lstm_backward"),
+    *("set_recurrent_gradient", "gather_rows", "sum_rows"),
+}
+
+
+def not_rehearsed(*arguments):
+    done = run_python(NOT_REHEARSED, *arguments, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_a_training_needs_few_kernels_that_its_rehearsal_does_not(tmp_path, pairs):
+    epochs = HARD_FROM_EPOCH + 1  # the last one has hard negatives
+    run = [pairs, "--dev", "20%", "--epochs", epochs, "-o", tmp_path / "model"]
+    assert not_rehearsed("train", *run) <= OF_THE_FIRST_PROCESS
+
+
+@pytest.mark.parametrize("weights", [{"cosine": 1.0}, dict.fromkeys(PARTS, 1.0)])
+def test_a_search_needs_the_kernels_that_read_words_besides(tmp_path, model, weights):
+    clicks = ClickLog.from_pairs([("hotels", "hotels in shanghai")])
+    ranker = HybridRanker(model, Recipe(weights), ClickedQueries.of(clicks))
+    Index.build(ranker, ["hotels in shanghai", "bath tub"]).save(tmp_path / "index")
+    of_words = {"find_words", "add_words", "sum_features"}
+    assert not_rehearsed("search", tmp_path / "index", "hotels") <= of_words
+
+
+def test_search_score_and_encode_embed_a_word(tmp_path, model_dir, worked):
     titles, index = tmp_path / "titles.tsv", tmp_path / "index"
     titles.write_text("d1\thotels in shanghai\nd2\tbath tub repair\n")
     for command in (
         ["score", model_dir, "hotels", "shanghai hotels"],
         ["index", model_dir, titles, "-o", index],
         ["search", index, "hotels"],
+        ["search", index, "hotels", "--cosine"],
+        ["encode", model_dir, titles, "-o", tmp_path / "titles.npy"],
     ):
         result = CliRunner().invoke(main, list(map(str, command)))
         assert result.exit_code == 0, result.output
-    assert len(worked) == 2
+    assert len(worked) == 4

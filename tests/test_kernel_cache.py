@@ -278,6 +278,35 @@ def test_the_garbage_collector_rests_while_a_kernel_compiles(folder, monkeypatch
         gc.enable()
 
 
+def test_what_compiling_leaves_is_old_at_once(folder):
+    """A collection after it would look through all of it."""
+    before = []
+    assert not ask() and not gc.get_freeze_count()
+    assert any(it is before for it in gc.get_objects(generation=2))
+    gc.freeze()  # as servers do before they fork
+    try:
+        assert not ask(largest) and gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
+
+
+@pytest.mark.parametrize("compiler", [jit.InnerCompiler, None])
+def test_an_inner_kernel_is_a_part_of_kernels(folder, monkeypatch, compiler):
+    """With its own file only where this Numba does not let it end as intermediate code."""
+    monkeypatch.setattr(jit, "InnerCompiler", compiler)
+    inner = jit.inner_kernel(total)
+
+    def twice(values):
+        return 2 * inner(values)
+
+    for hits in (0, 1):
+        outer = jit.kernel(twice)
+        assert outer(NUMBERS) == 2 * total(NUMBERS)
+        assert sum(outer.stats.cache_hits.values()) == hits
+    files = {path.name.split("-")[0] for path in folder.iterdir()}
+    assert files == ({"twice"} if compiler else {"twice", "total"})
+
+
 def test_one_file_for_each_signature(folder):
     both = jit.kernel(total)
     for numbers in (NUMBERS, NUMBERS.astype(np.float32)):
@@ -429,9 +458,10 @@ def test_without_sources_nothing_tells_versions_apart(tmp_path, monkeypatch):
     assert cache._cache_folder() is None
 
 
-def test_a_numba_that_the_cache_cannot_be_built_on():
-    code = "import sys; sys.modules['sentemb.kernels.cache'] = None" + USE_KERNEL
-    assert run_python(code, check=True).stdout == COMPILED
+@pytest.mark.parametrize("module", ["cache", "inner"])
+def test_a_numba_that_the_cache_or_inner_kernels_cannot_be_built_on(tmp_path, module):
+    code = f"import sys; sys.modules['sentemb.kernels.{module}'] = None" + USE_KERNEL
+    assert run_python(code, NUMBA_CACHE_DIR=str(tmp_path), check=True).stdout == COMPILED
 
 
 @pytest.mark.parametrize("name", ["_reduce", "_rebuild"])

@@ -4,8 +4,10 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 from helpers import made_up_model, run_python
 
+from sentemb.cli import main
 from sentemb.cli.program import exit_code_of
 
 HEAVY = ("numba", "llvmlite", "matplotlib", "safetensors", "scipy", "sklearn", "torch")
@@ -90,6 +92,8 @@ def test_commands_that_run_no_kernel_do_not_load_numba(tmp_path):
     run_python(
         code, "split", log, "--dev", "30%", "--test", "30%", "-o", tmp_path / "split", check=True
     )
+    CliRunner().invoke(main, ["prepare", str(log), "-o", str(tmp_path / "prepared")])
+    run_python(code, "info", tmp_path / "prepared", check=True)
     run_python(code, "plot-loss", history.parent, "-o", tmp_path / "loss.svg", check=True)
 
 

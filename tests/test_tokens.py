@@ -4,6 +4,7 @@ import itertools
 import sys
 
 import naive
+import numba
 import numpy as np
 import pytest
 from helpers import VARIANTS, made_up_model
@@ -123,9 +124,12 @@ def test_long_words_are_left_out_by_their_letters_and_not_by_their_bytes():
     assert table.words == ["日" * 10, "b" * 10]
 
 
+end_and_hash = numba.njit(lambda text, start, seed: tokens._end_and_hash(text, start, seed))
+
+
 def hash_of(word, seed):
     text = word_bytes([word])
-    end, hashed = tokens._end_and_hash(text, 0, seed)
+    end, hashed = end_and_hash(text, 0, seed)
     assert end == text.size - 1
     return hashed
 

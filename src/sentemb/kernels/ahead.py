@@ -31,13 +31,18 @@ class _Ahead:
 
     Parameters
     ----------
-    work, note
+    work, note, meanwhile
         As for `compiling_ahead`.
     """
 
-    def __init__(self, work: Callable[[], object], note: Callable[[str], None] | None) -> None:
+    def __init__(
+        self,
+        work: Callable[[], object],
+        note: Callable[[str], None] | None,
+        meanwhile: Callable[[], object] | None,
+    ) -> None:
         self._work: Callable[[], object] | None = work
-        self._note = note
+        self._note, self._meanwhile = note, meanwhile
         self._child: int | None = None
         # Lines that the child writes: + and a kernel that it compiles, - and one that it has saved.
         self._names = mmap.mmap(-1, _MOST_BYTES)
@@ -59,6 +64,8 @@ class _Ahead:
                 self._note(NOTE)
             if _may_fork():
                 self._fork(work)
+                if self._child and self._meanwhile is not None:
+                    self._meanwhile()
         if self._names.find(f"+{name}\n".encode()) >= 0:
             while self._names.find(f"-{name}\n".encode()) < 0 and self._runs():
                 time.sleep(_SECONDS_UNTIL_AGAIN)
@@ -105,7 +112,9 @@ _ahead: _Ahead | None = None
 
 @contextlib.contextmanager
 def compiling_ahead(
-    work: Callable[[], object], note: Callable[[str], None] | None = None
+    work: Callable[[], object],
+    note: Callable[[str], None] | None = None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Iterator[None]:
     """If a kernel is missing in the body, call ``work`` in a process of its own, which forks there.
 
@@ -116,9 +125,12 @@ def compiling_ahead(
         matter, nor what it prints. It ends with the body.
     note : function of a str, optional
         Called if a kernel is missing.
+    meanwhile : function, optional
+        Called in this process once the other one has begun. It calls kernels that the body needs
+        after those of ``work``, so that the body does not wait first and compile then.
     """
     global _ahead
-    _ahead = _Ahead(work, note)
+    _ahead = _Ahead(work, note, meanwhile)
     try:
         yield
     finally:

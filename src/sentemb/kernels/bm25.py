@@ -157,7 +157,7 @@ def _take_largest(best, largest, sums, met):
             best[rank], largest[rank] = title, total
 
 
-@kernel
+@inner_kernel
 def _is_before(total, title, other_total, other_title):
     """Whether a title ranks before another. An empty entry has the sum 0 and is the last."""
     return total > other_total or (total == other_total and title < other_title)

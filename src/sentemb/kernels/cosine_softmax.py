@@ -3,7 +3,7 @@
 import math
 
 from sentemb.kernels.activations import exp_row
-from sentemb.kernels.jit import kernel, summing_kernel
+from sentemb.kernels.jit import inner_summing_kernel, kernel, summing_kernel
 from sentemb.kernels.matmul import add_matmul
 
 
@@ -45,7 +45,7 @@ def normalise_rows_backward(dU, U, norms):
             du[j] = (du[j] - along * u[j]) * scale
 
 
-@summing_kernel
+@inner_summing_kernel
 def softmax_loss_row(s, clicked, gamma, weight):
     """Loss of one query from its cosines, which the gradient with respect to them replaces.
 

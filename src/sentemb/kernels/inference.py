@@ -73,8 +73,7 @@ def embed_lstm(
     directions, n, width = recurrent.shape
     texts = end - first
     bag = np.uint64(directions * n)
-    Z = np.empty((texts, width // n, n), P.dtype)  # one row for each gate
-    stacked = Z.reshape(texts, width)
+    Z = np.empty((texts, width), P.dtype)
     C = np.empty((texts, n), P.dtype)
     Y = np.empty((texts, n), P.dtype)
     # A row is named by its number, not sliced: a slice in a loop with branches counts references,
@@ -97,17 +96,17 @@ def embed_lstm(
                     )
                 word = word_index[token]
                 for j in range(np.uint64(width)):
-                    stacked[k, j] = P[word, column + j]
+                    Z[k, j] = P[word, column + j]
             if t > 0:
                 if running == 1:
-                    add_row(stacked, Y, own_panels, t % 2 == 0)
+                    add_row(Z, Y, own_panels, t % 2 == 0)
                 else:
-                    add_matmul_first(stacked, Y, own_recurrent, running)
+                    add_matmul_first(Z, Y, own_recurrent, running)
                 if before.size:
-                    add_matmul_first(stacked, C, own_before, running)
+                    add_matmul_first(Z, C, own_before, running)
             _set_cells(C, Z, own_diagonals, output_gate, running, t)
             if after.size:
-                add_matmul_first(stacked, C, own_after, running)
+                add_matmul_first(Z, C, own_after, running)
             _set_outputs(Y, Z, C, own_diagonals, output_gate, running)
             while running > 0:
                 text = order[first + running - 1]
@@ -131,27 +130,28 @@ def embed_lstm(
 def _set_cells(C, Z, diagonals, output_gate, running, t):
     """c(t) of the texts that still run, from the gates before their activation.
 
-    C : (at least running, n) float, written; Z : (at least running, G, n) float; diagonals : (3, n)
+    C : (at least running, n) float, written; Z : (at least running, G n) float; diagonals : (3, n)
     or (3, 0) float; output_gate, t : int
     """
-    n, input_ = C.shape[1], np.uint64(output_gate)
-    candidate, forget = input_ + np.uint64(1), input_ + np.uint64(2)
-    has_forget = Z.shape[1] > output_gate + 2
+    n = np.uint64(C.shape[1])
+    input_ = np.uint64(output_gate) * n
+    candidate, forget = input_ + n, input_ + n + n
+    has_forget = np.uint64(Z.shape[1]) > forget
     for k in range(running):
         if t == 0:
             for j in range(n):
                 C[k, j] = 0
         elif diagonals.size:
             for j in range(n):
-                Z[k, input_, j] += diagonals[2, j] * C[k, j]
+                Z[k, input_ + j] += diagonals[2, j] * C[k, j]
             if has_forget:
                 for j in range(n):
-                    Z[k, forget, j] += diagonals[1, j] * C[k, j]
+                    Z[k, forget + j] += diagonals[1, j] * C[k, j]
         if has_forget:
             for j in range(n):
-                C[k, j] *= sigmoid(Z[k, forget, j])
+                C[k, j] *= sigmoid(Z[k, forget + j])
         for j in range(n):
-            C[k, j] += gated_tanh(Z[k, input_, j], Z[k, candidate, j])
+            C[k, j] += gated_tanh(Z[k, input_ + j], Z[k, candidate + j])
 
 
 @inner_kernel
@@ -161,10 +161,10 @@ def _set_outputs(Y, Z, C, diagonals, output_gate, running):
     for k in range(running):
         if output_gate and diagonals.size:
             for j in range(n):
-                Z[k, 0, j] += diagonals[0, j] * C[k, j]
+                Z[k, j] += diagonals[0, j] * C[k, j]
         if output_gate:
             for j in range(n):
-                Y[k, j] = gated_tanh(Z[k, 0, j], C[k, j])
+                Y[k, j] = gated_tanh(Z[k, j], C[k, j])
         else:
             for j in range(n):
                 Y[k, j] = tanh(C[k, j])

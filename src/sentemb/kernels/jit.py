@@ -9,6 +9,10 @@ try:
     from sentemb.kernels.cache import CACHE_FOLDER, KernelCache
 except ImportError:  # this Numba has moved what the cache builds on
     CACHE_FOLDER = None
+try:
+    from sentemb.kernels.inner import InnerCompiler
+except ImportError:  # likewise: an inner kernel is compiled as any other
+    InnerCompiler = None
 
 # `contract` lets a multiplication and an addition become one fused instruction. Nothing else of
 # fastmath: NaN must stay visible, and sums keep their order.
@@ -23,6 +27,8 @@ _OPTIONS = {
 _SUMMING_OPTIONS = _OPTIONS | {"fastmath": {"contract", "reassoc"}}
 # Nothing is fused or reordered, wherever LLVM puts the code.
 _STRICT_OPTIONS = _OPTIONS | {"fastmath": False}
+# The wrapper for calls from Python costs 0.02 s to compile.
+_NO_WRAPPER = {"no_cpython_wrapper": True}
 
 
 def kernel(function):
@@ -45,11 +51,26 @@ def strict_kernel(function):
 
 
 def inner_kernel(function):
-    """As `kernel`, for functions that kernels alone call: without the wrapper for Python.
+    """As `kernel`, for functions that kernels alone call; see `sentemb.kernels.inner`.
 
-    A wrapper costs 0.02 s to compile. A call from Python without one would end the process.
+    A call from Python would end the process.
     """
-    return _compiled(function, _OPTIONS | {"no_cpython_wrapper": True})
+    return _inner(function, _OPTIONS)
+
+
+def inner_summing_kernel(function):
+    """As `inner_kernel`, with sums as in a `summing_kernel`."""
+    return _inner(function, _SUMMING_OPTIONS)
+
+
+def inner_strict_kernel(function):
+    """As `inner_kernel`, with sums as in a `strict_kernel`."""
+    return _inner(function, _STRICT_OPTIONS)
+
+
+def symbol_kernel(function):
+    """As `kernel`, for functions that machine code calls by their address."""
+    return _compiled(function, _OPTIONS | _NO_WRAPPER)
 
 
 def inlined_kernel(function):
@@ -61,8 +82,12 @@ def inlined_kernel(function):
     return _compiled(function, _OPTIONS | {"inline": "always"})
 
 
-def _compiled(function, options):
-    dispatcher = numba.njit(**options)(function)
+def _inner(function, options):
+    return _compiled(function, options | _NO_WRAPPER, InnerCompiler)
+
+
+def _compiled(function, options, compiler=None):
+    dispatcher = numba.njit(pipeline_class=compiler, **options)(function)
     compile_signature = dispatcher.compile
 
     def compile_uncollected(signature):
@@ -76,7 +101,7 @@ def _compiled(function, options):
     dispatcher.get_call_template = lambda args, kws: call_template(
         tuple(numba.types.unliteral(arg) for arg in args), kws
     )
-    if CACHE_FOLDER is not None:
+    if CACHE_FOLDER is not None and compiler is None:
         dispatcher._cache = KernelCache(CACHE_FOLDER, function)
     return dispatcher
 
@@ -84,6 +109,9 @@ def _compiled(function, options):
 @contextlib.contextmanager
 def _no_collection():
     """Compiling makes a million objects that stay: to look through them is a tenth of the time.
+
+    Nor does the next collection look through them: they join the oldest generation. This takes a
+    freeze and its end, which would end a freeze of the program too, so there it is left out.
 
     A second thread that comes meanwhile leaves the collector as it finds it, and the first one
     turns it on again.
@@ -94,4 +122,7 @@ def _no_collection():
         yield
     finally:
         if collecting:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

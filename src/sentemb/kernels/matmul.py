@@ -21,7 +21,7 @@ from numba.core import cgutils
 from numba.core.codegen import CodeLibrary
 from numba.extending import intrinsic
 
-from sentemb.kernels.jit import inlined_kernel, inner_kernel, kernel
+from sentemb.kernels.jit import inlined_kernel, inner_kernel, kernel, symbol_kernel
 
 # Tile sizes: 8 x 2 vectors of 64 bytes fill the 32 registers of AVX-512, 4 x 2 vectors of 32 bytes
 # the 16 registers of everything else.
@@ -437,7 +437,7 @@ def _add_row(c0, a0, column_of_a, b0, row_of_b, inner, n):
             j += lanes
 
 
-@inner_kernel
+@symbol_kernel
 def _add_tiles(c0, row_of_c, a0, row_of_a, column_of_a, b0, row_of_b, m, inner, n):
     """`add_matmul` for pointers and strides, so that it is compiled once for all kinds of arrays.
 

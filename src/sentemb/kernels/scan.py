@@ -10,7 +10,7 @@ computed with.
 import numpy as np
 
 from sentemb.kernels.integer_dot import LANES, ROWS, four_dots
-from sentemb.kernels.jit import inner_kernel, kernel, strict_kernel, summing_kernel
+from sentemb.kernels.jit import inner_kernel, inner_strict_kernel, kernel, summing_kernel
 from sentemb.kernels.top_k import TOGETHER, any_above
 
 _LARGEST = np.float32(3.4028234e38)
@@ -29,23 +29,24 @@ def merge_rows(row_numbers, scores, exact, errors, rows, scales, mask, low, prod
     rows, scales : (n, dim) any numbers, and (n,) float32, the factor of each row, or (0,)
     mask : (n,) bool, the rows that may be found, or (0,) for all
     low : the number of the first row
-    products : (n, m) float32, contiguous; approximate; NaN, where float32 overflowed, counts as
-        high
+    products : (n m,) float32, those of each row side by side; approximate; NaN, where float32
+        overflowed, counts as high
     """
     m = len(exact)
     limits = np.empty(m, np.float32)
     for q in range(m):
         limits[q] = _limit(scores[q, 0], errors[q])
-    n, flat = len(products), products.reshape(products.size)
+    n = len(rows)
     for start in range(0, n, TOGETHER):
         end = min(start + TOGETHER, n)
-        if m == 1 and not any_above(flat[start:end], limits[0]):
+        if m == 1 and not any_above(products[start:end], limits[0]):
             continue
         for r in range(start, end):
-            if not _any_above(products[r], limits) or (mask.size and not mask[r]):
+            of_row = products[r * m : (r + 1) * m]
+            if not _any_above(of_row, limits) or (mask.size and not mask[r]):
                 continue
             for q in range(m):
-                if not products[r, q] <= limits[q]:
+                if not of_row[q] <= limits[q]:
                     score = exact_dot(exact[q], rows[r])
                     if scales.size:
                         score *= scales[r]
@@ -74,7 +75,7 @@ def _limit(score, error):
     return np.float32(min(limit, _LARGEST)) if limit > -np.inf else np.float32(np.nan)
 
 
-@strict_kernel
+@inner_strict_kernel
 def exact_dot(query, row):
     """The sum of the products in float64, in four parts in a fixed order."""
     a = b = c = d = 0.0

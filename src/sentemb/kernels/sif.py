@@ -6,7 +6,7 @@ Algorithm 1.
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel, summing_kernel
+from sentemb.kernels.jit import inner_summing_kernel, kernel, summing_kernel
 from sentemb.kernels.matmul import add_matmul
 
 # Texts whose averages are in memory at once while the second moment is summed up.
@@ -106,7 +106,7 @@ def orthogonalise_rows(B, sweeps):
     return False
 
 
-@summing_kernel
+@inner_summing_kernel
 def _dot(x, y):
     total = 0.0
     for j in range(x.size):

@@ -55,7 +55,7 @@ def _white_space(text, at):
     return 0
 
 
-@kernel
+@inner_kernel
 def _end_and_hash(text, start, seed):
     """The end of the word that begins at ``start``, and its hash: int, int64."""
     hashed = np.uint64(seed)

@@ -22,7 +22,7 @@ def top_k(best, scores, first, end):
         top_k_of_row(best[r], scores[r])
 
 
-@kernel
+@inner_kernel
 def top_k_of_row(heap, s):
     """heap = the indices of the k highest scores, as `top_k` of one row.
 

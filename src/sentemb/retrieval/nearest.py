@@ -168,7 +168,7 @@ def _scan(
                 scales,
                 allowed,
                 low,
-                products,
+                products.ravel(),
             )
 
 

@@ -59,7 +59,7 @@ class TwoTowers:
         self._objective = settings.loss()
         self._updates = updates
         self._rows = rows
-        self._towers = {side: self._optimiser(weights[side]) for side in self.sides}
+        self._towers = {side: self.optimiser(weights[side]) for side in self.sides}
         self._workspaces = {side: Workspace() for side in (*self.sides, "loss")}
 
     @classmethod
@@ -111,7 +111,8 @@ class TwoTowers:
                 array[...] = state[name]
         return towers
 
-    def _optimiser(self, weights: Arrays) -> Optimiser:
+    def optimiser(self, weights: Arrays) -> Optimiser:
+        """An optimiser of one tower's ``weights``, which it changes."""
         settings = self.settings
         if settings.optimiser == "adam":
             return Adam(weights, settings.max_norm)

@@ -1,0 +1,28 @@
+"""A search without its embedding, to compile the kernels that rank.
+
+Another process compiles those that embed meanwhile; see `sentemb.kernels.ahead`.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sentemb.search.ranking import engine
+from sentemb.search.ranking.parts import Asked
+from sentemb.search.searcher import Searcher
+from sentemb.system.parallel import Workers
+
+
+def rank_a_title(searcher: Searcher, *, cosine: bool) -> None:
+    """Rank the titles for the words of the first one and for a vector that no text has."""
+    shards, model = searcher._shards(), searcher.model
+    if not len(shards):
+        return
+
+    def embed(texts: Sequence[str]) -> np.ndarray:
+        return np.full((len(texts), model.dim), model.dim**-0.5, model.dtype)
+
+    recipe, catalogue = shards.recipe(cosine), shards.snapshots[0].catalogue
+    asked = Asked([shards.title(0)], embed, shards.ranker.recipe.stem)
+    # A second thread could not compile: this one may be compiling.
+    engine.best(catalogue.parts, recipe, asked, 1, catalogue.is_empty, Workers(1))
