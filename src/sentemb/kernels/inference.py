@@ -90,14 +90,14 @@ def embed_lstm(
             return False
         order = np.empty(end, np.int64)
         for k in range(end):  # from long to short
-            place, length = k, offsets[k + 1] - offsets[k]
-            while place > 0:
-                other = order[place - 1]
-                if offsets[other + 1] - offsets[other] >= length:
+            rank, length = k, offsets[k + 1] - offsets[k]
+            while rank > 0:
+                last = order[rank - 1]
+                if offsets[last + 1] - offsets[last] >= length:
                     break
-                order[place] = other
-                place -= 1
-            order[place] = k
+                order[rank] = last
+                rank -= 1
+            order[rank] = k
     directions, n, width = recurrent.shape
     texts = end - first
     bag = np.uint64(directions * n)

@@ -402,14 +402,15 @@ class SentenceEncoder(Face):
 
     def _encode(self, texts: list[str], side: str, show: bool | None = False) -> _Read:
         """The embeddings of a list of texts, and which texts have known words."""
+        parts = [texts] if len(texts) == 1 else list(_parts(texts))
         with self._turn, signals_from_kernels():
             tower = self._tower(side)
-            if len(texts) <= FEW_TEXTS and not show:
+            if len(parts) == 1 and not show:
                 return self._pass(texts, *tower)
             vectors = np.empty((len(texts), self.dim), self.dtype)
             is_known = np.ones(len(texts), np.bool_)
             end = without_words = 0
-            for part in with_progress(_parts(texts), len(texts), show):
+            for part in with_progress(parts, len(texts), show):
                 first, end = end, end + len(part)
                 vectors[first:end], known, n_empty = self._pass(part, *tower)
                 if known is not None:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 # Blocks for each thread of a few texts: the first ones are the longest.
 _BLOCKS_PER_THREAD = 4
-# So few texts are one block, whatever the number of threads.
+# Up to this many texts are one block, whatever the number of threads.
 FEW_TEXTS = 8
-# Where `embed_lstm` finds words, it needs none that are found; where it does not, no texts.
-_NOT_FOUND = (np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64))
+# What `embed_lstm` takes instead of numbers of words where it reads texts, and instead of texts.
+_NO_NUMBERS = (np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64))
 _NO_TEXTS = (b"", np.empty((0, 4), np.int64), np.empty(0, np.uint8), 0, np.empty(0, np.bool_))
 
 
@@ -66,7 +66,7 @@ class EmbedLSTM:
         has no word that the model knows.
         """
         embeddings = np.empty((n_texts, self._dim), words[-1].dtype)
-        done = embed_lstm(embeddings, *words, *_NOT_FOUND, *self._weights, 0, n_texts)
+        done = embed_lstm(embeddings, *words, *_NO_NUMBERS, *self._weights, 0, n_texts)
         return embeddings if done else None
 
     def __call__(
