@@ -18,25 +18,21 @@ def divide_by_lengths(rows):
     """
     for r in range(len(rows)):
         row = rows[r]
-        length = _length(row)
-        if not _LEAST < length < _GREATEST:
+        length = 0.0
+        for scaled in range(2):
+            total = 0.0
+            for j in range(row.size):
+                number = float(row[j])
+                total += number * number
+            length = math.sqrt(total)
+            if scaled or _LEAST < length < _GREATEST:
+                break
             largest = row.dtype.type(0)
             for j in range(row.size):
                 largest = max(largest, abs(row[j]))
-            if largest == 0:
-                continue
+            if largest > 0:
+                for j in range(row.size):
+                    row[j] /= largest
+        if length != 0:
             for j in range(row.size):
-                row[j] /= largest
-            length = _length(row)
-        for j in range(row.size):
-            row[j] /= length
-
-
-@summing_kernel
-def _length(row):
-    """||row||: (dim,) float."""
-    total = 0.0
-    for j in range(row.size):
-        number = float(row[j])
-        total += number * number
-    return math.sqrt(total)
+                row[j] /= length
