@@ -61,6 +61,14 @@ def inlined_kernel(function):
     return _compiled(function, _OPTIONS | {"inline": "always"})
 
 
+def code_for(dispatcher, arguments):
+    """A kernel compiled for arguments of these types, which later calls must have too.
+
+    A call of the kernel itself looks at the types of all its arguments: 0.4 us for eighteen.
+    """
+    return dispatcher.compile(tuple(map(numba.typeof, arguments)))
+
+
 def _compiled(function, options):
     dispatcher = numba.njit(**options)(function)
     compile_signature = dispatcher.compile

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.kernels.inference import embed_lstm
+from sentemb.kernels.jit import code_for
 from sentemb.kernels.matmul import panels_of
 from sentemb.kernels.packing import longest_first
 from sentemb.models.words.packing import BLOCK_TEXTS
@@ -58,6 +60,7 @@ class EmbedLSTM:
         aligned[...] = recurrent
         panels[...] = [panels_of(W) for W in recurrent]
         self._weights = (aligned, panels, diagonals, before, after, output_gate)
+        self._code: Callable[..., bool] | None = None
 
     def few(self, n_texts: int, words: KnownWords) -> np.ndarray | None:
         """The embeddings of at most `FEW_TEXTS` texts, (n_texts, dim) float.
@@ -66,8 +69,10 @@ class EmbedLSTM:
         has no word that the model knows.
         """
         embeddings = np.empty((n_texts, self._dim), words[-1].dtype)
-        done = embed_lstm(embeddings, *words, *_NO_NUMBERS, *self._weights, 0, n_texts)
-        return embeddings if done else None
+        arguments = (embeddings, *words, *_NO_NUMBERS, *self._weights, 0, n_texts)
+        if self._code is None:
+            self._code = code_for(embed_lstm, arguments)
+        return embeddings if self._code(*arguments) else None
 
     def __call__(
         self,
