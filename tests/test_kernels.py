@@ -399,6 +399,8 @@ def test_recurrences_forward_and_backward(variant, cells, dtype, tolerance, work
     encoded, *_ = model._encode(texts, "query")
     assert encoded.dtype == dtype and relative_error(encoded, expected) < tolerance
     assert np.all(encoded[texts.index("")] == 0)
+    few, *_ = model._encode(texts[:3], "query")  # whose words are known by now
+    assert relative_error(few, expected[:3]) < tolerance
 
     V = np.random.default_rng(6).standard_normal(embeddings.shape).astype(dtype)
     ours = kernel_gradient(model, texts, V, workers)

@@ -1,9 +1,8 @@
 """The LSTM of equations (2) where only the last y(t) is wanted: nothing is kept for a gradient.
 
-A block of texts runs side by side in arrays that stay in the processor's cache. For a few texts the
-way from their letters to their embeddings is one call, as each call costs a part of a text. A gate
-that is multiplied with a tanh shares its division: sigmoid(a) tanh(b) is one fraction. So the last
-digits differ from those of `lstm_forward`, by at most 4e-7 in an embedding of unit length.
+A block of texts runs side by side in arrays that stay in the processor's cache. A gate that is
+multiplied with a tanh shares its division: sigmoid(a) tanh(b) is one fraction. So the last digits
+differ from those of `lstm_forward`, by at most 4e-7 in an embedding of unit length.
 """
 
 import numpy as np
@@ -12,7 +11,6 @@ from sentemb.kernels.activations import gated_tanh, sigmoid, tanh
 from sentemb.kernels.jit import inner_kernel, kernel
 from sentemb.kernels.matmul import add_matmul_first, add_row
 from sentemb.kernels.prefetch import AHEAD, prefetch_row
-from sentemb.kernels.tokens import find_words
 
 
 @kernel
@@ -41,11 +39,6 @@ def sum_features(P, table, bias, offsets, ids, values, first, end):
 @kernel
 def embed_lstm(
     embeddings,
-    joined,
-    entries,
-    letters,
-    seed,
-    is_known,
     P,
     word_index,
     offsets,
@@ -61,14 +54,10 @@ def embed_lstm(
 ):
     """The embeddings of the texts ``order[first:end]``, as one block.
 
-    Or those of all texts in ``joined``, if it is not empty: their words are looked up here.
     The arguments are not bundled: unpacking tuples would slow down the embedding of one text.
 
     embeddings : (n_texts, directions n + bag_dim) float, written: the last y(t) of each direction,
-        then the sum of the words' Wbag l
-    joined : ``end`` texts as `find_words` takes them, where ``first`` is 0 and ``word_index``,
-        ``offsets`` and ``order`` are of no use; or none, where these are given instead
-    entries, letters, seed, is_known : see `find_words`; of no use without ``joined``
+        then the sum of the words' Wbag l; zero before
     P : (n_words, directions G n + bag_dim) float, W l + b of every word, then Wbag l
     word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
     order : (n,) int64, texts with words, from long to short
@@ -80,24 +69,7 @@ def embed_lstm(
         Wp_2^T, and Wp_1^T, in the columns of their gates, zeros elsewhere; (directions, 0, 0)
         unless the peepholes are full matrices
     output_gate : 0 or 1
-    Returns whether there are embeddings: there are none if a word of ``joined`` is not in the
-    table, or a text there has no word that counts as known.
     """
-    if len(joined):
-        word_index, offsets = np.empty(len(joined) // 2, np.int32), np.empty(end + 1, np.int64)
-        _, n_new, n_poor = find_words(joined, entries, letters, seed, is_known, word_index, offsets)
-        if n_new or n_poor:
-            return False
-        order = np.empty(end, np.int64)
-        for k in range(end):  # from long to short
-            rank, length = k, offsets[k + 1] - offsets[k]
-            while rank > 0:
-                last = order[rank - 1]
-                if offsets[last + 1] - offsets[last] >= length:
-                    break
-                order[rank] = last
-                rank -= 1
-            order[rank] = k
     directions, n, width = recurrent.shape
     texts = end - first
     bag = np.uint64(directions * n)
@@ -153,7 +125,6 @@ def embed_lstm(
             word = word_index[token]
             for j in range(np.uint64(P.shape[1]) - column):
                 embeddings[text, bag + j] += P[word, column + j]
-    return True
 
 
 @inner_kernel

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.kernels.few_texts import embed_few
 from sentemb.kernels.inference import embed_lstm
 from sentemb.kernels.jit import code_for
 from sentemb.kernels.matmul import panels_of
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 _BLOCKS_PER_THREAD = 4
 # Up to this many texts are one block, whatever the number of threads.
 FEW_TEXTS = 8
-# What `embed_lstm` takes instead of numbers of words where it reads texts, and instead of texts.
-_NO_NUMBERS = (np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64))
-_NO_TEXTS = (b"", np.empty((0, 4), np.int64), np.empty(0, np.uint8), 0, np.empty(0, np.bool_))
 
 
 class EmbedLSTM:
@@ -62,16 +60,18 @@ class EmbedLSTM:
         self._weights = (aligned, panels, diagonals, before, after, output_gate)
         self._code: Callable[..., bool] | None = None
 
-    def few(self, n_texts: int, words: KnownWords) -> np.ndarray | None:
+    def few(self, n_texts: int, words: KnownWords | None) -> np.ndarray | None:
         """The embeddings of at most `FEW_TEXTS` texts, (n_texts, dim) float.
 
         ``words`` is from `WordMemory.arguments`. None if a word has no projection yet, or a text
         has no word that the model knows.
         """
+        if words is None:
+            return None
         embeddings = np.empty((n_texts, self._dim), words[-1].dtype)
-        arguments = (embeddings, *words, *_NO_NUMBERS, *self._weights, 0, n_texts)
+        arguments = (embeddings, *words, *self._weights)
         if self._code is None:
-            self._code = code_for(embed_lstm, arguments)
+            self._code = code_for(embed_few, arguments)
         return embeddings if self._code(*arguments) else None
 
     def __call__(
@@ -83,7 +83,7 @@ class EmbedLSTM:
     ) -> np.ndarray:
         """The embeddings, (n_texts, dim) float; the arguments are those of `Encoder.embed`."""
         embeddings = np.zeros((offsets.size - 1, self._dim), P.dtype)
-        arguments = (embeddings, *_NO_TEXTS, P, word_index, offsets)
+        arguments = (embeddings, P, word_index, offsets)
         order, _ = longest_first(offsets)
         texts = BLOCK_TEXTS
         if workers.threads > 1:

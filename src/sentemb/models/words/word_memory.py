@@ -104,13 +104,16 @@ class WordMemory:
         if not self._whole or self._bytes > _LIMIT:
             self._forget()
 
-    def arguments(self, texts: Sequence[str]) -> KnownWords:
+    def arguments(self, texts: Sequence[str]) -> KnownWords | None:
         """A few texts and all words that have a projection, for a kernel that reads texts itself.
 
         They are the first arguments of `find_words`, then the projections, valid until the next
-        call.
+        call. None while no word has a projection: a program that reads a single text needs no such
+        kernel compiled.
         """
         self._forget_if_due()
+        if not self._n_words:
+            return None
         text = word_bytes(texts, self._vocabulary.splitting)
         return text, *self._words, self._seed, self._is_known, self._P
 
