@@ -102,6 +102,18 @@ def contender_class(kind):
     }[kind]
 
 
+def timed(function, calls):
+    """Seconds of each call (wall and processor), from its arguments, and what the first returns."""
+    wall, cpu, first = [], [], None
+    for call, arguments in enumerate(calls):
+        began, cpu_began = time.perf_counter(), time.process_time()
+        result = function(*arguments)
+        wall.append(time.perf_counter() - began)
+        cpu.append(time.process_time() - cpu_began)
+        first = first if call else result
+    return {"wall": wall, "cpu": cpu, "first": first}
+
+
 class Server:
     """The process's end: one method per job."""
 
@@ -128,17 +140,19 @@ class Server:
 
     def encode(self, size, calls, first=0):
         """Encode ``calls`` lists of ``size`` titles; the first vector for comparison."""
-        self.texts = self.texts or self.contender.titles()
-        wall, cpu, vector = [], [], None
-        for call in range(calls):
-            start = (first + call * size) % (len(self.texts) - size)
-            texts = self.texts[start : start + size]
-            began, cpu_began = time.perf_counter(), time.process_time()
-            vectors = self.contender.encode(texts)
-            wall.append(time.perf_counter() - began)
-            cpu.append(time.process_time() - cpu_began)
-            vector = vectors[0].tolist() if vector is None else vector
-        return {"wall": wall, "cpu": cpu, "vector": vector}
+        self.texts = self.texts or self.contender.texts_of_log()
+        _, titles = self.texts
+        starts = [(first + call * size) % (len(titles) - size) for call in range(calls)]
+        found = timed(self.contender.encode, [(titles[k : k + size],) for k in starts])
+        return found | {"first": found["first"][0].tolist()}
+
+    def score(self, calls, first=0):
+        """The cosines of ``calls`` queries with a title each; the first one for comparison."""
+        self.texts = self.texts or self.contender.texts_of_log()
+        pairs = [
+            [texts[k % len(texts)] for texts in self.texts] for k in range(first, first + calls)
+        ]
+        return timed(self.contender.score, pairs)
 
     # -- the machine alone --------------------------------------------------------------------
 

@@ -82,8 +82,12 @@ class Ours:
             self.model = SentenceEncoder.of(self.task.model(), self.workers.threads)
         return self.model.encode_document(texts)
 
-    def titles(self):
-        return self.log.titles
+    def score(self, query, title):
+        return self.model.score(query, title)
+
+    def texts_of_log(self):
+        """The distinct queries and titles of the log."""
+        return self.log.queries, self.log.titles
 
     # -- only on our side ---------------------------------------------------------------------
 

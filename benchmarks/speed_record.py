@@ -17,7 +17,7 @@ import time
 
 from pages import ROOT, processor, read_csv, write_tables
 from rounds import Bench, note
-from speed_encoding import race_encoding, thread_gains
+from speed_encoding import PAIR, race_encoding, thread_gains
 from speed_jobs import first_encoding, first_step
 from speed_training import PAIRS, measure_floor
 
@@ -37,6 +37,7 @@ FIGURES = {
     "encode 1": True,
     "encode 256": True,
     "encode 4096": True,
+    "score a pair": True,
     "train on two threads": True,
     "encode on two threads": True,
     "compile training (s)": False,
@@ -91,8 +92,9 @@ def measure(quick, busy):
         result, _ = bench.train(bench.case(logs["realistic"], preset=None), ("ours", "best_adam"))
         found["defaults, by hand"] = result.ratio("best_adam").median
         note("encoding")
-        for size, result in race_encoding(bench, case, ("ours", "dense"), warm_up=4).items():
-            found[f"encode {size}"] = result.ratio("dense").median
+        for of, result in race_encoding(bench, case, ("ours", "dense"), warm_up=4).items():
+            name = "score a pair" if of == PAIR else f"encode {of}"
+            found[name] = result.ratio("dense").median
         if busy:
             note("threads are not measured: other programs use the processors")
         else:

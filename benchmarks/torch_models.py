@@ -150,9 +150,15 @@ class Start:
         self.number += 1
         return self.batches[(self.number - 1) % len(self.batches)]
 
-    def titles(self):
+    def score(self, query, title):
+        y, d = self.encode([query], "query")[0], self.encode([title])[0]
+        return float(y @ d / np.sqrt((y @ y) * (d @ d)))
+
+    def texts_of_log(self):
+        """The distinct queries and titles of the log."""
         lines = Path(self.case["log"]).read_text("utf-8").splitlines()
-        return list(dict.fromkeys(line.split("\t")[1] for line in lines))
+        columns = zip(*(line.split("\t")[:2] for line in lines), strict=True)
+        return tuple(list(dict.fromkeys(column)) for column in columns)
 
 
 # -- as a competent user writes it ----------------------------------------------------------------
@@ -264,10 +270,10 @@ class Dense(Start):
         return loss.item()
 
     @torch.inference_mode()
-    def encode(self, texts, chunk=256):
+    def encode(self, texts, side="document", chunk=256):
         words = [text.lower().split() for text in texts]
         order = sorted(range(len(words)), key=lambda k: len(words[k]))
-        tower = self.towers["document"]
+        tower = self.towers[side]
         vectors = torch.empty(len(texts), tower.recurrent.shape[0] * tower.recurrent.shape[1])
         for start in range(0, len(order), chunk):
             part = order[start : start + chunk]
@@ -749,10 +755,10 @@ class Best(Start):
         return loss.item()
 
     @torch.inference_mode()
-    def encode(self, texts, chunk=1024):
+    def encode(self, texts, side="document", chunk=1024):
         words = [text.lower().split() for text in texts]
         order = sorted(range(len(words)), key=lambda k: -len(words[k]))
-        tower = self.towers["document"]
+        tower = self.towers[side]
         weights = tower.weights
         vectors = np.empty((len(texts), self.directions * tower.n), np.float32)
         for start in range(0, len(order), chunk):

@@ -53,6 +53,11 @@ def find_words(texts, split, rows, known):
     return index, offsets, index.count(-1), sum(not known & set(some) for some in words)
 
 
+def unit_rows(rows):
+    """Each row divided by its length; a zero row stays zero."""
+    return [[x / (math.hypot(*row) or 1) for x in row] for row in rows]
+
+
 def visits(lengths, block_texts):
     """How `pack_blocks` goes through texts of falling ``lengths``: [[[(text, t), ...], ...], ...].
 

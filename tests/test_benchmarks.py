@@ -39,7 +39,9 @@ write_log(folder / "log.tsv", 600, trigrams=500)
 ours = Ours(folder, 1)
 losses = [ours.train_step() for _ in range(3)]
 assert all(0 < loss < 10 for loss in losses)
-assert ours.encode(ours.titles()[:3]).shape == (3, 4)
+queries, titles = ours.texts_of_log()
+assert ours.encode(titles[:3]).shape == (3, 4)
+assert abs(ours.score(queries[0], titles[0])) <= 1
 assert ours.prepare(folder)["pairs"] == 600
 counts = ours.counts(2, folder)
 exact, bound = (needs_of(counts | {"exact": share})["gathered"] for share in (1, 0))

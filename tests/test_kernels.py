@@ -40,9 +40,12 @@ from sentemb.kernels.matmul import add_matmul, add_row, panels_of
 from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
 from sentemb.kernels.packing import longest_first, pack_blocks
 from sentemb.kernels.top_k import highest, top_k
+from sentemb.kernels.unit_rows import divide_by_lengths
 from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.towers.inference import FEW_TEXTS
 from sentemb.models.towers.truncation import Truncation
 from sentemb.models.words.workspace import Workspace
+from sentemb.retrieval.similarity import unit_rows
 from sentemb.system.parallel import Workers
 from sentemb.training.objectives.candidates import BatchCandidates, ListedCandidates
 from sentemb.training.objectives.softmax import embedding_loss
@@ -396,6 +399,8 @@ def test_recurrences_forward_and_backward(variant, cells, dtype, tolerance, work
     encoded, *_ = model._encode(texts, "query")
     assert encoded.dtype == dtype and relative_error(encoded, expected) < tolerance
     assert np.all(encoded[texts.index("")] == 0)
+    few, *_ = model._encode(texts[:3], "query")  # whose words are known by now
+    assert relative_error(few, expected[:3]) < tolerance
 
     V = np.random.default_rng(6).standard_normal(embeddings.shape).astype(dtype)
     ours = kernel_gradient(model, texts, V, workers)
@@ -462,6 +467,9 @@ def test_a_text_gets_the_same_bits_alone_and_among_others(variant, workers):
     encoded = model.encode(texts)
     in_threads = SentenceEncoder(model.encoder, model.vocabulary, model.weights, threads=3)
     assert np.array_equal(in_threads.encode(texts), encoded)
+    for first, count in ((0, 2), (1, 3), (60, FEW_TEXTS)):
+        few = slice(first, first + count)
+        assert np.array_equal(model.encode(texts[few]), encoded[few])
     for k in (0, 1, 2, 77, 149):
         assert np.array_equal(model.encode(texts[k]), encoded[k])
         alone = model.encoder.forward(
@@ -550,6 +558,23 @@ def test_rows_are_normalised_and_the_slope_is_across_them(dtype):
     normalise_rows_backward(dY, U, norms)
     np.testing.assert_allclose(np.sum(dY * Y, axis=1), 0, atol=2e-6)
     assert np.all(dY[4] == 0)
+
+
+@DTYPES
+def test_rows_of_any_size_are_divided_by_their_lengths(dtype):
+    rng = np.random.default_rng(13)
+    Y = rng.standard_normal((9, 21)).astype(dtype)
+    info = np.finfo(dtype)
+    for row, scale in enumerate((1, info.max / 8, info.tiny * 8, 1e16, 1e-16, 0)):
+        Y[row] *= dtype(scale)
+    Y[6, 3], Y[7, 4], Y[8] = np.nan, np.inf, np.nan
+    U = Y.copy()
+    divide_by_lengths(U)
+    expected = naive.unit_rows(Y[:6].tolist())
+    np.testing.assert_allclose(U[:6], expected, rtol=3e-7 if dtype == np.float32 else 1e-14)
+    assert np.isnan(U[6:]).all()
+    wide = rng.standard_normal((3, 8))
+    assert np.array_equal(unit_rows(wide[:, ::2]), unit_rows(wide[:, ::2].copy()))
 
 
 # -- negatives -----------------------------------------------------------------------------------

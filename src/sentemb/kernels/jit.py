@@ -2,6 +2,8 @@
 
 import contextlib
 import gc
+from collections.abc import Callable
+from typing import Any
 
 import numba
 
@@ -80,6 +82,15 @@ def inlined_kernel(function):
     layout; a copy costs a part of that.
     """
     return _compiled(function, _OPTIONS | {"inline": "always"})
+
+
+def code_for(dispatcher: Callable[..., Any], arguments: tuple[Any, ...]) -> Callable[..., Any]:
+    """A kernel compiled for arguments of these types, which later calls must have too.
+
+    A call of the kernel itself looks at the types of all its arguments: 0.4 us for eighteen.
+    """
+    types = tuple(map(numba.typeof, arguments))
+    return dispatcher.compile(types)  # type: ignore[attr-defined, no-any-return]
 
 
 def _inner(function, options):

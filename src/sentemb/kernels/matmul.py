@@ -18,9 +18,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.codegen import CodeLibrary
 from numba.extending import intrinsic
 
+from sentemb.kernels import symbols
 from sentemb.kernels.jit import inlined_kernel, inner_kernel, kernel, symbol_kernel
 
 # Tile sizes: 8 x 2 vectors of 64 bytes fill the 32 registers of AVX-512, 4 x 2 vectors of 32 bytes
@@ -301,19 +301,12 @@ def _tiles_added(
 ):  # fmt: skip
     """A call of `_add_tiles` by its symbol."""
     provide = _SYMBOLS[c.dtype]
-    symbol = provide()
-    signature = _signature_of_tiles(c.dtype)
 
     def codegen(context, builder, signature, args):
-        context.active_code_library._reload_init.add(provide)
-        kind = context.call_conv.get_function_type(signature.return_type, signature.args)
-        function = cgutils.get_or_insert_function(builder.module, kind, symbol)
-        context.call_conv.call_function(
-            builder, function, signature.return_type, signature.args, args
-        )
+        symbols.call(context, builder, provide, signature, args)
         return context.get_dummy_value()
 
-    return signature, codegen
+    return _signature_of_tiles(c.dtype), codegen
 
 
 def _signature_of_tiles(element):
@@ -331,24 +324,13 @@ def _provide_float64():
     return _provided(types.float64)
 
 
-# Numba calls these before it loads a kernel from the cache that calls the symbol.
 _SYMBOLS = {types.float32: _provide_float32, types.float64: _provide_float64}
 
 
 def _provided(element):
-    """The symbol under which machine code finds `_add_tiles` for a type of floats.
-
-    Otherwise Numba would compile a copy of `_add_tiles` into each kernel that multiplies, which
-    costs 0.15 s every time.
-    """
+    """The symbol of `_add_tiles` for a type of floats: each copy of it would cost 0.15 s."""
     symbol = f"sentemb_add_tiles_{element}"
-    if llvmlite.binding.address_of_symbol(symbol) is None:
-        signature = _signature_of_tiles(element)
-        _add_tiles.compile(signature)
-        compiled = _add_tiles.overloads[signature.args]
-        address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
-        llvmlite.binding.add_symbol(symbol, address)
-    return symbol
+    return symbols.provided(symbol, _add_tiles, _signature_of_tiles(element).args)
 
 
 @inlined_kernel
@@ -467,8 +449,7 @@ def _add_tiles(c0, row_of_c, a0, row_of_a, column_of_a, b0, row_of_b, m, inner, 
             j += 2 * lanes if left >= 2 * lanes else lanes
 
 
-# An older Numba calls nothing before it loads a kernel, so each kernel has a copy there.
-if "_reload_init" not in CodeLibrary.__init__.__code__.co_names:
+if not symbols.CAN_CALL:
     _tiles_added = _add_tiles
 
 

@@ -36,7 +36,7 @@ _WAITING = 16
 def _white_space(text, at):
     """Bytes of the white space at a place where a character begins, or 0: `str.isspace` in UTF-8.
 
-    text : (bytes,) uint8; at : int
+    text : bytes; at : int
     """
     first = text[at]
     if first <= 32:
@@ -97,7 +97,7 @@ def _slot_of(text, start, end, hashed, entries, letters):
 def find_words(text, entries, letters, seed, is_known, word_index, offsets):
     """Look up the words of some texts.
 
-    text : (bytes,) uint8, lower-cased texts, a line feed behind each
+    text : bytes, lower-cased texts, a line feed behind each
     entries, letters : see the module
     is_known : (at least rows,) bool, whether the word of each row counts as known to the model
     word_index : (at least tokens,) int32, written: the row of every word; -1 if the table does not
@@ -112,8 +112,8 @@ def find_words(text, entries, letters, seed, is_known, word_index, offsets):
     n_tokens = n_found = n_texts = n_new = n_poor = 0
     offsets[0] = 0
     at = 0
-    while at < text.size or n_found < n_tokens:
-        if at < text.size:
+    while at < len(text) or n_found < n_tokens:
+        if at < len(text):
             first = text[at]
             if first == _BLANK:
                 at += 1
@@ -174,7 +174,7 @@ def add_words(
         n_passing += passing[at] == _LINE_FEED
     n_tokens = 0
     at = 0
-    while at < text.size:
+    while at < len(text):
         space = _white_space(text, at)
         if space > 0:
             at += space

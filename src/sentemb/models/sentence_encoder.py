@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, Unpack, overload
+from typing import Any, Literal, Self, TypeAlias, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,7 @@ from sentemb.models.files.model_files import load_model
 from sentemb.models.files.saved_model import SavedModel
 from sentemb.models.towers.encoder import Embed, Encoder
 from sentemb.models.towers.ensemble import joined
+from sentemb.models.towers.inference import FEW_TEXTS, EmbedLSTM
 from sentemb.models.towers.recurrent import RecurrentEncoder
 from sentemb.models.towers.towers import SIDES, Towers
 from sentemb.models.words.word_memory import WordMemory
@@ -35,6 +36,9 @@ from sentemb.text.arguments import as_pairs, as_text, as_texts
 from sentemb.text.vocabulary import Vocabulary
 
 Texts: TypeAlias = str | Sequence[str]
+# Embeddings (k, dim); whether the model knows a word of each text, (k,), None if it does; how many
+# texts have no words at all. A plain tuple: a single text takes a few microseconds.
+_Read: TypeAlias = tuple[np.ndarray, NDArray[np.bool_] | None, int]
 
 # Texts and characters of one pass at most: enough work for all threads, little memory.
 _PASS_TEXTS = 4096
@@ -86,19 +90,6 @@ class GateTrace:
                 for _, values in rows
             ],
         )
-
-
-class _Read(NamedTuple):
-    """Embeddings of texts, and whether the model knows a word of each.
-
-    vectors, is_known : (k, dim), (k,) bool
-    without_words : int
-        How many texts have no words at all.
-    """
-
-    vectors: np.ndarray
-    is_known: np.ndarray
-    without_words: int
 
 
 class SentenceEncoder(Face):
@@ -372,7 +363,7 @@ class SentenceEncoder(Face):
         single = isinstance(texts, str)
         listed = [texts] if isinstance(texts, str) else as_texts(texts)
         vectors, is_known, without_words = self._encode(listed, options.side, options.show)
-        if not is_known.all():
+        if is_known is not None:
             warn_of_texts(
                 len(vectors),
                 without_words,
@@ -402,35 +393,41 @@ class SentenceEncoder(Face):
         (k, dim) ndarray
             Of the model's dtype.
         """
-        read = self._encode(as_texts(texts), side)
-        vectors = unit_rows(read.vectors)
-        vectors[~read.is_known] = 0
+        _check_side(side)
+        vectors, is_known, _ = self._encode(as_texts(texts), side)
+        vectors = unit_rows(vectors)
+        if is_known is not None:
+            vectors[~is_known] = 0
         return vectors
 
     def _encode(self, texts: list[str], side: str, show: bool | None = False) -> _Read:
         """The embeddings of a list of texts, and which texts have known words."""
-        _check_side(side)
-        if len(texts) == 1 and not show:  # a few microseconds, of which passes would be a part
-            with self._turn, signals_from_kernels():
-                return self._pass(texts, *self._tower(side))
-        vectors = np.empty((len(texts), self.dim), self.dtype)
-        is_known = np.empty(len(texts), np.bool_)
-        end = without_words = 0
+        parts = [texts] if len(texts) == 1 else list(_parts(texts))
         with self._turn, signals_from_kernels():
             tower = self._tower(side)
-            for part in with_progress(_parts(texts), len(texts), show):
+            if len(parts) == 1 and not show:
+                return self._pass(texts, *tower)
+            vectors = np.empty((len(texts), self.dim), self.dtype)
+            is_known = np.ones(len(texts), np.bool_)
+            end = without_words = 0
+            for part in with_progress(parts, len(texts), show):
                 first, end = end, end + len(part)
-                read = self._pass(part, *tower)
-                vectors[first:end], is_known[first:end] = read.vectors, read.is_known
-                without_words += read.without_words
-        return _Read(vectors, is_known, without_words)
+                vectors[first:end], known, n_empty = self._pass(part, *tower)
+                if known is not None:
+                    is_known[first:end] = known
+                without_words += n_empty
+        return vectors, None if is_known.all() else is_known, without_words
 
     def _pass(self, texts: list[str], memory: WordMemory, embed: Embed) -> _Read:
+        if isinstance(embed, EmbedLSTM) and 0 < len(texts) <= FEW_TEXTS:
+            few = embed.few(len(texts), memory.arguments(texts))
+            if few is not None:
+                return few, None, 0
         read = memory.look_up(texts, self._workers)
         vectors = embed(read.P, read.word_index, read.offsets, self._workers)
         if read.n_known is None:
-            return _Read(vectors, np.ones(len(texts), np.bool_), 0)
-        return _Read(vectors, read.n_known > 0, int(read.without_words().sum()))
+            return vectors, None, 0
+        return vectors, read.n_known > 0, int(read.without_words().sum())
 
     def _tower(self, side: str) -> tuple[WordMemory, Embed]:
         """The words that one side remembers, and its encoder for texts."""
@@ -529,7 +526,10 @@ class SentenceEncoder(Face):
     # -- scores -------------------------------------------------------------------------------
 
     def _scores(self, queries: list[str], titles: list[str]) -> np.ndarray:
-        return self.similarity(self.encode_query(queries), self.encode_document(titles))
+        Yq, Yd = self.encode_query(queries), self.encode_document(titles)
+        scores = unit_rows(Yq) @ unit_rows(Yd).T
+        # What is not a finite number is looked for only if it has left a trace: a pair is quick.
+        return scores if np.isfinite(scores).all() else self.similarity(Yq, Yd)
 
     def _best(
         self, queries: list[str], titles: list[str], k: int

@@ -5,21 +5,13 @@ from numpy.typing import ArrayLike
 
 from sentemb.errors import SentembError
 from sentemb.kernels.dense import products_of_pairs
+from sentemb.kernels.unit_rows import divide_by_lengths
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
     """Each row of ``vectors`` (k, dim) divided by its length; zero rows stay zero."""
-    with np.errstate(over="ignore", under="ignore"):
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    usual = (norms > 1e-15) & (norms < 1e15)
-    if usual.all():
-        return vectors / norms
-    units = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms != 0)
-    # Squares of very large and very small numbers leave the range of the type.
-    odd = np.flatnonzero(~usual & vectors.any(axis=1, keepdims=True))
-    if odd.size:
-        scaled = vectors[odd] / np.abs(vectors[odd]).max(axis=1, keepdims=True)
-        units[odd] = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+    units = np.array(vectors, order="C")
+    divide_by_lengths(units)
     return units
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sentemb.text.words import SPLITTINGS, WHITE_SPACE
 
 
-def word_bytes(texts: Sequence[str], splitting: str = WHITE_SPACE) -> NDArray[np.uint8]:
-    """The words of ``texts`` in UTF-8, (bytes,) uint8, with white space between them.
+def word_bytes(texts: Sequence[str], splitting: str = WHITE_SPACE) -> bytes:
+    """The words of ``texts`` in UTF-8, with white space between them.
 
     ``splitting`` is one of `sentemb.text.words.SPLITTINGS`. A line feed is behind each text and
     nowhere else. Words that `str.split` finds in a line are those of the text. A surrogate is three
@@ -27,7 +27,7 @@ def word_bytes(texts: Sequence[str], splitting: str = WHITE_SPACE) -> NDArray[np
     else:
         split = SPLITTINGS[splitting]
         joined = "\n".join([*(" ".join(split(text)) for text in texts), ""])
-    return np.frombuffer(joined.encode("utf-8", "surrogatepass"), np.uint8)
+    return joined.encode("utf-8", "surrogatepass")
 
 
 def words_of(letters: NDArray[np.uint8]) -> list[str]:

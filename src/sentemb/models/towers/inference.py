@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.kernels.few_texts import embed_few
 from sentemb.kernels.inference import embed_lstm
+from sentemb.kernels.jit import code_for
 from sentemb.kernels.matmul import panels_of
 from sentemb.kernels.packing import longest_first
 from sentemb.models.words.packing import BLOCK_TEXTS
+from sentemb.models.words.word_memory import KnownWords
 from sentemb.system.aligned import aligned_empty
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
@@ -20,7 +24,8 @@ if TYPE_CHECKING:
 
 # Blocks for each thread of a few texts: the first ones are the longest.
 _BLOCKS_PER_THREAD = 4
-_FIRST_TEXT = np.zeros(1, np.int64)
+# Up to this many texts are one block, whatever the number of threads.
+FEW_TEXTS = 8
 
 
 class EmbedLSTM:
@@ -31,8 +36,6 @@ class EmbedLSTM:
 
     def __init__(self, encoder: LSTM, weights: Arrays) -> None:
         self._dim = encoder.dim
-        # The sums of a bag start at zero; all other numbers of a text with words are written.
-        self._make_one = np.zeros if encoder.bag_dim else np.empty
         recurrent = weights["recurrent"]
         directions, n, width = recurrent.shape
         dtype = recurrent.dtype
@@ -55,6 +58,21 @@ class EmbedLSTM:
         aligned[...] = recurrent
         panels[...] = [panels_of(W) for W in recurrent]
         self._weights = (aligned, panels, diagonals, before, after, output_gate)
+        self._code: Callable[..., bool] | None = None
+
+    def few(self, n_texts: int, words: KnownWords | None) -> np.ndarray | None:
+        """The embeddings of at most `FEW_TEXTS` texts, (n_texts, dim) float.
+
+        ``words`` is from `WordMemory.arguments`. None if a word has no projection yet, or a text
+        has no word that the model knows.
+        """
+        if words is None:
+            return None
+        embeddings = np.empty((n_texts, self._dim), words[-1].dtype)
+        arguments = (embeddings, *words, *self._weights)
+        if self._code is None:
+            self._code = code_for(embed_few, arguments)
+        return embeddings if self._code(*arguments) else None
 
     def __call__(
         self,
@@ -64,10 +82,6 @@ class EmbedLSTM:
         workers: Workers,
     ) -> np.ndarray:
         """The embeddings, (n_texts, dim) float; the arguments are those of `Encoder.embed`."""
-        if len(offsets) == 2 and len(word_index):
-            embeddings = self._make_one((1, self._dim), P.dtype)
-            embed_lstm(embeddings, P, word_index, offsets, _FIRST_TEXT, *self._weights, 0, 1)
-            return embeddings
         embeddings = np.zeros((offsets.size - 1, self._dim), P.dtype)
         arguments = (embeddings, P, word_index, offsets)
         order, _ = longest_first(offsets)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,12 @@ _LONGEST_REMEMBERED = 100
 _TEXTS = 512
 # Slots of an empty table, and rows of the first projections.
 _FIRST = 256
+
+
+# Texts from `word_bytes`; entries, letters, seed and ``is_known`` of `find_words`; projections.
+KnownWords: TypeAlias = tuple[
+    bytes, NDArray[np.int64], NDArray[np.uint8], int, NDArray[np.bool_], np.ndarray
+]
 
 
 class LookedUp(NamedTuple):
@@ -57,12 +63,12 @@ class LookedUp(NamedTuple):
 class _Reading(NamedTuple):
     """Some texts, and their words as rows of the projections.
 
-    text : (bytes,) uint8, from `word_bytes`
+    text : from `word_bytes`
     word_index, offsets : as in `LookedUp`; -1 for a word that has no row yet
     n_new, n_poor : words that have no row yet, and texts without a word that the model knows
     """
 
-    text: NDArray[np.uint8]
+    text: bytes
     word_index: NDArray[np.int32]
     offsets: NDArray[np.int64]
     n_new: int
@@ -86,21 +92,37 @@ class WordMemory:
         self._forget()
 
     def _forget(self) -> None:
-        # Entries, letters and seed of the words that have a row; see `sentemb.kernels.tokens`.
-        self._words = (np.zeros((_FIRST, 4), np.int64), np.empty(0, np.uint8), self._seed)
+        # Entries and letters of the words that have a row; see `sentemb.kernels.tokens`.
+        self._words = (np.zeros((_FIRST, 4), np.int64), np.empty(0, np.uint8))
         self._n_words = self._n_letters = 0
         self._P = np.empty((0, self._width), self._table.dtype)
         self._is_known = np.empty(0, np.bool_)  # whether the word of a row of P has a feature
         self._bytes = 0
         self._whole = True  # whether all words that have a row are projected
 
+    def _forget_if_due(self) -> None:
+        if not self._whole or self._bytes > _LIMIT:
+            self._forget()
+
+    def arguments(self, texts: Sequence[str]) -> KnownWords | None:
+        """A few texts and all words that have a projection, for a kernel that reads texts itself.
+
+        They are the first arguments of `find_words`, then the projections, valid until the next
+        call. None while no word has a projection: a program that reads a single text needs no such
+        kernel compiled.
+        """
+        self._forget_if_due()
+        if not self._n_words:
+            return None
+        text = word_bytes(texts, self._vocabulary.splitting)
+        return text, *self._words, self._seed, self._is_known, self._P
+
     def look_up(self, texts: Sequence[str], workers: Workers | None = None) -> LookedUp:
         """The words of ``texts`` as places in the returned projections; a text may have no words.
 
         Without ``workers`` the calling thread works alone.
         """
-        if not self._whole or self._bytes > _LIMIT:
-            self._forget()
+        self._forget_if_due()
         if len(texts) <= _TEXTS:
             # Plain tuples here: a single text takes a few microseconds.
             text, index, offsets, n_new, n_poor = self._read(texts)
@@ -129,12 +151,14 @@ class WordMemory:
 
     def _read(
         self, texts: Sequence[str]
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int64], int, int]:
+    ) -> tuple[bytes, NDArray[np.int32], NDArray[np.int64], int, int]:
         """Look up the words of some texts, as the fields of `_Reading`; nothing is changed."""
         text = word_bytes(texts, self._vocabulary.splitting)
         # Behind each word there is white space.
         index, offsets = np.empty(len(text) // 2, np.int32), np.empty(len(texts) + 1, np.int64)
-        n_tokens, n_new, n_poor = find_words(text, *self._words, self._is_known, index, offsets)
+        n_tokens, n_new, n_poor = find_words(
+            text, *self._words, self._seed, self._is_known, index, offsets
+        )
         return text, index[:n_tokens], offsets, n_new, n_poor
 
     def _read_all(self, texts: Sequence[str], workers: Workers | None) -> list[_Reading]:
@@ -153,13 +177,13 @@ class WordMemory:
 
     def _add(self, parts: list[_Reading], workers: Workers | None) -> None:
         """Give every word of ``parts`` a row: the new ones, then those that are not remembered."""
-        entries, letters, seed = self._words
+        entries, letters = self._words
         known, letters_known = self._n_words, self._n_letters
         n_letters, n_words = letters_known, known
-        passing, n_passing = np.empty(sum(part.text.size for part in parts), np.uint8), 0
+        passing, n_passing = np.empty(sum(len(part.text) for part in parts), np.uint8), 0
         for part in parts:
             entries, letters = with_room(
-                entries, letters, n_words + part.n_new, n_letters + part.text.size
+                entries, letters, n_words + part.n_new, n_letters + len(part.text)
             )
             n_letters, n_words, n_passing = add_words(
                 part.text,
@@ -167,7 +191,7 @@ class WordMemory:
                 letters,
                 n_letters,
                 n_words,
-                seed,
+                self._seed,
                 _LONGEST_REMEMBERED,
                 passing,
                 n_passing,
@@ -179,7 +203,7 @@ class WordMemory:
                 index[index < 0] = n_words - 1 - index[index < 0]
         words = words_of(letters[letters_known:n_letters]) + words_of(passing[:n_passing])
         self._project(words, known, workers)
-        self._words = entries, letters, seed
+        self._words = entries, letters
         self._n_words, self._n_letters = n_words, n_letters
         self._bytes = self._P.nbytes + entries.nbytes + n_letters
 

@@ -1,0 +1,38 @@
+"""Rows divided by their lengths, so that a product of two is their cosine."""
+
+import math
+
+from sentemb.kernels.jit import summing_kernel
+
+# Squares of numbers of this size are well within the range of float64.
+_LEAST, _GREATEST = 1e-150, 1e150
+
+
+@summing_kernel
+def divide_by_lengths(rows):
+    """Each row becomes row / ||row||, with lengths in float64; a zero row stays zero.
+
+    A row with a number that is not finite becomes NaN.
+
+    rows : (k, dim) float32 or float64, contiguous
+    """
+    for r in range(len(rows)):
+        row = rows[r]
+        length = 0.0
+        for scaled in range(2):
+            total = 0.0
+            for j in range(row.size):
+                number = float(row[j])
+                total += number * number
+            length = math.sqrt(total)
+            if scaled or _LEAST < length < _GREATEST:
+                break
+            largest = row.dtype.type(0)
+            for j in range(row.size):
+                largest = max(largest, abs(row[j]))
+            if largest > 0:
+                for j in range(row.size):
+                    row[j] /= largest
+        if length != 0:
+            for j in range(row.size):
+                row[j] /= length
