@@ -18,7 +18,7 @@ _QUARTER = 2.0**-22
 
 
 @kernel
-def merge_rows(row_numbers, scores, exact, errors, rows, scales, mask, low, products):
+def merge_rows(row_numbers, scores, exact, errors, rows, scales, mask, low, products, flat):
     """Merge rows into the heaps of all queries.
 
     row_numbers, scores : (m, k) int64, (m, k) float64, updated: for each query a heap of the best
@@ -29,24 +29,23 @@ def merge_rows(row_numbers, scores, exact, errors, rows, scales, mask, low, prod
     rows, scales : (n, dim) any numbers, and (n,) float32, the factor of each row, or (0,)
     mask : (n,) bool, the rows that may be found, or (0,) for all
     low : the number of the first row
-    products : (n m,) float32, those of each row side by side; approximate; NaN, where float32
-        overflowed, counts as high
+    products, flat : (n, m) and (n m,) float32, the same memory, which takes long to compile as a
+        view here; approximate; NaN, where float32 overflowed, counts as high
     """
     m = len(exact)
     limits = np.empty(m, np.float32)
     for q in range(m):
         limits[q] = _limit(scores[q, 0], errors[q])
-    n = len(rows)
+    n = len(products)
     for start in range(0, n, TOGETHER):
         end = min(start + TOGETHER, n)
-        if m == 1 and not any_above(products[start:end], limits[0]):
+        if m == 1 and not any_above(flat[start:end], limits[0]):
             continue
         for r in range(start, end):
-            of_row = products[r * m : (r + 1) * m]
-            if not _any_above(of_row, limits) or (mask.size and not mask[r]):
+            if not _any_above(products[r], limits) or (mask.size and not mask[r]):
                 continue
             for q in range(m):
-                if not of_row[q] <= limits[q]:
+                if not products[r, q] <= limits[q]:
                     score = exact_dot(exact[q], rows[r])
                     if scales.size:
                         score *= scales[r]

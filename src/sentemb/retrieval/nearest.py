@@ -168,6 +168,7 @@ def _scan(
                 scales,
                 allowed,
                 low,
+                products,
                 products.ravel(),
             )
 
