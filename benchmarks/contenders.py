@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 KINDS = (
-    "ours", "dense", "fused", "best", "compiled", "lstm", "jax",
+    "ours", "dense", "fused", "best", "lstm", "jax",
     "dense_adam", "sparse_adam", "best_adam", "machine",
 )  # fmt: skip
 
@@ -95,7 +95,6 @@ def contender_class(kind):
         "dense": torch_models.Dense,
         "fused": torch_models.Fused,
         "best": torch_models.Best,
-        "compiled": torch_models.Compiled,
         "lstm": torch_models.Lstm,
         "dense_adam": torch_models.DenseAdam,
         "sparse_adam": torch_models.SparseAdam,

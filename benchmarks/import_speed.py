@@ -18,18 +18,18 @@ from pathlib import Path
 
 import numpy as np
 from pages import machine, write_tables
-from rounds import Spread, note
+from rounds import note
 from synthetic import lexicon
 
 from sentemb.system.tables import markdown_table
 
-SIZES = (1_000_000, 4_000_000)
+SIZES = (1_000_000, 2_000_000)
 PRODUCTS = 100_000
-OURS, PARQUET, SUMS = "`sentemb import`, CSV", "… Parquet", "… CSV, `--min-clicks 2`"
+OURS, PARQUET = "`sentemb import`, CSV", "… Parquet"
 SPLIT = "`sentemb split`, TSV"
 OTHER = "pandas, `read_csv` and `to_csv`, no checks"
 # Those whose memory is measured on the larger log too.
-GROWING = (OURS, PARQUET, SUMS, SPLIT, OTHER)
+GROWING = (OURS, SPLIT, OTHER)
 
 # Ends by printing the processor time of the process and the most memory that it had, in kB.
 # (ru_maxrss would be at least that of the process that started it.)
@@ -153,7 +153,7 @@ def jobs(folder, has_parquet):
         "… JSON lines": ours("clicks.jsonl"),
         PARQUET: ours("clicks.parquet"),
         f"… CSV joined with {PRODUCTS:,} titles": ours("clicks.csv", *join),
-        SUMS: ours("clicks.csv", "--min-clicks", "2"),
+        "… CSV, `--min-clicks 2`": ours("clicks.csv", "--min-clicks", "2"),
         SPLIT: (COMMAND, "split", folder / "log.tsv", "-o", folder / "split", "--force"),
         "csv module, reading alone": (CSV_MODULE, clicks),
         "csv module, reading and writing, no checks": (CSV_COPY, clicks, out),
@@ -166,41 +166,36 @@ def jobs(folder, has_parquet):
     return found
 
 
-def measure(n_rows, rounds, names=None):
-    """Name -> `Spread` of seconds, and peak memory in MB; of all jobs or those of some names."""
+def measure(n_rows, names=None):
+    """Name -> seconds and peak memory in MB; of all jobs or those of some names."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         note(f"writing {n_rows:,} rows")
         write_clicks(folder, n_rows, names is None)
         chosen = jobs(folder, write_parquet(folder))
         chosen = {what: job for what, job in chosen.items() if names is None or what in names}
-        seconds = {what: [] for what in chosen}
-        peaks = dict.fromkeys(chosen, 0.0)
-        for _ in range(rounds):
-            for what, (body, *arguments) in chosen.items():
-                note(f"{n_rows:,} rows: {what}")
-                took, peak = run(body, *arguments)
-                seconds[what].append(took)
-                peaks[what] = max(peaks[what], peak)
-    return {what: Spread.of(values) for what, values in seconds.items()}, peaks
+        found = {}
+        for what, (body, *arguments) in chosen.items():
+            note(f"{n_rows:,} rows: {what}")
+            found[what] = run(body, *arguments)
+    return found
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, results not written")
     quick = parser.parse_args().quick
-    sizes, rounds = ((20_000, 80_000), 1) if quick else (SIZES, 3)
-    few = measure(sizes[0], rounds)
-    many = measure(sizes[1], 1, GROWING)
+    sizes = (20_000, 80_000) if quick else SIZES
+    few, many = measure(sizes[0]), measure(sizes[1], GROWING)
     rows = [["", "rows/s", "seconds", *(f"MB, {size:,} rows" for size in sizes)]]
-    for what, spread in few[0].items():
+    for what, (seconds, peak) in few.items():
         rows.append(
             [
                 what,
-                f"{sizes[0] / spread.median:,.0f}",
-                f"{spread.median:.1f}",
-                f"{few[1][what]:,.0f}",
-                f"{many[1][what]:,.0f}" if what in many[1] else "-",
+                f"{sizes[0] / seconds:,.0f}",
+                f"{seconds:.1f}",
+                f"{peak:,.0f}",
+                f"{many[what][1]:,.0f}" if what in many else "-",
             ]
         )
     tables = {"Import and split": markdown_table(rows)}

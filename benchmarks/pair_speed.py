@@ -4,7 +4,7 @@ Contenders take turns in one process on one thread; ratios compare neighbouring 
 the same one-sided pools, masks for the cells that are off, planes cut to the longest text of the
 batch, and channels_last. Texts are made up. Writes docs/results/speed.md.
 
-    python benchmarks/pair_speed.py [--quick] [--rounds 9] [--clock cpu]
+    python benchmarks/pair_speed.py [--quick] [--rounds 5] [--clock cpu]
 """
 
 import argparse
@@ -242,7 +242,7 @@ def times(spread):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two rounds, results not written")
-    parser.add_argument("--rounds", type=int, default=9, help="turns of every contender")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of every contender")
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     arguments = parser.parse_args()
     rounds = 2 if arguments.quick else arguments.rounds

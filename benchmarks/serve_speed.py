@@ -141,7 +141,7 @@ def made(name, folder):
     """Make the index of a data set in ``folder``."""
     log = read_click_log(DATA / name / "pairs.tsv")
     note(f"{name}: training")
-    ranker = fit_ranker(train(log, dev=DEV), log, DEV)
+    ranker = fit_ranker(train(log, dev=DEV, epochs=2), log, DEV)
     Index.build(ranker, log.titles).save(folder / "index")
     (folder / "pairs.tsv").symlink_to(DATA / name / "pairs.tsv")
     return folder
@@ -202,7 +202,7 @@ def main():
     parser.add_argument("--made", type=Path, help="folder with NAME/index and NAME/pairs.tsv")
     parser.add_argument("--quick", action="store_true", help="short, results not written")
     options = parser.parse_args()
-    seconds = 1 if options.quick else 10
+    seconds = 1 if options.quick else 3
     tables = {}
     with tempfile.TemporaryDirectory() as temporary:
         for name in SETS:

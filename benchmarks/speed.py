@@ -111,7 +111,7 @@ def main():
         parser.error(f"sections are {', '.join(SECTIONS)}")
     if importlib.util.find_spec("torch") is None:
         sys.exit("PyTorch is missing; run `make bench`, or pip install 'sentemb[bench]'")
-    rounds, steps, compared = (2, 2, 6) if options.quick else (7, 5, 20)
+    rounds, steps, compared = (2, 2, 6) if options.quick else (5, 4, 20)
     began = time.monotonic()
     found = {}
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -119,10 +119,11 @@ def main():
         for name in asked or SECTIONS:
             kept = None if asked or options.quick else kept_section(name, options.clock)
             if kept is None:
-                targets = Targets()
+                targets, section_began = Targets(), time.monotonic()
                 measured = SECTIONS[name](bench, options.quick, targets)
                 tables = {heading: list(lines) for heading, lines in measured.items()}
                 kept = tables, targets.rows[1:]
+                note(f"{name}: {time.monotonic() - section_began:.0f} s")
                 if not options.quick:
                     keep_section(name, options.clock, *kept)
             found[name] = kept

@@ -1,10 +1,8 @@
 """Encoding against PyTorch, a million titles, two threads: sections of `speed.py`."""
 
 import os
-import subprocess
-import sys
 from collections import defaultdict
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import numpy as np
 from contenders import Contender
@@ -128,7 +126,6 @@ def thread_section(bench, quick, targets):
     gains, bulk = thread_gains(bench, case, ("ours", "best"))
     targets.at_least("training, two threads against one", 1.75, gains["ours"].median)
     targets.at_least("encoding 16,384 sentences, two threads against one", 1.8, bulk.median)
-    note_neighbour(bench, case, ("ours", "best"))
     rows = [
         ["two threads against one", "gain"],
         ["training", times(gains["ours"])],
@@ -136,42 +133,3 @@ def thread_section(bench, quick, targets):
         ["training, PyTorch, best", times(gains["best"])],
     ]
     return {"Threads": markdown_table(rows, left=2)}
-
-
-@contextmanager
-def busy_neighbour():
-    """A process that keeps one processor busy."""
-    loop = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-    try:
-        yield
-    finally:
-        loop.kill()
-        loop.wait()
-
-
-def note_neighbour(bench, case, kinds):
-    """Say what a process that takes a processor costs a training on all of them."""
-    note("busy neighbour")
-    count = os.cpu_count()
-    seconds = defaultdict(list)
-    with ExitStack() as stack:
-        racers = {kind: stack.enter_context(Contender(kind)) for kind in kinds}
-        for kind, racer in racers.items():
-            racer.ask("load", case=str(case), threads=count)
-            if kind == "ours":
-                racer.ask("prepare", folder=str(case))
-            racer.ask("train", steps=bench.compared)
-        for _ in range(bench.rounds):
-            for kind, racer in racers.items():
-                quiet = racer.ask("train", steps=bench.steps)["wall"]
-                with busy_neighbour():
-                    busy = racer.ask("train", steps=bench.steps)["wall"]
-                seconds[kind].append(np.mean(quiet))
-                seconds[f"{kind}, disturbed"].append(np.mean(busy))
-    result = Result(seconds)
-    slower = {kind: times(result.ratio(f"{kind}, disturbed", base=kind)) for kind in kinds}
-    note(
-        f"While another process runs a busy loop, a step on {count} threads takes "
-        f"{slower['ours']} as long as without it; a fair share of {count} processors would give "
-        f"{(count + 1) / count:.2f} ×. PyTorch, best: {slower['best']}."
-    )

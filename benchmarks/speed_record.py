@@ -102,7 +102,7 @@ def measure(quick, busy):
             found["encode on two threads"] = bulk.median
         note("compiling")
         for what, spent in (("training", first_step), ("encoding", first_encoding)):
-            cold, cached = spent(bench, None)
+            cold, cached = spent(bench)
             found[f"compile {what} (s)"] = cold - cached
     return found
 

@@ -1,13 +1,11 @@
 """Training steps against PyTorch and against their floor: sections of `speed.py`."""
 
 import importlib.util
-import time
-from contextlib import ExitStack
 
 import numpy as np
 from contenders import Contender
 from floor import floor_seconds, needs_of
-from rounds import Result, Spread, note, real_log
+from rounds import Spread, note, real_log
 from targets import milliseconds, times
 
 from sentemb.system.tables import markdown_table
@@ -16,20 +14,19 @@ PAIRS = 100_000
 REALISTIC, UNIFORM, REAL = "realistic log", "uniform log", "occupations"
 SHAPE = "reduced LSTM, 96 cells"
 KINDS = ("ours", "dense", "fused", "best")
+OF_VARIANTS = ("ours", "dense", "best")
 ADAM_KINDS = ("ours", "dense_adam", "sparse_adam", "best_adam")
 # Stock recurrences, and the models that they can compute.
 PEERS = {"best": "PyTorch, best", "lstm": "`torch.nn.LSTM`, oneDNN", "jax": "JAX, compiled"}
 PEER_SHAPES = {SHAPE: {}, "with a forget gate": {"forget_gate": True}}
 # First steps, whose gradients are longer than those of all others.
 SETTLED = 20
-# Other settings, on the realistic log.
+# Other settings, on the realistic log. `growth` varies the number of cells.
 VARIANTS = {
     "full LSTM (forget gate, diagonal peepholes)": {
         "forget_gate": True,
         "peepholes": "diagonal",
     },
-    "32 cells": {"cells": 32},
-    "288 cells": {"cells": 288},
     "bidirectional LSTM": {"model": "bilstm"},
     "negatives from all titles": {"negatives": "corpus"},
 }
@@ -50,7 +47,12 @@ def logs_of(bench, quick):
 def compared_columns(result, kinds):
     """Cells of a table: our time, our pairs per second, and the others with their ratios."""
     ours = result.time("ours").median
-    others = [f"{milliseconds(result.time(k).median)}, {times(result.ratio(k))}" for k in kinds[1:]]
+    others = [
+        f"{milliseconds(result.time(kind).median)}, {times(result.ratio(kind))}"
+        if kind in result.seconds
+        else "-"
+        for kind in kinds[1:]
+    ]
     return [milliseconds(ours), f"{512 / ours:,.0f}", *others]
 
 
@@ -85,7 +87,8 @@ def train_section(bench, quick, targets):
             rows.append([name, *["-"] * 5])
             continue
         note(f"training: {name}")
-        results[name], _ = effort.train(effort.case(log, **settings), KINDS)
+        kinds = KINDS if effort is bench else OF_VARIANTS
+        results[name], _ = effort.train(effort.case(log, **settings), kinds)
         rows.append([name, *compared_columns(results[name], KINDS)])
     realistic, uniform = results[f"{REALISTIC}: {SHAPE}"], results[f"{UNIFORM}: {SHAPE}"]
     labels = {"dense": "usual PyTorch", "fused": "the same, fused SGD", "best": "best PyTorch"}
@@ -96,54 +99,23 @@ def train_section(bench, quick, targets):
         for kind, target in asked.items():
             what = f"training step, {log}, {labels[kind]} / sentemb"
             targets.at_least(what, target, result.ratio(kind).median)
-    compile_note(bench, logs[REALISTIC])
     return {"Training step, one thread": markdown_table(rows, left=6)}
 
 
 def peer_section(bench, quick, targets):
     """Training steps with the recurrences of other libraries; JAX only where it is installed."""
-    kinds = ["ours", "best", "lstm"]
+    kinds = ["ours", *PEERS]
     if importlib.util.find_spec("jax") is None:
         note("JAX is absent: not measured; pip install jax")
-    else:
-        kinds.append("jax")
+        kinds.remove("jax")
     rows = [["realistic log", "sentemb", "pairs/s", *PEERS.values()]]
     few = bench.shorter()
     log = logs_of(bench, quick)[REALISTIC]
     for name, settings in PEER_SHAPES.items():
         note(f"stock recurrences: {name}")
         result, _ = few.train(few.case(log, **settings), kinds)
-        cells = compared_columns(result, kinds)
-        rows.append([name, *cells, *["-"] * (len(rows[0]) - 1 - len(cells))])
+        rows.append([name, *compared_columns(result, ("ours", *PEERS))])
     return {"Stock recurrences": markdown_table(rows, left=len(rows[0]))}
-
-
-def compile_note(bench, log):
-    """One try of torch.compile."""
-    note("training: torch.compile")
-    case = bench.case(log)
-    with ExitStack() as stack:
-        ours = stack.enter_context(Contender("ours"))
-        ours.ask("load", case=str(case))
-        ours.ask("prepare", folder=str(case))
-        compiled = Contender("compiled")
-        try:
-            compiled.ask("load", case=str(case))
-            began = time.monotonic()
-            compiled.ask("train", timeout=60, steps=bench.compared)
-            warm_up = time.monotonic() - began
-            racers = {"ours": ours, "compiled": compiled}
-            ours.ask("train", steps=bench.compared)
-            result = Result(bench.take_turns(racers, "train", steps=bench.steps))
-        except (TimeoutError, RuntimeError) as error:
-            note(f"torch.compile: not measured ({error})")
-            return
-        finally:
-            compiled.kill()
-    note(
-        f"With torch.compile for the gates, PyTorch, best takes {times(result.ratio('compiled'))} "
-        f"as long as sentemb, after {warm_up:.0f} s for the first {bench.compared} steps."
-    )
 
 
 def defaults_section(bench, quick, targets):

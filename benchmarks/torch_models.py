@@ -456,13 +456,12 @@ def gates(z, c_last, c, h, y, n, peepholes, forget_gate):
 class BestTower:
     """Forward and backward by hand, and Nesterov momentum that touches only a batch's rows."""
 
-    def __init__(self, weights, forget_gate, compiled):
+    def __init__(self, weights, forget_gate):
         self.weights = weights
         self.velocity = {name: torch.zeros_like(array) for name, array in weights.items()}
         self.synced = np.zeros(len(weights["table"]), np.int64)
         self.forget_gate = forget_gate
         self.n = weights["recurrent"].shape[1]
-        self.gates = torch.compile(gates, dynamic=True) if compiled else gates
 
     def look_ahead(self, plan, update):
         """Weights at theta + mu v; of the table only the rows of ``plan``."""
@@ -496,7 +495,7 @@ class BestTower:
                 if low:
                     z.addmm_(Y[before : before + running], R)
                     c_last = C[before : before + running]
-                self.gates(
+                gates(
                     z, c_last, C[low:high], H[low:high], Y[low:high], n, peepholes, self.forget_gate
                 )
                 before, low = low, high
@@ -595,8 +594,8 @@ def scale_of(gradient, max_norm):
 class BestAdamTower(BestTower):
     """The same passes with Adam that touches only a batch's rows."""
 
-    def __init__(self, weights, forget_gate, compiled):
-        super().__init__(weights, forget_gate, compiled)
+    def __init__(self, weights, forget_gate):
+        super().__init__(weights, forget_gate)
         self.moments = {
             name: (torch.zeros_like(array), torch.zeros_like(array))
             for name, array in weights.items()
@@ -657,8 +656,8 @@ class LstmTower(BestTower):
     its order. It always has a forget gate: for the reduced LSTM one that is open and stays so.
     """
 
-    def __init__(self, weights, forget_gate, compiled):
-        super().__init__(weights, forget_gate, compiled)
+    def __init__(self, weights, forget_gate):
+        super().__init__(weights, forget_gate)
         n, width = self.n, weights["recurrent"].shape[2]
         self.layer = layer = nn.LSTM(width, n)
         for name, parameter in layer.named_parameters():
@@ -705,14 +704,11 @@ class LstmTower(BestTower):
 class Best(Start):
     """Unique words, compact rows, packed steps, gradients by hand, lazy Nesterov momentum."""
 
-    compiled = False
     tower, plan = BestTower, Plan
 
     def __init__(self, folder, threads):
         super().__init__(folder, threads)
-        self.towers = {
-            side: self.tower(self.weights(side), self.forget_gate, self.compiled) for side in SIDES
-        }
+        self.towers = {side: self.tower(self.weights(side), self.forget_gate) for side in SIDES}
         self.marks = {
             side: marks_of(self.texts[side], tower.weights["table"])
             for side, tower in self.towers.items()
@@ -791,12 +787,6 @@ class Best(Start):
             y = z[:, :n] * torch.tanh(c)
         outputs[: len(y)] = y
         return outputs.numpy()
-
-
-class Compiled(Best):
-    """`Best` with the gate arithmetic through `torch.compile`."""
-
-    compiled = True
 
 
 class BestAdam(Best):
