@@ -216,12 +216,13 @@ def encoding_ahead(
     from sentemb.kernels.ahead import compiling_ahead
     from sentemb.models.sentence_encoder import SentenceEncoder
     from sentemb.models.towers.towers import SIDES
+    from sentemb.retrieval.similarity import unit_rows
     from sentemb.system.parallel import Workers
 
     def embed_a_word() -> None:
         if isinstance(model, SentenceEncoder):
             P = np.zeros((1, model.encoder.width), model.dtype)
             embed = model.encoder.embedder(model.weights[SIDES[0]])
-            embed(P, np.zeros(1, np.int32), np.array([0, 1]), Workers(1))
+            unit_rows(embed(P, np.zeros(1, np.int32), np.array([0, 1]), Workers(1)))
 
     return compiling_ahead(embed_a_word, note, meanwhile)
