@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.text.words import SPLITTINGS, WHITE_SPACE
+from sentemb.text.words import plain_words, searched_words, split_words
+
+# Splittings whose words, in ASCII, are the runs of letters, digits and "_".
+_OF_RUNS = frozenset({plain_words, searched_words})
+# The byte that each byte becomes there: a lower-case letter, a digit, "_", or a blank. Line feeds
+# stay, and so do letters that are not ASCII.
+_RUNS = bytes(
+    ord(chr(code).lower()) if chr(code).isalnum() or chr(code) in "_\n" else ord(" ")
+    for code in range(128)
+) + bytes(range(128, 256))
 
 
-def word_bytes(texts: Sequence[str], splitting: str = WHITE_SPACE) -> NDArray[np.uint8]:
+def word_bytes(
+    texts: Sequence[str], split: Callable[[str], list[str]] = split_words
+) -> NDArray[np.uint8]:
     """The words of ``texts`` in UTF-8, (bytes,) uint8, with white space between them.
 
-    ``splitting`` is one of `sentemb.text.words.SPLITTINGS`. A line feed is behind each text and
-    nowhere else. Words that `str.split` finds in a line are those of the text. A surrogate is three
-    bytes.
+    ``split`` is one of `sentemb.text.words.SPLITTINGS`, or any function whose words have no white
+    space. A line feed is behind each text and nowhere else. Words that `str.split` finds in a line
+    are those of the text. A surrogate is three bytes.
     """
-    if splitting == WHITE_SPACE:
+    if split is split_words:
         # Lower-casing looks at neighbouring letters, for the final sigma, and a line feed is none:
         # all texts are lower-cased at once.
-        joined = texts[0] + "\n" if len(texts) == 1 else "\n".join([*texts, ""])
-        if joined.count("\n") != len(texts):
-            joined = "\n".join([*(text.replace("\n", " ") for text in texts), ""])
-        joined = joined.lower()
-    else:
-        split = SPLITTINGS[splitting]
-        joined = "\n".join([*(" ".join(split(text)) for text in texts), ""])
-    return np.frombuffer(joined.encode("utf-8", "surrogatepass"), np.uint8)
+        return np.frombuffer(_encoded(_lines(texts).lower()), np.uint8)
+    if split in _OF_RUNS:
+        lines = _lines(texts)
+        if not lines.isascii():
+            lines = _lines([text if text.isascii() else " ".join(split(text)) for text in texts])
+        return np.frombuffer(_encoded(lines).translate(_RUNS), np.uint8)
+    return np.frombuffer(_encoded(_lines([" ".join(split(text)) for text in texts])), np.uint8)
+
+
+def _lines(texts: Sequence[str]) -> str:
+    """The texts with a line feed behind each; one within a text becomes a blank."""
+    joined = texts[0] + "\n" if len(texts) == 1 else "\n".join([*texts, ""])
+    if joined.count("\n") != len(texts):
+        joined = "\n".join([*(text.replace("\n", " ") for text in texts), ""])
+    return joined
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def words_of(letters: NDArray[np.uint8]) -> list[str]:

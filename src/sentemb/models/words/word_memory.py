@@ -131,7 +131,7 @@ class WordMemory:
         self, texts: Sequence[str]
     ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int64], int, int]:
         """Look up the words of some texts, as the fields of `_Reading`; nothing is changed."""
-        text = word_bytes(texts, self._vocabulary.splitting)
+        text = word_bytes(texts, self._vocabulary.split)
         # Behind each word there is white space.
         index, offsets = np.empty(len(text) // 2, np.int32), np.empty(len(texts) + 1, np.int64)
         n_tokens, n_new, n_poor = find_words(text, *self._words, self._is_known, index, offsets)
@@ -161,7 +161,7 @@ class WordMemory:
             entries, letters = with_room(
                 entries, letters, n_words + part.n_new, n_letters + part.text.size
             )
-            n_letters, n_words, n_passing = add_words(
+            n_letters, n_words, n_passing, _ = add_words(
                 part.text,
                 entries,
                 letters,
@@ -172,6 +172,7 @@ class WordMemory:
                 passing,
                 n_passing,
                 part.word_index,
+                part.offsets,
             )
         if n_passing:
             for part in parts:
