@@ -55,6 +55,15 @@ def _white_space(text, at):
     return 0
 
 
+@inlined_kernel
+def _begins_some(first):
+    """Whether some white space other than a blank begins with a byte.
+
+    A call with an array counts references to it, so `_white_space` is called only after this.
+    """
+    return first < _BLANK or first == 0xC2 or (first >= 0xE1 and first <= 0xE3)
+
+
 @kernel
 def _end_and_hash(text, start, seed):
     """The end of the word that begins at ``start``, and its hash: int, int64."""
@@ -64,8 +73,7 @@ def _end_and_hash(text, start, seed):
         hashed = (hashed ^ np.uint64(text[at])) * _FACTOR
         at += 1
         first = text[at]
-        # Calls count references to the array, so they are made only where this byte leaves it open.
-        if first == _BLANK or ((first < _BLANK or first >= 0xC2) and _white_space(text, at) > 0):
+        if first == _BLANK or (_begins_some(first) and _white_space(text, at) > 0):
             break
     hashed ^= hashed >> _HALF
     hashed *= _MIX
@@ -109,8 +117,7 @@ def _next_words(text, at, seed, entries, words, offsets, n_texts, n_tokens):
         if first == _BLANK:
             at += 1
             continue
-        # Calls count references to the array, so they are made only where this byte leaves it open.
-        space = _white_space(text, at) if first < _BLANK or first >= 0xC2 else 0
+        space = _white_space(text, at) if _begins_some(first) else 0
         if space > 0:
             if first == _LINE_FEED:
                 n_texts += 1

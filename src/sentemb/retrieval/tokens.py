@@ -8,7 +8,7 @@ import numpy as np
 from sentemb.kernels.tokens import add_words, with_room
 from sentemb.text.batch import Tokens, tokenize
 from sentemb.text.word_bytes import word_bytes, words_of
-from sentemb.text.words import plain_words, searched_words, split_words
+from sentemb.text.words import SPACED_LINES, split_words
 
 # Up to so many texts, loading the kernels takes more time than they save.
 _FEW = 4096
@@ -16,7 +16,7 @@ _FEW = 4096
 _TEXTS = 1024
 _FIRST = 256  # slots of an empty table
 # Splittings that need Python for few texts only.
-_QUICK = frozenset({split_words, plain_words, searched_words})
+_QUICK = frozenset({split_words, *SPACED_LINES})
 
 
 def tokenize_all(texts: Sequence[str], split: Callable[[str], list[str]]) -> Tokens:

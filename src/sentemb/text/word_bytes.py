@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.text.words import plain_words, searched_words, split_words
+from sentemb.text.words import SPACED_LINES, split_words
 
-# Splittings whose words, in ASCII, are the runs of letters, digits and "_".
-_OF_RUNS = frozenset({plain_words, searched_words})
-# The byte that each byte becomes there: a lower-case letter, a digit, "_", or a blank. Line feeds
-# stay, and so do letters that are not ASCII.
+# Words of `SPACED_LINES` in ASCII are runs of letters, digits and "_". Here is the byte that each
+# byte becomes: such a letter in lower case, or a blank. Line feeds stay, and so do letters that are
+# not ASCII.
 _RUNS = bytes(
     ord(chr(code).lower()) if chr(code).isalnum() or chr(code) in "_\n" else ord(" ")
     for code in range(128)
@@ -32,10 +31,15 @@ def word_bytes(
         # Lower-casing looks at neighbouring letters, for the final sigma, and a line feed is none:
         # all texts are lower-cased at once.
         return np.frombuffer(_encoded(_lines(texts).lower()), np.uint8)
-    if split in _OF_RUNS:
-        lines = _lines(texts)
+    if split in SPACED_LINES:
+        lines, spaced_lines = _lines(texts), SPACED_LINES[split]
         if not lines.isascii():
-            lines = _lines([text if text.isascii() else " ".join(split(text)) for text in texts])
+            others = [text for text in texts if not text.isascii()]
+            if 2 * len(others) > len(texts):
+                lines = spaced_lines(lines)
+            else:
+                spaced = iter(spaced_lines(_lines(others)).split("\n"))
+                lines = _lines([text if text.isascii() else next(spaced) for text in texts])
         return np.frombuffer(_encoded(lines).translate(_RUNS), np.uint8)
     return np.frombuffer(_encoded(_lines([" ".join(split(text)) for text in texts])), np.uint8)
 
