@@ -10,7 +10,7 @@ from sentemb.text.batch import Tokens, tokenize
 from sentemb.text.word_bytes import word_bytes, words_of
 from sentemb.text.words import SPACED_LINES, split_words
 
-# Up to so many texts, loading the kernels takes more time than they save.
+# Texts up to which loading the kernels takes more time than they save.
 _FEW = 4096
 # Texts that are read at once, for which the table of words has room beforehand.
 _TEXTS = 1024
