@@ -179,11 +179,7 @@ def main():
             model = trained(parts, 0)
             ranker = fit_ranker(model, parts.train, parts.dev)
             queries = list(parts.test.queries[:QUERIES])
-<<<<<<< HEAD
-            if log == LOGS[0]:  # the times of the others differ by less than a quarter
-=======
             if log == LOGS[0]:  # those of the others are within 30 %
->>>>>>> record
                 rows = sizes(browser, Path(name), parts, ranker, queries)
                 table = list(markdown_table(rows))
                 tables[f"Sizes and times, {log}"] = table

@@ -293,7 +293,8 @@ class Similarity:
         return formula(self.vectors.words, self.lab.sentences_for_idf)
 
     def _known(self, texts):
-        return only_known(tokenize(texts, self.split), self.vectors.row_of_word.__contains__)
+        tokens = tokenize(texts, self.split)
+        return only_known(tokens, self.vectors.rows(tokens.words) >= 0)
 
     def _table(self, rows, weights, mean):
         own = self.vectors.vectors[rows].astype(np.float64) - mean

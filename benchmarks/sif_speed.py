@@ -157,8 +157,9 @@ def main():
     n_words, n_texts, rounds = (20_000, 5_000, 2) if quick else (400_000, 230_000, 5)
     vectors = made_up_vectors(n_words)
     texts = made_up_texts(n_texts, vectors.words[:100_000])
-    tokens = only_known(tokenize(texts, plain_words), vectors.row_of_word.__contains__)
+    tokens = tokenize(texts, plain_words)
     rows = vectors.rows(tokens.words)
+    tokens, rows = only_known(tokens, rows >= 0), rows[rows >= 0]
     weights = sif_weights(zipf(n_words), 1e-3)[rows, None]
     table = (vectors.vectors[rows] * weights).astype(np.float32)
     with Workers(1) as workers:

@@ -132,7 +132,8 @@ class SIFVectors:
 
     def __call__(self, texts):
         """(k, dim) float64."""
-        tokens = only_known(tokenize(texts), self.row_of_word.__contains__)
+        tokens = tokenize(texts)
+        tokens = only_known(tokens, np.array([word in self.row_of_word for word in tokens.words]))
         table = self.table[[self.row_of_word[word] for word in tokens.words]]
         with Workers(1) as workers:
             X = averages(table, tokens, workers)

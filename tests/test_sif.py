@@ -218,13 +218,13 @@ def test_too_few_sweeps_are_noticed():
 
 def test_only_known_keeps_texts_and_their_order():
     tokens = tokenize(["a x b", "x", "", "b a a"])
-    kept = only_known(tokens, {"a", "b"}.__contains__)
+    kept = only_known(tokens, np.array([True, False, True]))
     texts = [
         [kept.words[w] for w in kept.word_index[low:high]]
         for low, high in zip(kept.offsets, kept.offsets[1:], strict=False)
     ]
     assert texts == [["a", "b"], [], [], ["b", "a", "a"]]
-    assert only_known(tokens, lambda word: True) is tokens
+    assert only_known(tokens, np.ones(3, bool)) is tokens
 
 
 # -- the same bits ---------------------------------------------------------------------------------
@@ -261,6 +261,18 @@ def test_words_that_no_text_can_have_are_left_out():
     assert model.vocabulary.words == ["good", "c3po", "größe", "_"]
     model = SIF(made_up_vectors(), keep="texts").fit(titles=["w5 w1 x", "w1 w9"])
     assert model.vocabulary.words == ["w1", "w5", "w9"]
+
+
+@given(
+    words=st.lists(
+        st.text(st.sampled_from("aAzÉéßẞσΣİıǄ9²_-.' 日の\u0301\u00ad") | st.characters())
+    )
+)
+def test_a_model_keeps_the_words_that_texts_can_have(words):
+    words = ["word", *dict.fromkeys(word for word in words if word != "word")]
+    vectors = WordVectors(words, np.ones((len(words), 2), np.float32))
+    model = SIF(vectors, components=0).fit(threads=1)
+    assert model.vocabulary.words == [word for word in words if plain_words(word) == [word]]
 
 
 @pytest.mark.parametrize(

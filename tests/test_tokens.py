@@ -8,13 +8,17 @@ import numba
 import numpy as np
 import pytest
 from helpers import VARIANTS, made_up_model
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sentemb.kernels import tokens
 from sentemb.models.words import word_memory
 from sentemb.models.words.word_memory import WordMemory
+from sentemb.retrieval import tokens as many
 from sentemb.system.parallel import Workers
+from sentemb.text.batch import tokenize
 from sentemb.text.word_bytes import word_bytes, words_of
-from sentemb.text.words import SPLITTINGS, split_words
+from sentemb.text.words import SPLITTINGS, plain_words, searched_words, split_words
 
 SPACES = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace()]
 # Letters whose lower case depends on their neighbours, or is longer, or takes more bytes; marks
@@ -44,17 +48,20 @@ class Table:
 
     def add(self, text):
         """The words by token, those in ``others`` included."""
-        *_, n_new, _ = self.find(text, text.count(b"\n"))
+        _, found, n_new, _ = self.find(text, text.count(b"\n"))
         sizes = self.n_words + n_new, self.used + len(text)
         self.parts = tokens.with_room(*self.parts, *sizes)
         index, others = np.full(len(text) // 2, UNSET, np.int32), np.empty(len(text), np.uint8)
-        self.used, self.n_words, n = tokens.add_words(
-            text, *self.parts, self.used, self.n_words, self.seed, self.longest, others, 0, index
+        offsets, added = np.empty_like(found), (self.used, self.n_words, self.seed, self.longest)
+        self.used, self.n_words, n, n_tokens = tokens.add_words(
+            text, *self.parts, *added, others, 0, index, offsets
         )
+        assert np.array_equal(offsets, found) and n_tokens == offsets[-1]
+        assert (index[n_tokens:] == UNSET).all()
         assert self.n_words == len(self.words) and 2 * self.n_words <= len(self.parts[0])
         others = words_of(others[:n])
         # Not found in the table: -1 - j.
-        return [self.words[i] if i >= 0 else others[-1 - i] for i in index if i != UNSET], others
+        return [self.words[i] if i >= 0 else others[-1 - i] for i in index[:n_tokens]], others
 
     def find(self, text, n_texts, known=()):
         is_known = np.array([word in known for word in self.words], np.bool_)
@@ -89,7 +96,7 @@ def test_random_texts_have_the_words_of_the_splitting(splitting):
     table = Table()
     for _ in range(25):
         texts = random_texts(rng, 12)
-        text = word_bytes(texts, splitting)
+        text = word_bytes(texts, split)
         assert text.count(b"\n") == len(texts)
         expected = [word for one in texts for word in split(one)]
         known = set(expected[::3])
@@ -104,7 +111,7 @@ def test_random_texts_have_the_words_of_the_splitting(splitting):
             found, others = table.add(text)
             assert found == expected and not others
     assert len(set(table.words)) == len(table.words) > 200
-    assert word_bytes([], splitting) == b""
+    assert word_bytes([], split) == b""
 
 
 def test_a_joined_text_is_lower_cased_like_each_text():
@@ -216,3 +223,31 @@ def test_a_memory_finds_the_words_of_many_texts(splitting, monkeypatch):
             assert found.n_known.tolist() == own
             assert memory.look_up(["w12"]).n_known is None
     assert len(memory.look_up([]).word_index) == 0
+
+
+# ASCII with all that may end a word, and letters whose treatment needs Python.
+ASCII_TEXTS = st.text(st.characters(max_codepoint=127), max_size=12)
+OTHER_TEXTS = st.text(st.sampled_from([*ODD, *SPACES, *"aB_9.-'"]) | st.characters(), max_size=12)
+
+
+def assert_same_tokens(found, expected):
+    assert found.words == expected.words
+    for name in ("word_index", "offsets"):
+        ours, theirs = getattr(found, name), getattr(expected, name)
+        assert ours.dtype == theirs.dtype and np.array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("split", [split_words, plain_words, searched_words, str.split])
+@given(texts=st.lists(ASCII_TEXTS | OTHER_TEXTS, max_size=8))
+def test_many_texts_have_the_tokens_of_each_text(split, texts):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(many, "_FEW", 0)
+        patch.setattr(many, "_TEXTS", 3)
+        assert_same_tokens(many.tokenize_all(texts, split), tokenize(texts, split))
+
+
+def test_many_texts_with_words_that_find_no_slot(monkeypatch):
+    monkeypatch.setattr(many, "_FEW", 0)
+    monkeypatch.setattr(many.os, "urandom", bytes)
+    texts = [" ".join(colliding_words(0, 12, 150)), "w1 w2 w1"]
+    assert_same_tokens(many.tokenize_all(texts, searched_words), tokenize(texts, searched_words))

@@ -337,8 +337,9 @@ def _words_of(model: SentenceEncoder, *texts: str) -> list[list[str]]:
 
 def unknown_words(model: SentenceEncoder, text: str) -> list[str]:
     """The distinct words of a text of which the model knows no feature; it reads them as zero."""
-    features = model.vocabulary.features
-    return [word for word in dict.fromkeys(model.vocabulary.split(text)) if not features(word)]
+    words = list(dict.fromkeys(model.vocabulary.split(text)))
+    known = model.vocabulary.knows(words).tolist()
+    return [word for word, is_known in zip(words, known, strict=True) if not is_known]
 
 
 class _Evidence:

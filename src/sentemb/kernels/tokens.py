@@ -29,7 +29,7 @@ _HALF = np.uint64(32)
 # taken ones are short: one in 10^10 words finds none.
 _TRIES = 128
 # Words whose slots are fetched at the same time.
-_WAITING = 16
+_WORDS = 16
 
 
 @inner_kernel
@@ -55,6 +55,15 @@ def _white_space(text, at):
     return 0
 
 
+@inlined_kernel
+def _begins_some(first):
+    """Whether some white space other than a blank begins with a byte.
+
+    A call with an array counts references to it, so `_white_space` is called only after this.
+    """
+    return first < _BLANK or first == 0xC2 or (first >= 0xE1 and first <= 0xE3)
+
+
 @inner_kernel
 def _end_and_hash(text, start, seed):
     """The end of the word that begins at ``start``, and its hash: int, int64."""
@@ -64,8 +73,7 @@ def _end_and_hash(text, start, seed):
         hashed = (hashed ^ np.uint64(text[at])) * _FACTOR
         at += 1
         first = text[at]
-        # Calls count references to the array, so they are made only where this byte leaves it open.
-        if first == _BLANK or ((first < _BLANK or first >= 0xC2) and _white_space(text, at) > 0):
+        if first == _BLANK or (_begins_some(first) and _white_space(text, at) > 0):
             break
     hashed ^= hashed >> _HALF
     hashed *= _MIX
@@ -93,6 +101,40 @@ def _slot_of(text, start, end, hashed, entries, letters):
     return -1
 
 
+@inner_kernel
+def _next_words(text, at, seed, entries, words, offsets, n_texts, n_tokens):
+    """Find the next words of some texts, and fetch their slots.
+
+    words : (most, 3) int64, written: start, end and hash of each
+    offsets : written for the texts that end before the last of these words
+    n_texts, n_tokens : texts that end before ``at``, and words before it
+    Returns ``at`` and ``n_texts`` behind these words, and their number
+    """
+    mask = len(entries) - 1
+    n = 0
+    while at < len(text):
+        first = text[at]
+        if first == _BLANK:
+            at += 1
+            continue
+        space = _white_space(text, at) if _begins_some(first) else 0
+        if space > 0:
+            if first == _LINE_FEED:
+                n_texts += 1
+                offsets[n_texts] = n_tokens + n
+            at += space
+            continue
+        if n == len(words):
+            break
+        words[n, 0] = at
+        at, hashed = _end_and_hash(text, at, seed)
+        words[n, 1], words[n, 2] = at, hashed
+        # Its slot lies anywhere in memory; other words are found while it is fetched.
+        prefetch_row(entries, hashed & mask)
+        n += 1
+    return at, n_texts, n
+
+
 @kernel
 def find_words(text, entries, letters, seed, is_known, word_index, offsets):
     """Look up the words of some texts.
@@ -107,41 +149,19 @@ def find_words(text, entries, letters, seed, is_known, word_index, offsets):
     Returns the numbers of words, of words that the table does not have, and of texts without a word
         that counts as known
     """
-    mask = len(entries) - 1
-    waiting = np.empty((_WAITING, 3), np.int64)  # start, end and hash of the last words
-    n_tokens = n_found = n_texts = n_new = n_poor = 0
+    words = np.empty((_WORDS, 3), np.int64)
+    at = n_texts = n_tokens = n_new = n_poor = 0
     offsets[0] = 0
-    at = 0
-    while at < len(text) or n_found < n_tokens:
-        if at < len(text):
-            first = text[at]
-            if first == _BLANK:
-                at += 1
-                continue
-            space = _white_space(text, at) if first < _BLANK or first >= 0xC2 else 0
-            if space > 0:
-                if first == _LINE_FEED:
-                    n_texts += 1
-                    offsets[n_texts] = n_tokens
-                at += space
-                continue
-            k = n_tokens % _WAITING
-            waiting[k, 0] = at
-            at, hashed = _end_and_hash(text, at, seed)
-            waiting[k, 1], waiting[k, 2] = at, hashed
-            # Its slot lies anywhere in memory; other words are found while it is fetched.
-            prefetch_row(entries, hashed & mask)
-            n_tokens += 1
-            if n_tokens - n_found < _WAITING:
-                continue
-        k = n_found % _WAITING
-        slot = _slot_of(text, waiting[k, 0], waiting[k, 1], waiting[k, 2], entries, letters)
-        if slot >= 0 and entries[slot, 3] > 0:
-            word_index[n_found] = entries[slot, 1]
-        else:
-            word_index[n_found] = -1
-            n_new += 1
-        n_found += 1
+    while at < len(text):
+        at, n_texts, n = _next_words(text, at, seed, entries, words, offsets, n_texts, n_tokens)
+        for k in range(n):
+            slot = _slot_of(text, words[k, 0], words[k, 1], words[k, 2], entries, letters)
+            if slot >= 0 and entries[slot, 3] > 0:
+                word_index[n_tokens + k] = entries[slot, 1]
+            else:
+                word_index[n_tokens + k] = -1
+                n_new += 1
+        n_tokens += n
     for k in range(n_texts):
         known = False
         for token in range(offsets[k], offsets[k + 1]):
@@ -153,49 +173,47 @@ def find_words(text, entries, letters, seed, is_known, word_index, offsets):
 
 @kernel
 def add_words(
-    text, entries, letters, used, n_words, seed, longest, passing, passing_used, word_index
+    text, entries, letters, used, n_words, seed, longest, passing, passing_used, word_index, offsets
 ):
     """As `find_words`, and put words that the table does not have into it.
 
     A word of more than ``longest`` letters is not put there, nor is one whose slots are taken.
     It is appended to ``passing``.
 
-    text, entries, letters, seed : as for `find_words`; `with_room` makes the room that the table
-        needs
+    text, entries, letters, seed, offsets : as for `find_words`; `with_room` makes the room that the
+        table needs
     used, n_words : bytes of ``letters`` that hold words, and words
     passing, passing_used : (any,) uint8, int, the words that are not put into the table, a line
         feed behind each, and their bytes; there is room for all of ``text``
     word_index : (at least tokens,) int32, written: the row of every word; of word j of ``passing``
         -1 - j
-    Returns ``used``, ``n_words`` and ``passing_used`` as they are then
+    Returns ``used``, ``n_words`` and ``passing_used`` as they are then, and the number of tokens
     """
     n_passing = 0
     for at in range(passing_used):
         n_passing += passing[at] == _LINE_FEED
-    n_tokens = 0
-    at = 0
+    words = np.empty((_WORDS, 3), np.int64)
+    at = n_texts = n_tokens = 0
+    offsets[0] = 0
     while at < len(text):
-        space = _white_space(text, at)
-        if space > 0:
-            at += space
-            continue
-        start = at
-        at, hashed = _end_and_hash(text, start, seed)
-        slot = _slot_of(text, start, at, hashed, entries, letters)
-        if slot >= 0 and entries[slot, 3] == 0 and _n_letters(text, start, at) <= longest:
-            entries[slot, 0], entries[slot, 1] = hashed, n_words
-            entries[slot, 2], entries[slot, 3] = used, used + at - start
-            used = _append(letters, used, text, start, at)
-            word_index[n_tokens] = n_words
-            n_words += 1
-        elif slot >= 0 and entries[slot, 3] > 0:
-            word_index[n_tokens] = entries[slot, 1]
-        else:
-            passing_used = _append(passing, passing_used, text, start, at)
-            word_index[n_tokens] = -1 - n_passing
-            n_passing += 1
-        n_tokens += 1
-    return used, n_words, passing_used
+        at, n_texts, n = _next_words(text, at, seed, entries, words, offsets, n_texts, n_tokens)
+        for k in range(n):
+            start, end, hashed = words[k, 0], words[k, 1], words[k, 2]
+            slot = _slot_of(text, start, end, hashed, entries, letters)
+            if slot >= 0 and entries[slot, 3] == 0 and _n_letters(text, start, end) <= longest:
+                entries[slot, 0], entries[slot, 1] = hashed, n_words
+                entries[slot, 2], entries[slot, 3] = used, used + end - start
+                used = _append(letters, used, text, start, end)
+                word_index[n_tokens + k] = n_words
+                n_words += 1
+            elif slot >= 0 and entries[slot, 3] > 0:
+                word_index[n_tokens + k] = entries[slot, 1]
+            else:
+                passing_used = _append(passing, passing_used, text, start, end)
+                word_index[n_tokens + k] = -1 - n_passing
+                n_passing += 1
+        n_tokens += n
+    return used, n_words, passing_used, n_tokens
 
 
 @inlined_kernel

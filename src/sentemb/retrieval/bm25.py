@@ -105,12 +105,11 @@ def _numbers_among(
     known: Sequence[str], tokens: Tokens, word_index: NDArray[np.integer]
 ) -> NDArray[np.int64]:
     """The number in ``known`` of each word of ``tokens``, -1 for one that is not there."""
-    # The last entry is for unknown words.
-    index_of = np.array([*(tokens.number_of.get(word, -1) for word in known), -1], np.int64)
-    order = np.argsort(index_of)
-    position = np.searchsorted(index_of, word_index, sorter=order)
-    numbers = order[np.minimum(position, len(known))]
-    return np.where(index_of[numbers] == word_index, numbers, -1)
+    index_of = np.fromiter(map(tokens.number_of.get, known, repeat(-1)), np.int64, len(known))
+    number_of = np.full(len(tokens.words) + 1, -1)  # the last entry is for words without an index
+    number_of[index_of] = np.arange(len(known))
+    number_of[-1] = -1
+    return number_of[word_index]
 
 
 def _summed(
@@ -127,9 +126,13 @@ def _summed(
     """
     n_titles = max(lengths.size, 1)
     entries = np.flatnonzero(words >= 0)
-    cells = words[entries] * n_titles + titles[entries]
-    order = np.argsort(cells, kind="stable")
-    cells, counts = cells[order], counts[entries[order]]
+    # Few runs of ascending titles, which this merges; then no two keys are equal, and NumPy sorts
+    # numbers by vector instructions.
+    entries = entries[np.argsort(titles[entries], kind="stable")]
+    keys = words[entries] << 32 | np.arange(entries.size)
+    keys.sort()
+    entries = entries[keys & 0xFFFFFFFF]
+    cells, counts = words[entries] * n_titles + titles[entries], counts[entries]
     first = np.flatnonzero(np.diff(cells, prepend=-1))
     sums = np.add.reduceat(counts, first) if first.size else np.empty(0)
     held = cells[first] // n_titles

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import repeat
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -165,7 +166,10 @@ class ClickedQueries:
         White space around a title does not count. A product of the log is known by its id, if
         ``ids`` are given; one that is not is looked up by its title.
         """
-        products: Iterator[int] = map(self._product_of, titles)
+        stripped = map(str.strip, titles)
+        products: Iterator[int] = map(self._number_of_title.get, stripped, repeat(-1))
+        if self.renamed:
+            products = map(self._product_of, titles)
         if ids is not None:
             products = (
                 number if id is None else self._number_of.get(id, number)

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.retrieval.int8_rows import Int8Rows
+from sentemb.retrieval.tokens import tokenize_all
 from sentemb.retrieval.words_and_stems import Stems, Words
 from sentemb.system.parallel import Turn
-from sentemb.text.batch import Tokens, tokenize
+from sentemb.text.batch import Tokens
 from sentemb.text.words import searched_words
 
 # Unit vectors of texts by the query tower.
@@ -37,7 +38,7 @@ class ReadQueries:
                 if isinstance(words, Stems):
                     self._tokens[words] = words.of_tokens(self.tokens(searched_words))
                 else:
-                    self._tokens[words] = tokenize(self.texts, words)
+                    self._tokens[words] = tokenize_all(self.texts, words)
             return self._tokens[words]
 
     def rows(self, numbers: NDArray[np.integer]) -> Int8Rows:

@@ -7,9 +7,10 @@ from typing import TypeAlias
 import numpy as np
 
 from sentemb.errors import SentembError
+from sentemb.retrieval.tokens import tokenize_all
 from sentemb.system.bounds import brief
 from sentemb.system.extras import package
-from sentemb.text.batch import Numbering, Tokens, tokenize
+from sentemb.text.batch import Numbering, Tokens
 from sentemb.text.words import searched_words
 
 # Splits a text into words.
@@ -57,5 +58,5 @@ def words_of(stem: str | None) -> Words:
 def tokens_of(texts: Sequence[str], words: Words) -> Tokens:
     """Split texts into words."""
     if isinstance(words, Stems):
-        return words.of_tokens(tokenize(texts, searched_words))
-    return tokenize(texts, words)
+        return words.of_tokens(tokenize_all(texts, searched_words))
+    return tokenize_all(texts, words)

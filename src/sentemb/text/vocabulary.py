@@ -68,8 +68,15 @@ class Vocabulary:
         self.vectors = vectors
         self.splitting, self.split = splitting, SPLITTINGS[splitting]
         self.trigrams, self.words = list(trigrams), list(words)
-        self._trigram_ids = {trigram: i for i, trigram in enumerate(self.trigrams)}
-        self._word_ids = {word: i for i, word in enumerate(self.words, len(self.trigrams))}
+
+    @cached_property
+    def _trigram_ids(self) -> dict[str, int]:
+        return dict(zip(self.trigrams, range(len(self.trigrams)), strict=True))
+
+    @cached_property
+    def _word_ids(self) -> dict[str, int]:
+        first = len(self.trigrams)
+        return dict(zip(self.words, range(first, first + len(self.words)), strict=True))
 
     def __len__(self) -> int:
         """The number of features, which is the number of rows of the input weights."""

@@ -2,32 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.text.words import SPLITTINGS, WHITE_SPACE
+from sentemb.text.words import SPACED_LINES, split_words
+
+# Words of `SPACED_LINES` in ASCII are runs of letters, digits and "_". Here is the byte that each
+# byte becomes: such a letter in lower case, or a blank. Line feeds stay, and so do letters that are
+# not ASCII.
+_RUNS = bytes(
+    ord(chr(code).lower()) if chr(code).isalnum() or chr(code) in "_\n" else ord(" ")
+    for code in range(128)
+) + bytes(range(128, 256))
 
 
-def word_bytes(texts: Sequence[str], splitting: str = WHITE_SPACE) -> bytes:
+def word_bytes(texts: Sequence[str], split: Callable[[str], list[str]] = split_words) -> bytes:
     """The words of ``texts`` in UTF-8, with white space between them.
 
-    ``splitting`` is one of `sentemb.text.words.SPLITTINGS`. A line feed is behind each text and
-    nowhere else. Words that `str.split` finds in a line are those of the text. A surrogate is three
-    bytes.
+    ``split`` is one of `sentemb.text.words.SPLITTINGS`, or any function whose words have no white
+    space. A line feed is behind each text and nowhere else. Words that `str.split` finds in a line
+    are those of the text. A surrogate is three bytes.
     """
-    if splitting == WHITE_SPACE:
+    if split is split_words:
         # Lower-casing looks at neighbouring letters, for the final sigma, and a line feed is none:
         # all texts are lower-cased at once.
-        joined = texts[0] + "\n" if len(texts) == 1 else "\n".join([*texts, ""])
-        if joined.count("\n") != len(texts):
-            joined = "\n".join([*(text.replace("\n", " ") for text in texts), ""])
-        joined = joined.lower()
-    else:
-        split = SPLITTINGS[splitting]
-        joined = "\n".join([*(" ".join(split(text)) for text in texts), ""])
-    return joined.encode("utf-8", "surrogatepass")
+        return _encoded(_lines(texts).lower())
+    if split in SPACED_LINES:
+        lines, spaced_lines = _lines(texts), SPACED_LINES[split]
+        if not lines.isascii():
+            others = [text for text in texts if not text.isascii()]
+            if 2 * len(others) > len(texts):
+                lines = spaced_lines(lines)
+            else:
+                spaced = iter(spaced_lines(_lines(others)).split("\n"))
+                lines = _lines([text if text.isascii() else next(spaced) for text in texts])
+        return _encoded(lines).translate(_RUNS)
+    return _encoded(_lines([" ".join(split(text)) for text in texts]))
+
+
+def _lines(texts: Sequence[str]) -> str:
+    """The texts with a line feed behind each; one within a text becomes a blank."""
+    joined = texts[0] + "\n" if len(texts) == 1 else "\n".join([*texts, ""])
+    if joined.count("\n") != len(texts):
+        joined = "\n".join([*(text.replace("\n", " ") for text in texts), ""])
+    return joined
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def words_of(letters: NDArray[np.uint8]) -> list[str]:

@@ -15,7 +15,7 @@ from sentemb.models.sentence_encoder import GateTrace
 from sentemb.models.towers.recurrent import RecurrentEncoder
 from sentemb.search.filters import known_column, sort_order
 from sentemb.search.index import Index
-from sentemb.search.ranking.recipe import MODEL_ALONE, Recipe
+from sentemb.search.ranking.recipe import MODEL_ALONE
 from sentemb.search.searcher import Hit
 from sentemb.system.bounds import valid_unicode
 from sentemb.version import __version__
@@ -128,12 +128,13 @@ class Answers:
 
     def _result(self, query: str, hits: list[Hit], cosine: bool) -> dict[str, Any]:
         recipe = MODEL_ALONE if cosine else self.index.recipe
+        weights = {part: recipe.weight(part) for part in recipe.parts}
         is_named = self.index.has_id(query)
         result: dict[str, Any] = {
             "query": query,
             # The model need not know an id that was found.
             "unknown": [] if is_named else unknown_words(self.index.model, query),
-            "hits": [_hit(hit, recipe) for hit in hits],
+            "hits": [_hit(hit, weights) for hit in hits],
         }
         if facets := getattr(hits, "facets", {}):
             result["facets"] = facets
@@ -193,11 +194,10 @@ class Answers:
         return {"side": side, "dim": model.dim, "vectors": vectors.tolist()}
 
 
-def _hit(hit: Hit, recipe: Recipe) -> dict[str, Any]:
+def _hit(hit: Hit, weights: Mapping[str, float]) -> dict[str, Any]:
     """A hit with what each part scores, and what that adds to the score."""
     parts = {
-        part: {"value": value, "added": recipe.weight(part) * value}
-        for part, value in hit.parts.items()
+        part: {"value": value, "added": weights[part] * value} for part, value in hit.parts.items()
     }
     return {**hit.as_dict(), "parts": parts}
 

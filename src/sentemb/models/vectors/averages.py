@@ -1,6 +1,5 @@
 """Averages of word vectors over texts, and their moments, without a matrix of all texts."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,9 +28,8 @@ class Moments:
         )
 
 
-def only_known(tokens: Tokens, known: Callable[[str], bool]) -> Tokens:
-    """``tokens`` without the words that are not ``known``."""
-    is_known = np.fromiter(map(known, tokens.words), bool, len(tokens.words))
+def only_known(tokens: Tokens, is_known: NDArray[np.bool_]) -> Tokens:
+    """``tokens`` without the words where ``is_known``, (n_words,), is false."""
     if is_known.all():
         return tokens
     new_index = np.cumsum(is_known, dtype=np.int32) - np.int32(1)

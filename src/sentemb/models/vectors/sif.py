@@ -6,7 +6,6 @@ Algorithm 1. With a fixed component u, the vector of a text is a sum over its wo
 a `bag` whose row for the word w is (I - u u^T) weight(w) v_w.
 """
 
-import itertools
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,18 +46,20 @@ from sentemb.models.vectors.word_weights import (
     sif_weights,
     usif_weights,
 )
+from sentemb.retrieval.tokens import tokenize_all
 from sentemb.system.bounds import brief
 from sentemb.system.contracts import Arrays
 from sentemb.system.html_tables import facts_table
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.text.arguments import as_texts
-from sentemb.text.batch import Tokens, tokenize
+from sentemb.text.batch import Tokens
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import PLAIN, plain_words
 
-# Rows that are in memory in float64 at once.
-_ROWS = 16_384
+# Rows that are in memory in float64 at once: of a sum, whose bits depend on it, and of a table,
+# where they stay in the processor's cache.
+_SUMMED_ROWS, _ROWS = 16_384, 1024
 
 
 class SIF:
@@ -197,15 +198,17 @@ class SIF:
             If the settings need more texts.
         """
         texts = {"query": as_texts(queries), "document": as_texts(titles)}
-        tokens = {side: tokenize(side_texts, plain_words) for side, side_texts in texts.items()}
+        tokens = {side: tokenize_all(of_side, plain_words) for side, of_side in texts.items()}
         self._check_texts(tokens)
+        rows_of = {side: self.vectors.rows(of_side.words) for side, of_side in tokens.items()}
         p = self._probabilities(tokens)
         weights = self._weights(p, tokens)
         mean = self._mean(p)
         with Workers(threads) as workers:
-            self.components_ = self._components(tokens, weights, mean, workers)
-            rows = self._rows([*tokens.values(), tokenize(as_texts(also), plain_words)])
-            words = [self.vectors.words[row] for row in rows.tolist()]
+            self.components_ = self._components(tokens, rows_of, weights, mean, workers)
+            of_also = self.vectors.rows(tokenize_all(as_texts(also), plain_words).words)
+            rows = self._rows([*rows_of.values(), of_also])
+            words = list(map(self.vectors.words.__getitem__, rows.tolist()))
             table = self._table(rows, weights, mean)
             if not table.any():
                 raise SentembError(
@@ -292,16 +295,18 @@ class SIF:
         if self.settings["centre"] == "none":
             return total
         shares = np.ones(len(p)) if self.settings["centre"] == "vocabulary" else p
-        for low, rows in self._portions(np.arange(len(p))):
+        for low, rows in self._portions(np.arange(len(p)), _SUMMED_ROWS):
             # Not a product of matrices: its bits depend on the number of threads of the BLAS.
             total += (rows * shares[low : low + len(rows), None]).sum(axis=0)
         mean: NDArray[np.float64] = total / shares.sum()
         return mean
 
-    def _portions(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def _portions(
+        self, rows: NDArray[np.int64], size: int
+    ) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """Yield word vectors in float64, in portions, each with the place where it begins."""
-        for low in range(0, rows.size, _ROWS):
-            portion = self.vectors.vectors[rows[low : low + _ROWS]].astype(np.float64)
+        for low in range(0, rows.size, size):
+            portion = self.vectors.vectors[rows[low : low + size]].astype(np.float64)
             if not is_sound(portion):
                 row = rows[low + first_unsound(portion)]
                 raise SentembError(
@@ -316,14 +321,17 @@ class SIF:
     ) -> NDArray[np.float32]:
         """weight(w) (v_w - mean) of some words, (k, d)."""
         table = np.empty((rows.size, self.vectors.dim), np.float32)
-        for low, portion in self._portions(rows):
+        for low, portion in self._portions(rows, _ROWS):
             portion_weights = weights[rows[low : low + len(portion)], None]
-            table[low : low + len(portion)] = portion_weights * (portion - mean)
+            portion -= mean
+            portion *= portion_weights
+            table[low : low + len(portion)] = portion
         return table
 
     def _components(
         self,
         tokens: Mapping[str, Tokens],
+        rows_of: Mapping[str, NDArray[np.int64]],
         weights: NDArray[np.float64],
         mean: NDArray[np.float64],
         workers: Workers,
@@ -332,9 +340,9 @@ class SIF:
         k, weighted = self.settings["components"], self.settings["removal"] == "weighted"
         of_side: dict[str, Moments] = {}
         for side in SIDES if k else ():
-            known = only_known(tokens[side], self.vectors.row_of_word.__contains__)
-            table = self._table(self.vectors.rows(known.words), weights, mean)
-            of_side[side] = moments(table, known, workers)
+            rows = rows_of[side]
+            table = self._table(rows[rows >= 0], weights, mean)
+            of_side[side] = moments(table, only_known(tokens[side], rows >= 0), workers)
         if not k or self.settings["sides"] == "one":
             d = self.vectors.dim
             none = Moments(np.zeros((d, d)), np.zeros(d), 0)
@@ -345,15 +353,20 @@ class SIF:
             for side, side_moments in of_side.items()
         }
 
-    def _rows(self, tokens: Sequence[Tokens]) -> NDArray[np.int64]:
-        """The rows of the words that the model keeps, ascending."""
+    def _rows(self, of_texts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """The rows of the words that the model keeps, ascending.
+
+        ``of_texts`` are those of the words of texts, -1 for a word without a vector.
+        """
         vectors = self.vectors
         if self.settings["keep"] == "texts":
-            seen = dict.fromkeys(itertools.chain(*(side_tokens.words for side_tokens in tokens)))
-            rows = vectors.rows(seen)
-            rows = np.sort(rows[rows >= 0])
+            rows = np.unique(np.concatenate(of_texts))
+            rows = rows[rows >= 0]
         else:
-            reachable = (plain_words(word) == [word] for word in vectors.row_of_word)
+            # Where plain_words(word) is [word]. "_" is a letter there.
+            reachable = (
+                word == word.lower() and word.replace("_", "a").isalnum() for word in vectors.words
+            )
             rows = np.flatnonzero(np.fromiter(reachable, bool, len(vectors)))
         if not rows.size:
             raise SentembError(

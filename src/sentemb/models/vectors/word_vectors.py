@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import repeat
 from typing import Self
 
 import numpy as np
@@ -100,7 +101,7 @@ class WordVectors:
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int64]:
         """The rows of ``words``, -1 for a word without a vector: (k,) int64."""
-        return np.array([self.row_of_word.get(word, -1) for word in words], np.int64)
+        return np.fromiter(map(self.row_of_word.get, words, repeat(-1)), np.int64)
 
     def take(self, rows: Sequence[int] | NDArray[np.integer]) -> "WordVectors":
         """Some of the words with their vectors and counts, in this order and in memory.

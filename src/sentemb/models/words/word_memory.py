@@ -114,7 +114,7 @@ class WordMemory:
         self._forget_if_due()
         if not self._n_words:
             return None
-        text = word_bytes(texts, self._vocabulary.splitting)
+        text = word_bytes(texts, self._vocabulary.split)
         return text, *self._words, self._seed, self._is_known, self._P
 
     def look_up(self, texts: Sequence[str], workers: Workers | None = None) -> LookedUp:
@@ -153,7 +153,7 @@ class WordMemory:
         self, texts: Sequence[str]
     ) -> tuple[bytes, NDArray[np.int32], NDArray[np.int64], int, int]:
         """Look up the words of some texts, as the fields of `_Reading`; nothing is changed."""
-        text = word_bytes(texts, self._vocabulary.splitting)
+        text = word_bytes(texts, self._vocabulary.split)
         # Behind each word there is white space.
         index, offsets = np.empty(len(text) // 2, np.int32), np.empty(len(texts) + 1, np.int64)
         n_tokens, n_new, n_poor = find_words(
@@ -185,7 +185,7 @@ class WordMemory:
             entries, letters = with_room(
                 entries, letters, n_words + part.n_new, n_letters + len(part.text)
             )
-            n_letters, n_words, n_passing = add_words(
+            n_letters, n_words, n_passing, _ = add_words(
                 part.text,
                 entries,
                 letters,
@@ -196,6 +196,7 @@ class WordMemory:
                 passing,
                 n_passing,
                 part.word_index,
+                part.offsets,
             )
         if n_passing:
             for part in parts:
