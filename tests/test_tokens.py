@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sentemb.kernels import tokens
 from sentemb.models.words import word_memory
 from sentemb.models.words.word_memory import WordMemory
-from sentemb.retrieval import tokens as many
+from sentemb.retrieval import tokenizing as many
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.word_bytes import word_bytes, words_of

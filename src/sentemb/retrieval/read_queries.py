@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.retrieval.int8_rows import Int8Rows
-from sentemb.retrieval.tokens import tokenize_all
+from sentemb.retrieval.tokenizing import tokenize_all
 from sentemb.retrieval.words_and_stems import Stems, Words
 from sentemb.system.parallel import Turn
 from sentemb.text.batch import Tokens

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.retrieval.tokens import tokenize_all
+from sentemb.retrieval.tokenizing import tokenize_all
 from sentemb.system.bounds import brief
 from sentemb.system.extras import package
 from sentemb.text.batch import Numbering, Tokens

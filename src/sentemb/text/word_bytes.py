@@ -32,11 +32,11 @@ def word_bytes(texts: Sequence[str], split: Callable[[str], list[str]] = split_w
     if split in SPACED_LINES:
         lines, spaced_lines = _lines(texts), SPACED_LINES[split]
         if not lines.isascii():
-            others = [text for text in texts if not text.isascii()]
-            if 2 * len(others) > len(texts):
+            beyond_ascii = [text for text in texts if not text.isascii()]
+            if 2 * len(beyond_ascii) > len(texts):
                 lines = spaced_lines(lines)
             else:
-                spaced = iter(spaced_lines(_lines(others)).split("\n"))
+                spaced = iter(spaced_lines(_lines(beyond_ascii)).split("\n"))
                 lines = _lines([text if text.isascii() else next(spaced) for text in texts])
         return _encoded(lines).translate(_RUNS)
     return _encoded(_lines([" ".join(split(text)) for text in texts]))

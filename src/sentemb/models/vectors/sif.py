@@ -46,7 +46,7 @@ from sentemb.models.vectors.word_weights import (
     sif_weights,
     usif_weights,
 )
-from sentemb.retrieval.tokens import tokenize_all
+from sentemb.retrieval.tokenizing import tokenize_all
 from sentemb.system.bounds import brief
 from sentemb.system.contracts import Arrays
 from sentemb.system.html_tables import facts_table
