@@ -44,8 +44,7 @@ demo: venv ## Set up, make a small shop, train on its clicks, measure, write a s
 
 .PHONY: test
 test: venv ## Set up and run the quick tests
-	@# With bytecode on the disk, workers and the processes that tests start need not compile it.
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
 .PHONY: test-slow
 test-slow: venv ## Run the long tests too, on random examples and the shared data sets if present

@@ -376,8 +376,10 @@ def test_an_export_is_the_same_again(indexes, tmp_path):
 
 
 @pytest.mark.parametrize("to", ["elasticsearch", "parquet", "page"])
-def test_a_full_disk_leaves_nothing(indexes, tmp_path, to):
+def test_a_full_disk_leaves_nothing(indexes, tmp_path, to, monkeypatch):
     resource = pytest.importorskip("resource")
+    # What is imported meanwhile would leave bytecode that is cut off, for every later process.
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, limits[1]))
     try:
