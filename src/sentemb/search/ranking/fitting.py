@@ -367,9 +367,9 @@ class _Fitting:
         features: NDArray[np.float64],
         candidates: Candidates,
     ) -> float:
-        """The loss of a recipe on the candidates of all: there it can be compared with others."""
-        others = [name for name in names if name not in _OF_WORDS]
-        of_words = self._features(parts, names, self._asked(recipe.stem), candidates, others)
+        """The loss of a recipe on the candidates of all: there it can be compared."""
+        not_of_words = [name for name in names if name not in _OF_WORDS]
+        of_words = self._features(parts, names, self._asked(recipe.stem), candidates, not_of_words)
         return fit_weights(features + of_words, candidates).loss
 
     def _allowed(
