@@ -17,8 +17,8 @@ from sentemb.models.words.word_memory import WordMemory
 from sentemb.retrieval import tokenizing as many
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
-from sentemb.text.word_bytes import word_bytes, words_of
-from sentemb.text.words import SPLITTINGS, plain_words, searched_words, split_words
+from sentemb.text.word_bytes import edges_of, word_bytes, words_of
+from sentemb.text.words import SPLITTINGS, searched_words, split_words
 
 SPACES = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace()]
 # Letters whose lower case depends on their neighbours, or is longer, or takes more bytes; marks
@@ -32,13 +32,16 @@ ODD = [
 ]
 
 
+# Edges of words, and signs that stay.
+PUNCTUATION = "\"'`([{<)]}>.,:;!?\u00b4\u201c\u00bb+-#_"
 UNSET = -(10**9)
 
 
 class Table:
     """A table of words, with the words that were put into it."""
 
-    def __init__(self, seed=5, slots=4, longest=100):
+    def __init__(self, seed=5, slots=4, longest=100, split=split_words):
+        self.edges = edges_of(split)
         self.parts = np.zeros((slots, 4), np.int64), np.empty(0, np.uint8)
         self.seed, self.longest, self.used, self.n_words = seed, longest, 0, 0
 
@@ -54,7 +57,7 @@ class Table:
         index, others = np.full(len(text) // 2, UNSET, np.int32), np.empty(len(text), np.uint8)
         offsets, added = np.empty_like(found), (self.used, self.n_words, self.seed, self.longest)
         self.used, self.n_words, n, n_tokens = tokens.add_words(
-            text, *self.parts, *added, others, 0, index, offsets
+            text, self.edges, *self.parts, *added, others, 0, index, offsets
         )
         assert np.array_equal(offsets, found) and n_tokens == offsets[-1]
         assert (index[n_tokens:] == UNSET).all()
@@ -67,7 +70,9 @@ class Table:
         is_known = np.array([word in known for word in self.words], np.bool_)
         index = np.full(len(text) // 2, UNSET, np.int32)
         offsets = np.empty(n_texts + 1, np.int64)
-        n, *counts = tokens.find_words(text, *self.parts, self.seed, is_known, index, offsets)
+        n, *counts = tokens.find_words(
+            text, self.edges, *self.parts, self.seed, is_known, index, offsets
+        )
         assert (index[n:] == UNSET).all()
         return [index[:n].tolist(), offsets, *counts]
 
@@ -75,9 +80,11 @@ class Table:
 def random_texts(rng, count):
     """Texts of letters from all planes, with all white space and all that is odd."""
     planes = rng.integers(0, sys.maxunicode + 1, 40)
-    letters = [*ODD, *ODD, *SPACES, *"\n\n  ", *map(chr, planes)]
+    letters = [*ODD, *ODD, *SPACES, *"\n\n  ", *PUNCTUATION, *map(chr, planes)]
+    ascii_letters = [*"aB7   \n\t\x1c", *PUNCTUATION]
     return [
-        "".join(rng.choice(np.array(letters, object), rng.integers(0, 30))) for _ in range(count)
+        "".join(rng.choice(np.array(of, object), rng.integers(0, 30)))
+        for of in itertools.islice(itertools.cycle([letters, ascii_letters]), count)
     ]
 
 
@@ -93,8 +100,8 @@ def test_every_character_separates_words_or_does_not_as_in_split():
 @pytest.mark.parametrize("splitting", SPLITTINGS)
 def test_random_texts_have_the_words_of_the_splitting(splitting):
     rng, split = np.random.default_rng(len(splitting)), SPLITTINGS[splitting]
-    table = Table()
-    for _ in range(25):
+    table = Table(split=split)
+    for _ in range(40):
         texts = random_texts(rng, 12)
         text = word_bytes(texts, split)
         assert text.count(b"\n") == len(texts)
@@ -237,7 +244,7 @@ def assert_same_tokens(found, expected):
         assert ours.dtype == theirs.dtype and np.array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("split", [split_words, plain_words, searched_words, str.split])
+@pytest.mark.parametrize("split", [*SPLITTINGS.values(), searched_words, str.split])
 @given(texts=st.lists(ASCII_TEXTS | OTHER_TEXTS, max_size=8))
 def test_many_texts_have_the_tokens_of_each_text(split, texts):
     with pytest.MonkeyPatch.context() as patch:

@@ -15,12 +15,19 @@ from sentemb.kernels.tokens import find_words
 _NUMBERS, _INDEX = types.int64[::1], types.int32[::1]
 _TEXT = types.Bytes(types.uint8, 1, "C", readonly=True)
 _FOUND = types.UniTuple(types.int64, 3)(
-    _TEXT, types.int64[:, ::1], types.uint8[::1], types.int64, types.boolean[::1], _INDEX, _NUMBERS
+    _TEXT,
+    _TEXT,
+    types.int64[:, ::1],
+    types.uint8[::1],
+    types.int64,
+    types.boolean[::1],
+    _INDEX,
+    _NUMBERS,
 )
 
 
 @intrinsic
-def _words_found(typingctx, text, entries, letters, seed, is_known, word_index, offsets):
+def _words_found(typingctx, text, edges, entries, letters, seed, is_known, word_index, offsets):
     """`find_words` by its symbol."""
 
     def codegen(context, builder, signature, args):
@@ -78,6 +85,7 @@ if not symbols.CAN_CALL:
 def embed_few(
     embeddings,
     text,
+    edges,
     entries,
     letters,
     seed,
@@ -93,14 +101,16 @@ def embed_few(
     """The embeddings of a few texts, as one block.
 
     embeddings : (n_texts, directions n + bag_dim) float, written
-    text, entries, letters, seed, is_known : see `find_words`; there are n_texts texts
+    text, edges, entries, letters, seed, is_known : see `find_words`; there are n_texts texts
     P, recurrent, panels, diagonals, before, after, output_gate : see `embed_lstm`
     Returns whether they are written: not if a word is not in the table, or a text has no word that
     counts as known.
     """
     n_texts = len(embeddings)
     word_index, offsets = np.empty(len(text) // 2, np.int32), np.empty(n_texts + 1, np.int64)
-    _, n_new, n_poor = _words_found(text, entries, letters, seed, is_known, word_index, offsets)
+    _, n_new, n_poor = _words_found(
+        text, edges, entries, letters, seed, is_known, word_index, offsets
+    )
     if n_new or n_poor:
         return False
     order = np.empty(n_texts, np.int64)

@@ -1,7 +1,8 @@
 """Words of texts as numbers, without Python: a tokeniser over UTF-8 and a hash table of words.
 
 The texts are one buffer, lower-cased, each with a line feed behind it. A word is what `str.split`
-calls one: a run of characters that are not white space. Words are compared byte by byte; the hash
+calls one: a run of characters that are not white space; punctuation around it can be left out, as
+`sentemb.text.words.without_edges` does. Words are compared byte by byte; the hash
 only says where to look. Its seed differs between tables, and a search ends after a few slots, so no
 choice of words makes the table slow.
 
@@ -21,6 +22,8 @@ from sentemb.kernels.jit import inlined_kernel, inner_kernel, kernel
 from sentemb.kernels.prefetch import prefetch_row
 
 _LINE_FEED, _BLANK = 10, 32
+# Bits of ``edges``: the letter may be left out before a word, and behind it.
+_BEFORE, _AFTER = 1, 2
 # FNV-1a: the factor. The shift and the factor that follow spread the hash over its low bits.
 _FACTOR = np.uint64(0x100000001B3)
 _MIX = np.uint64(0xFF51AFD7ED558CCD)
@@ -75,10 +78,37 @@ def _end_and_hash(text, start, seed):
         first = text[at]
         if first == _BLANK or (_begins_some(first) and _white_space(text, at) > 0):
             break
+    return at, _mixed(hashed)
+
+
+@inlined_kernel
+def _mixed(hashed):
     hashed ^= hashed >> _HALF
     hashed *= _MIX
     hashed ^= hashed >> _HALF
-    return at, np.int64(hashed)
+    return np.int64(hashed)
+
+
+@inner_kernel
+def _without_edges(text, edges, start, end, hashed, seed):
+    """Start, end and hash of the word ``text[start:end]`` without its edges.
+
+    A word that has nothing else, and one that is not ASCII, stays as it is.
+    """
+    low, high = start, end
+    for at in range(start, end):
+        if text[at] >= 128:
+            return start, end, hashed
+    while low < high and edges[text[low]] & _BEFORE:
+        low += 1
+    while low < high and edges[text[high - 1]] & _AFTER:
+        high -= 1
+    if low == high:
+        return start, end, hashed
+    shorter = np.uint64(seed)
+    for at in range(low, high):
+        shorter = (shorter ^ np.uint64(text[at])) * _FACTOR
+    return low, high, _mixed(shorter)
 
 
 @inner_kernel
@@ -102,9 +132,10 @@ def _slot_of(text, start, end, hashed, entries, letters):
 
 
 @inner_kernel
-def _next_words(text, at, seed, entries, words, offsets, n_texts, n_tokens):
+def _next_words(text, edges, at, seed, entries, words, offsets, n_texts, n_tokens):
     """Find the next words of some texts, and fetch their slots.
 
+    text, edges : see `find_words`
     words : (most, 3) int64, written: start, end and hash of each
     offsets : written for the texts that end before the last of these words
     n_texts, n_tokens : texts that end before ``at``, and words before it
@@ -126,9 +157,14 @@ def _next_words(text, at, seed, entries, words, offsets, n_texts, n_tokens):
             continue
         if n == len(words):
             break
-        words[n, 0] = at
-        at, hashed = _end_and_hash(text, at, seed)
-        words[n, 1], words[n, 2] = at, hashed
+        start = at
+        at, hashed = _end_and_hash(text, start, seed)
+        end = at
+        if len(edges):
+            last = text[end - 1]
+            if first < 128 and last < 128 and (edges[first] & _BEFORE or edges[last] & _AFTER):
+                start, end, hashed = _without_edges(text, edges, start, end, hashed, seed)
+        words[n, 0], words[n, 1], words[n, 2] = start, end, hashed
         # Its slot lies anywhere in memory; other words are found while it is fetched.
         prefetch_row(entries, hashed & mask)
         n += 1
@@ -136,10 +172,11 @@ def _next_words(text, at, seed, entries, words, offsets, n_texts, n_tokens):
 
 
 @kernel
-def find_words(text, entries, letters, seed, is_known, word_index, offsets):
+def find_words(text, edges, entries, letters, seed, is_known, word_index, offsets):
     """Look up the words of some texts.
 
-    text : bytes, lower-cased texts, a line feed behind each
+    text, edges : bytes, from `sentemb.text.word_bytes`: lower-cased texts, a line feed behind each,
+        and bits of each ASCII letter, or nothing if no edges are left out
     entries, letters : see the module
     is_known : (at least rows,) bool, whether the word of each row counts as known to the model
     word_index : (at least tokens,) int32, written: the row of every word; -1 if the table does not
@@ -153,7 +190,9 @@ def find_words(text, entries, letters, seed, is_known, word_index, offsets):
     at = n_texts = n_tokens = n_new = n_poor = 0
     offsets[0] = 0
     while at < len(text):
-        at, n_texts, n = _next_words(text, at, seed, entries, words, offsets, n_texts, n_tokens)
+        at, n_texts, n = _next_words(
+            text, edges, at, seed, entries, words, offsets, n_texts, n_tokens
+        )
         for k in range(n):
             slot = _slot_of(text, words[k, 0], words[k, 1], words[k, 2], entries, letters)
             if slot >= 0 and entries[slot, 3] > 0:
@@ -173,15 +212,16 @@ def find_words(text, entries, letters, seed, is_known, word_index, offsets):
 
 @kernel
 def add_words(
-    text, entries, letters, used, n_words, seed, longest, passing, passing_used, word_index, offsets
-):
+    text, edges, entries, letters, used, n_words, seed, longest, passing, passing_used, word_index,
+    offsets,
+):  # fmt: skip
     """As `find_words`, and put words that the table does not have into it.
 
     A word of more than ``longest`` letters is not put there, nor is one whose slots are taken.
     It is appended to ``passing``.
 
-    text, entries, letters, seed, offsets : as for `find_words`; `with_room` makes the room that the
-        table needs
+    text, edges, entries, letters, seed, offsets : as for `find_words`; `with_room` makes the room
+        that the table needs
     used, n_words : bytes of ``letters`` that hold words, and words
     passing, passing_used : (any,) uint8, int, the words that are not put into the table, a line
         feed behind each, and their bytes; there is room for all of ``text``
@@ -196,7 +236,9 @@ def add_words(
     at = n_texts = n_tokens = 0
     offsets[0] = 0
     while at < len(text):
-        at, n_texts, n = _next_words(text, at, seed, entries, words, offsets, n_texts, n_tokens)
+        at, n_texts, n = _next_words(
+            text, edges, at, seed, entries, words, offsets, n_texts, n_tokens
+        )
         for k in range(n):
             start, end, hashed = words[k, 0], words[k, 1], words[k, 2]
             slot = _slot_of(text, start, end, hashed, entries, letters)

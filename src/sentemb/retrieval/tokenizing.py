@@ -7,8 +7,8 @@ import numpy as np
 
 from sentemb.kernels.tokens import add_words, with_room
 from sentemb.text.batch import Tokens, tokenize
-from sentemb.text.word_bytes import word_bytes, words_of
-from sentemb.text.words import SPACED_LINES, split_words
+from sentemb.text.word_bytes import edges_of, word_bytes, words_of
+from sentemb.text.words import SPACED_LINES, bare_words, split_words
 
 # Texts up to which loading the kernels takes more time than they save.
 _FEW = 4096
@@ -16,7 +16,7 @@ _FEW = 4096
 _TEXTS = 1024
 _FIRST = 256  # slots of an empty table
 # Splittings that need Python for few texts only.
-_QUICK = frozenset({split_words, *SPACED_LINES})
+_QUICK = frozenset({split_words, bare_words, *SPACED_LINES})
 
 
 def tokenize_all(texts: Sequence[str], split: Callable[[str], list[str]]) -> Tokens:
@@ -25,7 +25,7 @@ def tokenize_all(texts: Sequence[str], split: Callable[[str], list[str]]) -> Tok
         return tokenize(texts, split)
     entries, letters = np.zeros((_FIRST, 4), np.int64), np.empty(0, np.uint8)
     seed = int.from_bytes(os.urandom(7), "little")
-    used = n_words = n_tokens = 0
+    edges, used, n_words, n_tokens = edges_of(split), 0, 0, 0
     indexes, offsets = [], np.zeros(len(texts) + 1, np.int64)
     for first in range(0, len(texts), _TEXTS):
         text = word_bytes(texts[first : first + _TEXTS], split)
@@ -34,7 +34,7 @@ def tokenize_all(texts: Sequence[str], split: Callable[[str], list[str]]) -> Tok
         entries, letters = with_room(entries, letters, n_words + index.size, used + len(text))
         part = offsets[first : first + _TEXTS + 1]
         used, n_words, n_passing, n = add_words(
-            text, entries, letters, used, n_words, seed, len(text), passing, 0, index, part
+            text, edges, entries, letters, used, n_words, seed, len(text), passing, 0, index, part
         )
         if n_passing:  # a word has found no slot, as one in 10^10 does
             return tokenize(texts, split)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.text.words import SPACED_LINES, split_words
+from sentemb.text.words import AFTER, BEFORE, SPACED_LINES, bare_words, split_words
 
 # Words of `SPACED_LINES` in ASCII are runs of letters, digits and "_". Here is the byte that each
 # byte becomes: such a letter in lower case, or a blank. Line feeds stay, and so do letters that are
@@ -16,6 +16,7 @@ _RUNS = bytes(
     ord(chr(code).lower()) if chr(code).isalnum() or chr(code) in "_\n" else ord(" ")
     for code in range(128)
 ) + bytes(range(128, 256))
+_EDGES = bytes((chr(code) in BEFORE) + 2 * (chr(code) in AFTER) for code in range(128))
 
 
 def word_bytes(texts: Sequence[str], split: Callable[[str], list[str]] = split_words) -> bytes:
@@ -23,8 +24,13 @@ def word_bytes(texts: Sequence[str], split: Callable[[str], list[str]] = split_w
 
     ``split`` is one of `sentemb.text.words.SPLITTINGS`, or any function whose words have no white
     space. A line feed is behind each text and nowhere else. Words that `str.split` finds in a line
-    are those of the text. A surrogate is three bytes.
+    are those of the text, if what `edges_of` says is left out. A surrogate is three bytes.
     """
+    if split is bare_words:
+        lines = _lines(texts)
+        if not lines.isascii():
+            lines = _lines([text if text.isascii() else " ".join(split(text)) for text in texts])
+        return _encoded(lines).lower()  # the letters of ASCII; `bare_words` has lowered the others
     if split is split_words:
         # Lower-casing looks at neighbouring letters, for the final sigma, and a line feed is none:
         # all texts are lower-cased at once.
@@ -40,6 +46,11 @@ def word_bytes(texts: Sequence[str], split: Callable[[str], list[str]] = split_w
                 lines = _lines([text if text.isascii() else next(spaced) for text in texts])
         return _encoded(lines).translate(_RUNS)
     return _encoded(_lines([" ".join(split(text)) for text in texts]))
+
+
+def edges_of(split: Callable[[str], list[str]]) -> bytes:
+    """What `sentemb.kernels.tokens` leaves out around the words of `word_bytes`."""
+    return _EDGES if split is bare_words else b""
 
 
 def _lines(texts: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from sentemb.system.aligned import aligned_empty
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers, one_after_the_other, spread
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.text.word_bytes import word_bytes, words_of
+from sentemb.text.word_bytes import edges_of, word_bytes, words_of
 
 # When words and projections take more bytes than this, all are forgotten.
 _LIMIT = 128 << 20
@@ -28,9 +28,9 @@ _TEXTS = 512
 _FIRST = 256
 
 
-# Texts from `word_bytes`; entries, letters, seed and ``is_known`` of `find_words`; projections.
+# The first arguments of `find_words`, up to ``is_known``; projections.
 KnownWords: TypeAlias = tuple[
-    bytes, NDArray[np.int64], NDArray[np.uint8], int, NDArray[np.bool_], np.ndarray
+    bytes, bytes, NDArray[np.int64], NDArray[np.uint8], int, NDArray[np.bool_], np.ndarray
 ]
 
 
@@ -87,6 +87,7 @@ class WordMemory:
         self._table = weights["table"]
         self._bias = reader.word_bias(weights, self._table.dtype)
         self._width = reader.width
+        self._edges = edges_of(vocabulary.split)
         # Nobody can choose words that all want the same slots.
         self._seed = int.from_bytes(os.urandom(7), "little")
         self._forget()
@@ -115,7 +116,7 @@ class WordMemory:
         if not self._n_words:
             return None
         text = word_bytes(texts, self._vocabulary.split)
-        return text, *self._words, self._seed, self._is_known, self._P
+        return text, self._edges, *self._words, self._seed, self._is_known, self._P
 
     def look_up(self, texts: Sequence[str], workers: Workers | None = None) -> LookedUp:
         """The words of ``texts`` as places in the returned projections; a text may have no words.
@@ -157,7 +158,7 @@ class WordMemory:
         # Behind each word there is white space.
         index, offsets = np.empty(len(text) // 2, np.int32), np.empty(len(texts) + 1, np.int64)
         n_tokens, n_new, n_poor = find_words(
-            text, *self._words, self._seed, self._is_known, index, offsets
+            text, self._edges, *self._words, self._seed, self._is_known, index, offsets
         )
         return text, index[:n_tokens], offsets, n_new, n_poor
 
@@ -187,6 +188,7 @@ class WordMemory:
             )
             n_letters, n_words, n_passing, _ = add_words(
                 part.text,
+                self._edges,
                 entries,
                 letters,
                 n_letters,

@@ -43,12 +43,12 @@ from sentemb.data.prepared_log import (
 )
 from sentemb.data.text_array import Texts
 from sentemb.errors import SentembError
+from sentemb.retrieval.tokenizing import tokenize_all
 from sentemb.system.files import is_file, place_name, status, writing
 from sentemb.system.mapped_arrays import growing_array, mapped_array, write_array
 from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import replacing_folder
-from sentemb.text.batch import tokenize
 from sentemb.text.words import BARE, SPLITTINGS
 from sentemb.training.batches.key_numbers import KeyNumbers
 
@@ -408,7 +408,7 @@ def _write_tokens(
     ):
         append_offsets(np.zeros(1, np.int64))
         for first in range(0, len(texts), _TEXTS):
-            tokens = tokenize(texts[first : first + _TEXTS], SPLITTINGS[splitting])
+            tokens = tokenize_all(texts[first : first + _TEXTS], SPLITTINGS[splitting])
             append(words.number(tokens.words)[tokens.word_index])
             append_offsets(tokens.offsets[1:] + n_tokens)
             n_tokens += int(tokens.offsets[-1])
