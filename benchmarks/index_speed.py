@@ -1,4 +1,4 @@
-"""How fast an index is made and searched, against NumPy, faiss and usearch.
+"""How fast an index is made and searched, against NumPy, faiss, usearch and bm25s.
 
 Titles are mixed from those of a simulated log, and a model is trained on that log for two epochs.
 Contenders take turns in one process; ratios compare neighbouring turns. Writes
@@ -11,12 +11,14 @@ import argparse
 import tempfile
 from pathlib import Path
 
+import bm25s
 import faiss
 import numpy as np
 from pages import machine, write_tables
-from rounds import CLOCKS, Result, note, query_table, take_turns
+from rounds import CLOCKS, DisagreementError, Result, note, query_table, take_turns
 from sif_speed import COMMAND, in_process
 from synthetic import mixed_titles
+from targets import times
 from threadpoolctl import threadpool_limits
 from usearch.index import MetricKind
 from usearch.index import search as usearch_search
@@ -26,12 +28,14 @@ from sentemb.data.click_log import read_click_log
 from sentemb.data.judged_set import read_judged_set
 from sentemb.data.lines import write_lines
 from sentemb.data.simulation.simulator import simulate
+from sentemb.retrieval.bm25 import K1, B, TitleWords
 from sentemb.retrieval.cluster_lists import ClusterLists
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.nearest import nearest
 from sentemb.retrieval.similarity import unit_rows
 from sentemb.system.parallel import Workers, available_threads
 from sentemb.system.tables import markdown_table
+from sentemb.text.words import searched_words
 
 K = 10
 # Rows of one product of the contender that is a bare matrix product, and of one look-up in it.
@@ -158,6 +162,55 @@ def clusters(index, queries, rounds, clock):
     }
 
 
+def bm25s_index(titles):
+    """The titles in bm25s: numbers from its `Tokenizer` take less time than lists of words."""
+    tokenizer = bm25s.tokenization.Tokenizer(False, searched_words, stopwords=None)
+    words = tokenizer.tokenize(titles, return_as="tuple", allow_empty=False, show_progress=False)
+    index = bm25s.BM25(K1, B, method="lucene", backend="numba")
+    index.index(words, show_progress=False)
+    return index
+
+
+def bm25s_scores(index, queries):
+    """The scores of the best titles in bm25s: Numba takes less time than NumPy."""
+    words = [searched_words(query) for query in queries]
+    return index.retrieve(words, k=K, n_threads=1, show_progress=False).scores
+
+
+def word_match(titles, queries):
+    """BM25 from titles and queries as strings, here and in bm25s: processor time of one thread.
+
+    Both have the same words, k1, b and formula, and their scores are compared. Titles of equal
+    scores are in no set order in bm25s.
+    """
+    note("BM25")
+    ours, theirs = TitleWords(titles, threads=1), bm25s_index(titles)
+    # A title without a word of the query has the score -inf here and 0 there.
+    scores = np.maximum(ours.find(queries, K)[1], 0), bm25s_scores(theirs, queries)
+    if not np.allclose(*scores, rtol=1e-5, atol=1e-5):
+        raise DisagreementError("scores of bm25s differ")
+    jobs = {
+        f"index of {len(titles):,} titles": (
+            1, lambda: TitleWords(titles, threads=1), lambda: bm25s_index(titles),
+        ),
+        "one query": (
+            len(queries),
+            lambda: [ours.find([query], K) for query in queries],
+            lambda: [bm25s_scores(theirs, [query]) for query in queries],
+        ),
+        f"each of {len(queries):,} queries at once": (
+            len(queries), lambda: ours.find(queries, K), lambda: bm25s_scores(theirs, queries),
+        ),
+    }  # fmt: skip
+    rows = [["", "sentemb", "bm25s"]]
+    for what, (count, *pair) in jobs.items():
+        result = take_turns(dict(zip(("ours", "bm25s"), pair, strict=True)), 3, CLOCKS["cpu"])
+        own, other = (1e3 * result.time(name).median / count for name in result.seconds)
+        ratio = times(result.ratio("bm25s"))
+        rows.append([what, f"{own:,.3f} ms", f"{other:,.3f} ms, {ratio}"])
+    return {"BM25": markdown_table(rows)}
+
+
 def commands(folder, model, n):
     """The commands, each in a process of its own."""
     rows = [["command", "seconds", "peak memory"]]
@@ -209,6 +262,7 @@ def main():
         queries = unit_rows(model.encode_query(asked))
         tables |= searches(index, queries, rounds, clock)
         tables |= clusters(index, queries, rounds, clock)
+        tables |= word_match(titles[:100_000], asked)
     write_tables("index-speed", tables, machine(), quick)
 
 

@@ -244,6 +244,54 @@ def test_slices_churn_robustness_and_held_out_clicks_of_rankers(tmp_path):
     assert done.stdout.endswith("done\n")
 
 
+_WORD_MATCH = """
+import sys
+sys.path[:0] = [sys.argv[1], sys.argv[2]]
+from helpers import made_up_log
+import index_speed
+
+log = made_up_log(120)
+(table,) = index_speed.word_match(log.titles, [*log.queries, "nothing-like-it"]).values()
+assert sum("ms" in line for line in table) == 3, table
+print("done")
+"""
+
+
+@pytest.mark.slow
+def test_bm25s_finds_the_same_scores():
+    for package in ("bm25s", "faiss"):
+        pytest.importorskip(package)
+    done = run_python(_WORD_MATCH, FOLDER, FOLDER.parent / "tests", check=True)
+    assert done.stdout.endswith("done\n")
+
+
+_TABLES = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+import import_speed
+
+folder = Path(sys.argv[2])
+head = "time,query,sku,title,clicks"
+(folder / "clicks.csv").write_text(f'{head}\\r\\n1,tv,p1,"A, TV",2\\r\\n2,bed,p2,Bed,1\\r\\n')
+jobs = import_speed.jobs(folder, True)
+assert min(import_speed.run(*jobs[import_speed.ARROW_READS])) > 0
+for name in (import_speed.OTHER, import_speed.ARROW):
+    import_speed.run(*jobs[name])
+    text = (folder / "pairs.tsv").read_text().replace('"', "")  # pyarrow quotes all texts
+    assert text == "tv\\tA, TV\\t2\\nbed\\tBed\\t1\\n", (name, text)
+    (folder / "pairs.tsv").unlink()
+print("done")
+"""
+
+
+def test_pandas_and_pyarrow_write_the_same_columns(tmp_path):
+    for package in ("pandas", "pyarrow"):
+        pytest.importorskip(package)
+    done = run_python(_TABLES, FOLDER, tmp_path, check=True)
+    assert done.stdout.endswith("done\n")
+
+
 # The package that is a contender, and the benchmarks that import it.
 CONTENDERS = {
     "torch": ("torch_models", "pair_speed", "transformer"),
