@@ -49,7 +49,7 @@ def word_bytes(texts: Sequence[str], split: Callable[[str], list[str]] = split_w
 
 
 def edges_of(split: Callable[[str], list[str]]) -> bytes:
-    """What `sentemb.kernels.tokens` leaves out around the words of `word_bytes`."""
+    """Bits of the ASCII letters that `sentemb.kernels.tokens` leaves out around words."""
     return _EDGES if split is bare_words else b""
 
 
