@@ -97,7 +97,7 @@ table4: venv ## Compare all models and baselines and write docs/results/table4.m
 	$(BIN)/python benchmarks/order.py
 
 .PHONY: bench
-bench: ## Measure speed and write the speed pages of docs/results (17 minutes)
+bench: ## Measure speed and write the speed pages of docs/results (19 minutes)
 	$(MAKE) venv EXTRAS=dev,bench
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/sif_speed.py

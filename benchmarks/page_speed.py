@@ -133,8 +133,10 @@ def agreement(browser, folder, parts, ranker, queries):
         shared, first, cosines = [], [], []
         for own, theirs in zip(found["answers"], hits, strict=True):
             by_id = {hit.id: hit.parts["cosine"] for hit in theirs}
-            shared.append(len({id for id, _ in own} & by_id.keys()) / len(by_id))
-            first.append(own[0][0] == theirs[0].id)
+            if not own and not theirs:  # nothing is above the floor
+                continue
+            shared.append(len({id for id, _ in own} & by_id.keys()) / max(len(own), len(by_id)))
+            first.append(bool(own and theirs) and own[0][0] == theirs[0].id)
             cosines += [abs(cosine - by_id[id]) for id, cosine in own if id in by_id]
         rows.append(
             [
