@@ -31,7 +31,7 @@ def on_terminal(*command):
 
 
 def piped_from(arguments):
-    """What a command prints where its output is no terminal."""
+    """The output of a command that does not write to a terminal."""
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 0, done.output
     return done.stdout_bytes.decode()

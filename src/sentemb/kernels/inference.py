@@ -57,7 +57,7 @@ def embed_lstm(
     The arguments are not bundled: unpacking tuples would slow down the embedding of one text.
 
     embeddings : (n_texts, directions n + bag_dim) float, written: the last y(t) of each direction,
-        then the sum of the words' Wbag l; zero before
+        then the sum of the words' Wbag l
     P : (n_words, directions G n + bag_dim) float, W l + b of every word, then Wbag l
     word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
     order : (n,) int64, texts with words, from long to short
