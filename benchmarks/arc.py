@@ -21,6 +21,7 @@ from claims import filled, tables_in
 from pages import DATA, DOCS, ROOT, fill
 
 from sentemb.errors import SentembError
+from sentemb.system.parallel import available_threads
 from sentemb.system.tables import markdown_table
 from sentemb.training.stopping import Interrupted
 
@@ -35,7 +36,7 @@ def main():
     parser.add_argument("--models", nargs="+", default=(), help="Only these rows.")
     parser.add_argument("--vectors", nargs="+", default=(), choices=tuple(SYSTEMS),
                         help="Only rows of Tables 1 and 2 with these word vectors.")  # fmt: skip
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=available_threads())
     parser.add_argument("--text-only", action="store_true", help="Measure nothing.")
     options = parser.parse_args()
     unknown = set(options.parts) - set(PARTS)

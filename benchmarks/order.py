@@ -9,7 +9,6 @@ table4.py.
 """
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from sentemb.comparison.data_folder import read_data
 from sentemb.comparison.rows import rows_of
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.evaluation.significance import compare_all
+from sentemb.system.parallel import available_threads
 from sentemb.system.tables import markdown_table
 from sentemb.text.words import split_words
 
@@ -125,7 +125,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--folder", type=Path, default=ROOT / "table4", help="of table4.py")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--threads", type=int, default=available_threads())
     options = parser.parse_args()
     present = [name for name in SETS if (options.folder / name).is_dir()]
     if not present:

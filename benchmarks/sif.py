@@ -25,6 +25,7 @@ from sif_parts import PARTS as QUICK
 from sif_tables import SECTIONS
 
 from sentemb.errors import SentembError
+from sentemb.system.parallel import available_threads
 
 GLOVE = ROOT / "build" / "glove"
 DIMS = ("50d", "100d", "150d")
@@ -63,7 +64,7 @@ def main():
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"Among {', '.join(PARTS)}.")
     parser.add_argument("--vectors", type=Path, help="Word vectors instead of GloVe's.")
     parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=available_threads())
     parser.add_argument("--text-only", action="store_true", help="Measure nothing.")
     options = parser.parse_args()
     unknown = set(options.parts) - set(PARTS)

@@ -9,7 +9,6 @@ kept in a folder, so that a stopped run can continue; it takes some hours on two
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +25,7 @@ from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
 from sentemb.evaluation.metrics import ndcg
 from sentemb.evaluation.significance import compare_all
+from sentemb.system.parallel import available_threads
 from sentemb.system.tables import markdown_table
 
 SIMULATED, PAIRS = "simulated", 60_000
@@ -152,7 +152,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--folder", type=Path, default=ROOT / "table4", help="for all results")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--threads", type=int, default=available_threads())
     parser.add_argument("--budget", type=float, help="minutes for each set; missing rows are named")
     options = parser.parse_args()
     folder = options.folder
