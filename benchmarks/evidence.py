@@ -2,7 +2,8 @@
 
 evidence.toml names every measurement, what it uses and the command that writes its tables;
 docs/results/evidence.csv records when, where and from which code each was made. Stop it at any
-time: it continues with the measurement that was interrupted.
+time: it continues with the measurement that was interrupted. What a measurement keeps in folders to
+continue with is removed first if other code or data made any of it.
 
     python benchmarks/evidence.py [NAME ...]     measure NAME, or everything that is stale
     python benchmarks/evidence.py --check        name what is stale; exit code 1 if anything is
@@ -12,8 +13,10 @@ import argparse
 import ast
 import csv
 import hashlib
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -38,6 +41,7 @@ from pages import (
 from sentemb.system.tables import markdown_table
 
 FILE = "evidence.csv"
+KEPT = ROOT / "build" / "evidence.json"
 COLUMNS = ("name", "commit", "date", "minutes", "processor", "versions", "code", "data")
 
 
@@ -148,6 +152,7 @@ def _data(name):
 def measure(name):
     """Run a measurement and record it; its exit code."""
     print(f"{name}: {MEASURED[name]['command']}", flush=True)
+    remove_outdated(name)
     before, began = fingerprint(name), time.monotonic()
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     code = subprocess.call(
@@ -156,6 +161,30 @@ def measure(name):
     if code == 0:
         _record(name, before, (time.monotonic() - began) / 60)
     return code
+
+
+def remove_outdated(name, root=ROOT, kept=KEPT):
+    """Remove what a measurement would continue with if other code or data made any of it.
+
+    ``kept`` has {path: {measurement: its code and data}} of all that wrote there.
+    """
+    known = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
+    for place in MEASURED[name].get("keeps", ()):
+        path, makers = root / place, known.setdefault(place, {})
+        if not makers or any(made != _state(maker) for maker, made in makers.items()):
+            makers.clear()
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        makers[name] = _state(name)
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_text(json.dumps(known, indent=1), "utf-8")
+
+
+def _state(name):
+    """The code and data of a measurement; nothing for one that is no longer declared."""
+    return f"{fingerprint(name)} {_data(name)}" if name in MEASURED else ""
 
 
 def _record(name, code, minutes):

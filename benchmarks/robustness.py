@@ -125,7 +125,7 @@ def with_words(whole, tokens, words, vocabulary):
             [whole.feature_offsets, whole.feature_offsets[-1] + added.feature_offsets[1:]]
         ),
         np.concatenate(ids).astype(np.int32),
-        np.concatenate([whole.feature_counts, added.feature_counts]),
+        np.concatenate([whole.feature_values, added.feature_values]),
         rows.astype(np.int32),
     )
 

@@ -220,6 +220,11 @@ for part in typed.values():
     assert part["clean"]["changed"] == 0
     assert part["in capitals"]["changed"] == part["with ?"]["changed"] > 0
     assert part["in capitals"]["model"] == part["clean"]["model"]
+clean, mistyped, again = (
+    robustness.trained_with_typos(log, share, epochs=1, cells=4).encode_query(log.queries)
+    for share in (0, 0.5, 0.5)
+)
+assert (mistyped != clean).any() and (mistyped == again).all()
 held_out.BUILD, held_out.SHARE = build / "held-out", 0.2
 for by in held_out.WAYS:
     lines = held_out.section(data, "tldr", by)

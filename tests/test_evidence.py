@@ -144,6 +144,29 @@ def test_what_is_stale_is_named(tmp_path, monkeypatch):
     assert evidence.why_stale("filters", record) == "lost.png is missing"
 
 
+def test_what_other_code_or_data_kept_is_removed_before_measuring(tmp_path, monkeypatch):
+    state = {"first": "old", "second": "old"}
+    monkeypatch.setattr(evidence, "_state", state.__getitem__)
+    for name in state:
+        monkeypatch.setitem(MEASURED, name, {"keeps": ["build/models", "build/mark"]})
+    models, mark = tmp_path / "build/models", tmp_path / "build/mark"
+
+    def is_kept(name):
+        models.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+        evidence.remove_outdated(name, tmp_path, tmp_path / "build/kept.json")
+        assert models.exists() == mark.exists()
+        return mark.exists()
+
+    assert not is_kept("first"), "nobody knows who made it"
+    assert is_kept("first") and is_kept("second")
+    state["first"] = "new"
+    assert not is_kept("second"), "made by old code of another measurement too"
+    assert is_kept("second") and is_kept("first")
+    state["second"] = "new"
+    assert not is_kept("second")
+
+
 def test_the_check_names_what_is_stale_with_minutes_and_numbers_without_a_csv(
     tmp_path, monkeypatch, capsys
 ):
