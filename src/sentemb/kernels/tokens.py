@@ -2,9 +2,9 @@
 
 The texts are one buffer, lower-cased, each with a line feed behind it. A word is what `str.split`
 calls one: a run of characters that are not white space; punctuation around it can be left out, as
-`sentemb.text.words.without_edges` does. Words are compared byte by byte; the hash
-only says where to look. Its seed differs between tables, and a search ends after a few slots, so no
-choice of words makes the table slow.
+`sentemb.text.words.without_edges` does. Words are compared byte by byte; the hash only says where
+to look. Its seed differs between tables, and a search ends after a few slots, so no choice of words
+makes the table slow.
 
 A table of words is two arrays:
 
@@ -135,11 +135,13 @@ def _slot_of(text, start, end, hashed, entries, letters):
 def _next_words(text, edges, at, seed, entries, words, offsets, n_texts, n_tokens):
     """Find the next words of some texts, and fetch their slots.
 
-    text, edges : see `find_words`
+    text, edges, entries, seed : see `find_words`
+    at : where the search begins, in no word
     words : (most, 3) int64, written: start, end and hash of each
-    offsets : written for the texts that end before the last of these words
+    offsets : (all texts + 1,) int64, written for the texts that end before the returned ``at``
     n_texts, n_tokens : texts that end before ``at``, and words before it
-    Returns ``at`` and ``n_texts`` behind these words, and their number
+    Returns ``at`` and ``n_texts`` behind these words and the white space after them, and the number
+        of these words
     """
     mask = len(entries) - 1
     n = 0

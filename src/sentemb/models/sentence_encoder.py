@@ -36,8 +36,9 @@ from sentemb.text.arguments import as_pairs, as_text, as_texts
 from sentemb.text.vocabulary import Vocabulary
 
 Texts: TypeAlias = str | Sequence[str]
-# Embeddings (k, dim); whether the model knows a word of each text, (k,), None if it does; how many
-# texts have no words at all. A plain tuple: a single text takes a few microseconds.
+# Embeddings (k, dim); whether the model knows a word of each text, (k,), None if it knows one of
+# every text; how many texts have no words at all. A plain tuple: a single text takes a few
+# microseconds.
 _Read: TypeAlias = tuple[np.ndarray, NDArray[np.bool_] | None, int]
 
 # Texts and characters of one pass at most: enough work for all threads, little memory.

@@ -9,7 +9,10 @@ from sentemb.kernels.unit_rows import divide_by_lengths
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Each row of ``vectors`` (k, dim) divided by its length; zero rows stay zero."""
+    """Each row of ``vectors``, (k, dim) float32 or float64, divided by its length; a copy.
+
+    Zero rows stay zero. A row with a number that is not finite becomes NaN.
+    """
     units = np.array(vectors, order="C")
     divide_by_lengths(units)
     return units
