@@ -1,6 +1,6 @@
 """The public face of a trained model."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, Unpack, overload
 
@@ -33,6 +33,7 @@ from sentemb.system.html_tables import html_table, shade
 from sentemb.system.parallel import signals_from_kernels
 from sentemb.system.paths import AnyPath
 from sentemb.text.arguments import as_pairs, as_text, as_texts
+from sentemb.text.portions import portions
 from sentemb.text.vocabulary import Vocabulary
 
 Texts: TypeAlias = str | Sequence[str]
@@ -403,7 +404,7 @@ class SentenceEncoder(Face):
 
     def _encode(self, texts: list[str], side: str, show: bool | None = False) -> _Read:
         """The embeddings of a list of texts, and which texts have known words."""
-        parts = [texts] if len(texts) == 1 else list(_parts(texts))
+        parts = [texts] if len(texts) == 1 else list(portions(texts, _PASS_TEXTS, _PASS_CHARACTERS))
         with self._turn, signals_from_kernels():
             tower = self._tower(side)
             if len(parts) == 1 and not show:
@@ -606,16 +607,6 @@ class SentenceEncoder(Face):
             name: np.hstack([of_direction[name] for of_direction in values]) for name in values[0]
         }
         return GateTrace(words=words, **joined)
-
-
-def _parts(texts: list[str]) -> Iterator[list[str]]:
-    start = 0
-    while start < len(texts):
-        part = texts[start : start + _PASS_TEXTS]
-        while len(part) > 1 and sum(map(len, part)) > _PASS_CHARACTERS:
-            part = part[: len(part) // 2]
-        yield part
-        start += len(part)
 
 
 def _check_side(side: str) -> None:
