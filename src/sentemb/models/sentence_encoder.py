@@ -399,7 +399,7 @@ class SentenceEncoder(Face):
         return self._units(as_texts(texts), side)[0]
 
     def _units(self, texts: list[str], side: str) -> _Read:
-        """What `_encode` returns, with `unit_vectors`."""
+        """`unit_vectors`, with what else `_encode` returns."""
         vectors, is_known, without_words = self._encode(texts, side)
         units = unit_rows(vectors)
         if is_known is not None:

@@ -7,9 +7,9 @@ _Texts = TypeVar("_Texts", list[str], Sequence[str])
 
 
 def portions(texts: _Texts, most_texts: int, most_characters: int) -> Iterator[_Texts]:
-    """Cut ``texts`` into portions of at most so many texts and characters.
+    """Cut ``texts`` into portions of limited size.
 
-    A text with more characters is a portion of its own.
+    most_texts, most_characters : limits of a portion; a longer text is a portion of its own
     """
     first = 0
     while first < len(texts):
