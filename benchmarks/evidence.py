@@ -5,7 +5,12 @@ docs/results/evidence.csv records when, where and from which code each was made.
 time: it continues with the measurement that was interrupted. What a measurement keeps in folders to
 continue with is removed first if other code or data made any of it.
 
+The same code and seed give the same bits. So where a change of the code should change no result, a
+sample tells: some rows are measured again in a copy, and if each is what it was, apart from times,
+the measurement is that of the new code. Times cannot be confirmed.
+
     python benchmarks/evidence.py [NAME ...]     measure NAME, or everything that is stale
+    python benchmarks/evidence.py --confirm ...  the same by samples, where evidence.toml has them
     python benchmarks/evidence.py --check        name what is stale; exit code 1 if anything is
 """
 
@@ -42,7 +47,11 @@ from sentemb.system.tables import markdown_table
 
 FILE = "evidence.csv"
 KEPT = ROOT / "build" / "evidence.json"
-COLUMNS = ("name", "commit", "date", "minutes", "processor", "versions", "code", "data")
+SAMPLES = ROOT / "build" / "samples"
+_IS_TIME = re.compile(r"second|time|memory|minute|wall|CPU|/s\b|\((s|ms|µs|MB)\)", re.I)
+COLUMNS = (
+    "name", "commit", "date", "minutes", "processor", "versions", "code", "data", "confirmed",
+)  # fmt: skip
 
 
 # -- fingerprints ---------------------------------------------------------------------------------
@@ -154,29 +163,86 @@ def measure(name):
     print(f"{name}: {MEASURED[name]['command']}", flush=True)
     remove_outdated(name)
     before, began = fingerprint(name), time.monotonic()
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    code = subprocess.call(
-        MEASURED[name]["command"], shell=True, cwd=ROOT, env={**os.environ, "PATH": path}
-    )
+    code = _run(MEASURED[name]["command"], ROOT)
     if code == 0:
         _record(name, before, (time.monotonic() - began) / 60)
     return code
 
 
+def _run(command, folder):
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "ROOT": str(ROOT)}
+    return subprocess.call(command, shell=True, cwd=folder, env=environment)
+
+
+def confirm(name):
+    """Measure a sample again, and record that its rows have not changed; the exit code."""
+    command, code, copy = MEASURED[name]["sample"], fingerprint(name), SAMPLES / name
+    print(f"{name}: {command}", flush=True)
+    shutil.rmtree(copy, ignore_errors=True)
+    for folder in ("benchmarks", "docs"):
+        shutil.copytree(ROOT / folder, copy / folder)
+    (copy / "build").mkdir()
+    (copy / "build" / "glove").symlink_to(ROOT / "build" / "glove")
+    if not (SAMPLES / "shared").exists():
+        (SAMPLES / "shared").symlink_to(DATA.parent)
+    began = time.time_ns()
+    if exit_code := _run(command, copy):
+        return exit_code
+    results = copy / RESULTS.relative_to(ROOT)
+    made = [
+        path
+        for path in sorted(results.rglob("*"))
+        if path.suffix in (".csv", ".json") and path.stat().st_mtime_ns >= began
+    ]
+    changed = [
+        f"{path.relative_to(results)}: {row}"
+        for path in made
+        for row in changed_rows(path, RESULTS / path.relative_to(results))
+    ]
+    for line in changed:
+        print(line)
+    print(f"{name}: {len(made)} tables, {len(changed)} rows are not what they were", flush=True)
+    if changed or not made:
+        return 1
+    row = recorded()[name] | {"code": code, "data": _data(name)}
+    write(recorded() | {name: row | {"confirmed": _git("rev-parse", "--short", "HEAD")}})
+    return 0
+
+
+def changed_rows(new, old):
+    """The rows of a CSV file that an older one lacks, without times; of JSON the whole text."""
+
+    def rows(path):
+        if not path.exists():
+            return []
+        if path.suffix == ".json":
+            return [path.read_text("utf-8")]
+        with path.open(encoding="utf-8", newline="") as file:
+            return [
+                {head: cell for head, cell in row.items() if not _IS_TIME.search(head)}
+                for row in csv.DictReader(file)
+            ]
+
+    before = rows(old)
+    return [row for row in rows(new) if row not in before]
+
+
 def remove_outdated(name, root=ROOT, kept=KEPT):
     """Remove what a measurement would continue with if other code or data made any of it.
 
-    ``kept`` has {path: {measurement: its code and data}} of all that wrote there.
+    ``kept`` has {pattern of paths: {measurement: its code and data}} of all that wrote there.
     """
     known = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
     for place in MEASURED[name].get("keeps", ()):
-        path, makers = root / place, known.setdefault(place, {})
+        makers = known.setdefault(place, {})
         if not makers or any(made != _state(maker) for maker, made in makers.items()):
             makers.clear()
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+            for path in root.glob(place):
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
         makers[name] = _state(name)
     kept.parent.mkdir(exist_ok=True)
     kept.write_text(json.dumps(known, indent=1), "utf-8")
@@ -199,6 +265,7 @@ def _record(name, code, minutes):
         + ", ".join(f"{package} {version(package)}" for package in ("numpy", "numba")),
         "code": code,
         "data": _data(name),
+        "confirmed": "",
     }
     write(recorded() | {name: row})
 
@@ -216,13 +283,23 @@ def write(rows):
 
 def record_of(page):
     """The records of the measurements that write a page, as lines of Markdown."""
-    columns, records = ("commit", "date", "processor", "minutes"), recorded()
+    records = recorded()
     rows = [
-        [name, *(records.get(name, {}).get(column) or "-" for column in columns)]
+        [name, *_cells(records.get(name, {}), "commit", "date", "processor", "minutes")]
         for name in MEASURED
         if page_of(name) == page
     ]
-    return list(markdown_table([["measurement", *columns], *rows], left=4))
+    return list(
+        markdown_table([["measurement", "commit", "date", "processor", "minutes"], *rows], left=4)
+    )
+
+
+def _cells(record, *columns):
+    """Some columns of a record; the commit is followed by that of the sample."""
+    cells = {column: record.get(column) or "-" for column in columns}
+    if record.get("confirmed"):
+        cells["commit"] += f", confirmed {record['confirmed']}"
+    return cells.values()
 
 
 def _git(*arguments):
@@ -239,7 +316,7 @@ def table():
             f"[{name}]({page_of(name).relative_to(DOCS)})",
             declared["what"],
             f"`{declared['command']}`",
-            *(record.get(column) or "-" for column in ("commit", "date", "minutes")),
+            *_cells(record, "commit", "date", "minutes"),
         ])  # fmt: skip
     return markdown_table(rows, left=5)
 
@@ -283,6 +360,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MEASURED))
     parser.add_argument("--check", action="store_true", help="measure nothing; name what is stale")
+    parser.add_argument("--confirm", action="store_true", help="measure samples; NAME or all")
     options = parser.parse_args()
     if unknown := set(options.names) - set(MEASURED):
         parser.error(f"no measurement {min(unknown)}; choose from {', '.join(MEASURED)}")
@@ -304,6 +382,9 @@ def main():
         fresh = len(reasons) - len(stale)
         print(f"{fresh} of {len(reasons)} measurements are those of the present code")
         return int(bool(stale or numbers))
+    if options.confirm:
+        codes = [confirm(name) for name in options.names or stale if "sample" in MEASURED[name]]
+        return int(any(codes) or not codes)
     for name in options.names or stale:
         if measure(name):
             return 1

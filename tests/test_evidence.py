@@ -167,6 +167,54 @@ def test_what_other_code_or_data_kept_is_removed_before_measuring(tmp_path, monk
     assert not is_kept("second")
 
 
+@pytest.mark.parametrize(
+    ("rows", "code"),
+    [
+        ("bag,0.5,9\nlstm,0.7,8\n", 0),  # times differ from one measurement to the next
+        ("lstm,0.7,2\n", 0),
+        ("lstm,0.6,2\n", 1),
+        ("rnn,0.7,2\n", 1),
+        (None, 1),
+    ],
+)
+def test_a_sample_confirms_what_has_not_changed(rows, code, tmp_path, monkeypatch, capsys):
+    results = tmp_path / "docs" / "results"
+    results.mkdir(parents=True)
+    (tmp_path / "benchmarks").mkdir()
+    (results / "made-up.csv").write_text("model,NDCG@1,time (s)\nbag,0.5,1\nlstm,0.7,2\n", "utf-8")
+    name = "made-up"
+    new = "true" if rows is None else f"printf 'model,NDCG@1,time (s)\\n{rows}' >"
+    monkeypatch.setitem(MEASURED, name, {"sample": f"{new} docs/results/made-up.csv"})
+    written = {name: {"commit": "abc", "code": "old", "confirmed": ""}}
+    monkeypatch.setattr(evidence, "ROOT", tmp_path)
+    monkeypatch.setattr(evidence, "RESULTS", results)
+    monkeypatch.setattr(evidence, "SAMPLES", tmp_path / "build" / "samples")
+    monkeypatch.setattr(evidence, "fingerprint", lambda name: "new")
+    monkeypatch.setattr(evidence, "_git", lambda *arguments: "def")
+    monkeypatch.setattr(evidence, "recorded", written.copy)
+    monkeypatch.setattr(evidence, "write", written.update)
+    assert evidence.confirm(name) == code
+    row = written[name]
+    assert row["commit"] == "abc"
+    assert (row["code"], row["confirmed"]) == (("old", "") if code else ("new", "def"))
+    assert ("0.6" in capsys.readouterr().out) == (rows == "lstm,0.6,2\n")
+
+
+@pytest.mark.parametrize(
+    ("reader", "maker", "path"),
+    [("engines", "ranking", "build/systems"), ("order", "table4", "table4")],
+)
+def test_a_measurement_that_only_reads_removes_nothing(reader, maker, path, tmp_path, monkeypatch):
+    state = dict.fromkeys(MEASURED, "old")
+    monkeypatch.setattr(evidence, "_state", state.__getitem__)
+    kept = tmp_path / "kept.json"
+    evidence.remove_outdated(maker, tmp_path, kept)
+    (tmp_path / path / "tldr").mkdir(parents=True)
+    state[reader] = "new"
+    evidence.remove_outdated(reader, tmp_path, kept)
+    assert (tmp_path / path / "tldr").exists()
+
+
 def test_the_check_names_what_is_stale_with_minutes_and_numbers_without_a_csv(
     tmp_path, monkeypatch, capsys
 ):

@@ -563,16 +563,18 @@ def test_rows_are_normalised_and_the_slope_is_across_them(dtype):
 @DTYPES
 def test_rows_of_any_size_are_divided_by_their_lengths(dtype):
     rng = np.random.default_rng(13)
-    Y = rng.standard_normal((9, 21)).astype(dtype)
+    Y = rng.standard_normal((12, 21)).astype(dtype)
     info = np.finfo(dtype)
-    for row, scale in enumerate((1, info.max / 8, info.tiny * 8, 1e16, 1e-16, 0)):
+    Y[0, 3], Y[1, 4], Y[2] = np.nan, np.inf, np.nan
+    # The squares of the last ones are subnormal numbers of float32.
+    scales = (1, info.max / 8, info.tiny * 8, 1e16, 1e-16, 0, 1e-20, 1e-22, 2e-23)
+    for row, scale in enumerate(scales, 3):
         Y[row] *= dtype(scale)
-    Y[6, 3], Y[7, 4], Y[8] = np.nan, np.inf, np.nan
     U = Y.copy()
     divide_by_lengths(U)
-    expected = naive.unit_rows(Y[:6].tolist())
-    np.testing.assert_allclose(U[:6], expected, rtol=3e-7 if dtype == np.float32 else 1e-14)
-    assert np.isnan(U[6:]).all()
+    assert np.isnan(U[:3]).all()
+    expected = naive.unit_rows(Y[3:].tolist())
+    np.testing.assert_allclose(U[3:], expected, rtol=3e-7 if dtype == np.float32 else 1e-14)
     wide = rng.standard_normal((3, 8))
     assert np.array_equal(unit_rows(wide[:, ::2]), unit_rows(wide[:, ::2].copy()))
 

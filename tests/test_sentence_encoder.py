@@ -12,6 +12,7 @@ from helpers import VARIANTS, made_up_model
 
 from sentemb import SentembError, SentenceEncoder
 from sentemb.models.contracts import Embedder, Ranker
+from sentemb.models.face import TextWarning
 from sentemb.models.towers import make_encoder
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.words import word_memory
@@ -93,6 +94,23 @@ def test_texts_without_known_words_are_counted(bag):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         bag.encode_query(["a", "b zz"])
+
+
+def test_a_text_without_known_words_scores_0_in_every_way():
+    # The biases of an LSTM give such a text a vector too.
+    model = made_up_model(("lstm", {}), ["red shoes", "blue hat"])
+    queries, titles = ["red", "zz"], ["hat", "q7x9", "", "shoes"]
+    with pytest.warns(TextWarning, match="their scores are 0") as caught:
+        scores = model.score(queries, titles)
+    assert {warning.filename for warning in caught} == {__file__}
+    pairs = np.indices(scores.shape).reshape(2, -1)
+    of_pairs = model.score_pairs(queries, titles, *pairs)
+    np.testing.assert_allclose(scores.ravel(), of_pairs, atol=1e-15)
+    assert (scores == 0).tolist() == [[False, True, True, False], [True] * 4]
+    with pytest.warns(TextWarning, match="2 of 4|1 of 2"):
+        rankings = model.rank(queries, titles)
+    for row, ranking in zip(scores.tolist(), rankings, strict=True):
+        assert dict(ranking) == pytest.approx(dict(enumerate(row)), abs=1e-15)
 
 
 def test_the_best_title_comes_first_and_ties_stay_in_the_order_given(bag):

@@ -1,6 +1,7 @@
 """Frequent queries of the log: suggestions while somebody types, and did-you-mean."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from sentemb.bridges.export.targets import export
 from sentemb.bridges.server.app import create_app
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder
+from sentemb.errors import SentembError
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.frequent_queries import FrequentQueries, distance, folded
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
@@ -46,6 +49,19 @@ def index():
     recipe = Recipe({"cosine": 1.0, "memory": 0.5, "bm25": 0.3})
     ranker = HybridRanker(model, recipe, ClickedQueries.of(builder.build()))
     return Index.build(ranker, TITLES, [f"t{k}" for k in range(len(TITLES))])
+
+
+def test_a_search_by_the_cosine_needs_no_stemmer(index, monkeypatch):
+    pytest.importorskip("Stemmer")
+    recipe = Recipe({"cosine": 1.0, "bm25": 1.0}, stem="english")
+    ranker = HybridRanker(index.model, recipe, ClickedQueries.of(ClickLogBuilder().build()))
+    stemmed = Index.build(ranker, TITLES)
+    monkeypatch.setitem(sys.modules, "Stemmer", None)
+    words_of.cache_clear()
+    (hit,) = stemmed.search("cheap lamps", 1, cosine=True)
+    assert hit.title == index.search("cheap lamps", 1, cosine=True)[0].title
+    with pytest.raises(SentembError, match="Stemmer is not installed"):
+        stemmed.search("cheap lamps")
 
 
 @given(st.text("abc", max_size=7), st.text("abc", max_size=7))

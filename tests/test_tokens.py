@@ -250,7 +250,22 @@ def test_many_texts_have_the_tokens_of_each_text(split, texts):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(many, "_FEW", 0)
         patch.setattr(many, "_TEXTS", 3)
+        patch.setattr(many, "_CHARACTERS", 9)
         assert_same_tokens(many.tokenize_all(texts, split), tokenize(texts, split))
+
+
+def test_many_long_texts_take_little_memory(monkeypatch):
+    slots, with_room = [], many.with_room
+
+    def recorded(*arguments):
+        entries, letters = with_room(*arguments)
+        slots.append(len(entries))
+        return entries, letters
+
+    monkeypatch.setattr(many, "with_room", recorded)
+    texts = ["a b " * 2000] * 200 + ["c"] * 4000
+    assert_same_tokens(many.tokenize_all(texts, split_words), tokenize(texts, split_words))
+    assert max(slots) < 2**20  # 2**21 with room for all words of 1,024 such texts
 
 
 def test_many_texts_with_words_that_find_no_slot(monkeypatch):

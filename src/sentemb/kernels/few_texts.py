@@ -14,7 +14,7 @@ from sentemb.kernels.tokens import find_words
 
 _NUMBERS, _INDEX = types.int64[::1], types.int32[::1]
 _TEXT = types.Bytes(types.uint8, 1, "C", readonly=True)
-_FOUND = types.UniTuple(types.int64, 3)(
+_SIGNATURE_OF_FIND = types.UniTuple(types.int64, 3)(
     _TEXT,
     _TEXT,
     types.int64[:, ::1],
@@ -27,17 +27,17 @@ _FOUND = types.UniTuple(types.int64, 3)(
 
 
 @intrinsic
-def _words_found(typingctx, text, edges, entries, letters, seed, is_known, word_index, offsets):
+def _find_words(typingctx, text, edges, entries, letters, seed, is_known, word_index, offsets):
     """`find_words` by its symbol."""
 
     def codegen(context, builder, signature, args):
         return symbols.call(context, builder, _provide_find_words, signature, args)
 
-    return _FOUND, codegen
+    return _SIGNATURE_OF_FIND, codegen
 
 
 def _provide_find_words():
-    return symbols.provided("sentemb_find_words", find_words, _FOUND.args)
+    return symbols.provided("sentemb_find_words", find_words, _SIGNATURE_OF_FIND.args)
 
 
 @intrinsic
@@ -78,7 +78,7 @@ def _provided(element):
 
 
 if not symbols.CAN_CALL:
-    _words_found, _embedded = find_words, embed_lstm
+    _find_words, _embedded = find_words, embed_lstm
 
 
 @kernel
@@ -108,7 +108,7 @@ def embed_few(
     """
     n_texts = len(embeddings)
     word_index, offsets = np.empty(len(text) // 2, np.int32), np.empty(n_texts + 1, np.int64)
-    _, n_new, n_poor = _words_found(
+    _, n_new, n_poor = _find_words(
         text, edges, entries, letters, seed, is_known, word_index, offsets
     )
     if n_new or n_poor:

@@ -59,7 +59,7 @@ def _white_space(text, at):
 
 
 @inlined_kernel
-def _begins_some(first):
+def _can_begin_white_space(first):
     """Whether some white space other than a blank begins with a byte.
 
     A call with an array counts references to it, so `_white_space` is called only after this.
@@ -76,7 +76,7 @@ def _end_and_hash(text, start, seed):
         hashed = (hashed ^ np.uint64(text[at])) * _FACTOR
         at += 1
         first = text[at]
-        if first == _BLANK or (_begins_some(first) and _white_space(text, at) > 0):
+        if first == _BLANK or (_can_begin_white_space(first) and _white_space(text, at) > 0):
             break
     return at, _mixed(hashed)
 
@@ -150,7 +150,7 @@ def _next_words(text, edges, at, seed, entries, words, offsets, n_texts, n_token
         if first == _BLANK:
             at += 1
             continue
-        space = _white_space(text, at) if _begins_some(first) else 0
+        space = _white_space(text, at) if _can_begin_white_space(first) else 0
         if space > 0:
             if first == _LINE_FEED:
                 n_texts += 1

@@ -4,13 +4,13 @@ import math
 
 from sentemb.kernels.jit import summing_kernel
 
-# Squares of numbers of this size are well within the range of float64.
-_LEAST, _GREATEST = 1e-150, 1e150
+# Squares of numbers of this size are well within the range of float32.
+_LEAST, _GREATEST = 1e-15, 1e15
 
 
 @summing_kernel
 def divide_by_lengths(rows):
-    """Each row becomes row / ||row||, with lengths in float64; a zero row stays zero.
+    """Each row becomes row / ||row||, squares summed in float64; a zero row stays zero.
 
     A row with a number that is not finite becomes NaN.
 

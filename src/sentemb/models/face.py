@@ -208,10 +208,10 @@ class Face(ABC):
         -------
         float, (k,), (n,) or (n, k) float
             Higher is better; one axis for each of the two that is a list. The score of two towers
-            is the cosine, from -1 to 1, and 0 where a text has no words. The score of a pair model
-            can be any number, and scores of different queries need not be comparable; it reads a
-            text without words as one in which every cell is off. A warning says how many texts
-            have no words, and how many have none that the model knows.
+            is the cosine, from -1 to 1, and 0 where a text has no word that the model knows. The
+            score of a pair model can be any number, and scores of different queries need not be
+            comparable; it reads a text without words as one in which every cell is off. A warning
+            says how many texts have no words, and how many have none that the model knows.
 
         Raises
         ------

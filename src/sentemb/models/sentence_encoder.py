@@ -1,6 +1,6 @@
 """The public face of a trained model."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, Unpack, overload
 
@@ -33,6 +33,7 @@ from sentemb.system.html_tables import html_table, shade
 from sentemb.system.parallel import signals_from_kernels
 from sentemb.system.paths import AnyPath
 from sentemb.text.arguments import as_pairs, as_text, as_texts
+from sentemb.text.portions import portions
 from sentemb.text.vocabulary import Vocabulary
 
 Texts: TypeAlias = str | Sequence[str]
@@ -395,15 +396,19 @@ class SentenceEncoder(Face):
             Of the model's dtype.
         """
         _check_side(side)
-        vectors, is_known, _ = self._encode(as_texts(texts), side)
-        vectors = unit_rows(vectors)
+        return self._units(as_texts(texts), side)[0]
+
+    def _units(self, texts: list[str], side: str) -> _Read:
+        """`unit_vectors`, with what else `_encode` returns."""
+        vectors, is_known, without_words = self._encode(texts, side)
+        units = unit_rows(vectors)
         if is_known is not None:
-            vectors[~is_known] = 0
-        return vectors
+            units[~is_known] = 0
+        return units, is_known, without_words
 
     def _encode(self, texts: list[str], side: str, show: bool | None = False) -> _Read:
         """The embeddings of a list of texts, and which texts have known words."""
-        parts = [texts] if len(texts) == 1 else list(_parts(texts))
+        parts = [texts] if len(texts) == 1 else list(portions(texts, _PASS_TEXTS, _PASS_CHARACTERS))
         with self._turn, signals_from_kernels():
             tower = self._tower(side)
             if len(parts) == 1 and not show:
@@ -526,17 +531,25 @@ class SentenceEncoder(Face):
 
     # -- scores -------------------------------------------------------------------------------
 
+    def _compared(self, texts: list[str], side: str) -> np.ndarray:
+        """`unit_vectors`, with a warning in the name of who calls `score` or `rank`."""
+        units, is_known, without_words = self._units(texts, side)
+        if is_known is not None:
+            unknown = int((~is_known).sum()) - without_words
+            lost = "their scores are 0"
+            warn_of_texts(len(texts), without_words, unknown, lost, lost, depth=5)
+        return units
+
     def _scores(self, queries: list[str], titles: list[str]) -> np.ndarray:
-        Yq, Yd = self.encode_query(queries), self.encode_document(titles)
-        scores = unit_rows(Yq) @ unit_rows(Yd).T
+        Q, T = self._compared(queries, SIDES[0]), self._compared(titles, SIDES[1])
+        scores: np.ndarray = Q @ T.T
         # What is not a finite number is looked for only if it has left a trace: a pair is quick.
-        return scores if np.isfinite(scores).all() else self.similarity(Yq, Yd)
+        return scores if np.isfinite(scores).all() else self.similarity(Q, T)
 
     def _best(
         self, queries: list[str], titles: list[str], k: int
     ) -> tuple[NDArray[np.int64], np.ndarray]:
-        Yq, Yd = self.encode_query(queries), self.encode_document(titles)
-        return nearest(unit_rows(Yq), unit_rows(Yd), k)
+        return nearest(self._compared(queries, SIDES[0]), self._compared(titles, SIDES[1]), k)
 
     def score_pairs(
         self,
@@ -606,16 +619,6 @@ class SentenceEncoder(Face):
             name: np.hstack([of_direction[name] for of_direction in values]) for name in values[0]
         }
         return GateTrace(words=words, **joined)
-
-
-def _parts(texts: list[str]) -> Iterator[list[str]]:
-    start = 0
-    while start < len(texts):
-        part = texts[start : start + _PASS_TEXTS]
-        while len(part) > 1 and sum(map(len, part)) > _PASS_CHARACTERS:
-            part = part[: len(part) // 2]
-        yield part
-        start += len(part)
 
 
 def _check_side(side: str) -> None:

@@ -7,13 +7,14 @@ import numpy as np
 
 from sentemb.kernels.tokens import add_words, with_room
 from sentemb.text.batch import Tokens, tokenize
+from sentemb.text.portions import portions
 from sentemb.text.word_bytes import edges_of, word_bytes, words_of
 from sentemb.text.words import SPACED_LINES, bare_words, split_words
 
 # Texts up to which loading the kernels takes more time than they save.
 _FEW = 4096
-# Texts that are read at once, for which the table of words has room beforehand.
-_TEXTS = 1024
+# Texts and characters that are read at once, for which the table of words has room beforehand.
+_TEXTS, _CHARACTERS = 1024, 1 << 18
 _FIRST = 256  # slots of an empty table
 # Splittings that need Python for few texts only.
 _QUICK = frozenset({split_words, bare_words, *SPACED_LINES})
@@ -25,14 +26,14 @@ def tokenize_all(texts: Sequence[str], split: Callable[[str], list[str]]) -> Tok
         return tokenize(texts, split)
     entries, letters = np.zeros((_FIRST, 4), np.int64), np.empty(0, np.uint8)
     seed = int.from_bytes(os.urandom(7), "little")
-    edges, used, n_words, n_tokens = edges_of(split), 0, 0, 0
+    edges, used, n_words, n_tokens, first = edges_of(split), 0, 0, 0, 0
     indexes, offsets = [], np.zeros(len(texts) + 1, np.int64)
-    for first in range(0, len(texts), _TEXTS):
-        text = word_bytes(texts[first : first + _TEXTS], split)
+    for portion in portions(texts, _TEXTS, _CHARACTERS):
+        text = word_bytes(portion, split)
         # Behind each word there is white space.
         index, passing = np.empty(len(text) // 2, np.int32), np.empty(len(text), np.uint8)
         entries, letters = with_room(entries, letters, n_words + index.size, used + len(text))
-        part = offsets[first : first + _TEXTS + 1]
+        part = offsets[first : first + len(portion) + 1]
         used, n_words, n_passing, n = add_words(
             text, edges, entries, letters, used, n_words, seed, len(text), passing, 0, index, part
         )
@@ -40,5 +41,6 @@ def tokenize_all(texts: Sequence[str], split: Callable[[str], list[str]]) -> Tok
             return tokenize(texts, split)
         part += n_tokens
         n_tokens += n
+        first += len(portion)
         indexes.append(index[:n])
     return Tokens(np.concatenate(indexes), offsets, words_of(letters[:used]))

@@ -260,7 +260,8 @@ class Searcher:
             is_there = ranked.titles[:, 0] >= 0
             confidences = confidence(np.where(is_there, ranked.scores[:, 0], 0)).tolist()
         n_titles = len(shards) if mask is None else int(mask.sum())
-        is_unknown = shards.have_unknown_words(texts)
+        # The cosine reads no words: it needs no stemmer.
+        is_unknown = is_below if limits.cosine else shards.have_unknown_words(texts)
         hits: Rows[list[Hit]] = Rows()
         for q, (text, of_first) in enumerate(zip(texts, confidences, strict=True)):
             matches = _matches(ranked, q)

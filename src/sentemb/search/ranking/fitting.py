@@ -330,26 +330,26 @@ class _Fitting:
         without_words = best(stems[0], reads_words=False)
         pairs = {stem: without_words + best(stem, reads_words=True) for stem in stems}
         candidates = {stem: self._candidates(pairs[stem], allowed) for stem in stems}
-        every = self._candidates([*chain.from_iterable(pairs.values())], allowed)
-        if every is None or candidates[stems[0]] is None:
+        of_all = self._candidates([*chain.from_iterable(pairs.values())], allowed)
+        if of_all is None or candidates[stems[0]] is None:
             return MODEL_ALONE, 0.0
         step()
-        features = self._features(parts[stems[0]], names, asked[stems[0]], every, _OF_WORDS)
+        features = self._features(parts[stems[0]], names, asked[stems[0]], of_all, _OF_WORDS)
         fitted = {}
-        for stem, these in candidates.items():
-            if these is not None:
+        for stem, of_stem in candidates.items():
+            if of_stem is not None:
                 recipe = self._best_parameters(
                     by_stem[stem],
                     parts[stem],
                     names,
                     asked[stem],
-                    these,
-                    features[self._rows(these, every)],
+                    of_stem,
+                    features[self._rows(of_stem, of_all)],
                     step,
                 )
                 material = by_stem[stem].with_recipe(recipe)
                 fitted[stem] = recipe, self._parts(fitted_clicks, material, names)
-        stem = min(fitted, key=lambda stem: self._loss(*fitted[stem], names, features, every))
+        stem = min(fitted, key=lambda stem: self._loss(*fitted[stem], names, features, of_all))
         recipe, chosen = fitted[stem]
         # Once more, with the titles that the sum itself ranks high.
         pairs[stem].append(self._best(chosen, recipe, asked[stem], allowed))
