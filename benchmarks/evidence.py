@@ -186,14 +186,14 @@ def confirm(name):
     (copy / "build" / "glove").symlink_to(ROOT / "build" / "glove")
     if not (SAMPLES / "shared").exists():
         (SAMPLES / "shared").symlink_to(DATA.parent)
-    began = time.time_ns()
+    results = copy / RESULTS.relative_to(ROOT)
+    before = {path: path.stat().st_mtime_ns for path in results.rglob("*")}
     if exit_code := _run(command, copy):
         return exit_code
-    results = copy / RESULTS.relative_to(ROOT)
     made = [
         path
         for path in sorted(results.rglob("*"))
-        if path.suffix in (".csv", ".json") and path.stat().st_mtime_ns >= began
+        if path.suffix in (".csv", ".json") and path.stat().st_mtime_ns != before.get(path)
     ]
     changed = [
         f"{path.relative_to(results)}: {row}"

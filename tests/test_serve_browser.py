@@ -279,7 +279,7 @@ def test_settled_searches_and_opened_results_are_recorded(browser, index, tmp_pa
         page.locator("#query").fill("")
         page.locator("#query").type(TITLES[9], delay=1)
         page.wait_for_function("(title) => document.querySelector('.hit .title')"
-                               ".textContent === title", arg=TITLES[9])  # fmt: skip
+                               "?.textContent === title", arg=TITLES[9])  # fmt: skip
         page.locator(".hit").first.click()  # sooner than the search is settled
         wait(lambda: insights(record.path).searches == 2)
         wait(lambda: insights(record.path).clicked == 1)
