@@ -83,16 +83,16 @@ gradcheck: venv ## Check the gradients of every model and variant
 	$(BIN)/sentemb gradcheck --model all
 
 .PHONY: quality
-quality: venv ## Train on the shared data sets and write docs/results/presets.md
+quality: venv ## Train on the shared data sets and write docs/results/presets.md (7 minutes)
 	$(BIN)/python benchmarks/quality.py
 
 .PHONY: fresh
-fresh: venv ## Continue models with new clicks, change queries; write fresh.md, robustness.md, typos.md
+fresh: venv ## Continue models with new clicks, change queries; write fresh.md and robustness.md in docs/results (7 minutes)
 	$(BIN)/python benchmarks/fresh.py
 	$(BIN)/python benchmarks/robustness.py
 
 .PHONY: table4
-table4: venv ## Compare all models and baselines and write docs/results/table4.md, order.md (hours)
+table4: venv ## Compare all models and baselines and write docs/results/table4.md (hours)
 	$(BIN)/python benchmarks/table4.py
 	$(BIN)/python benchmarks/order.py
 
@@ -120,7 +120,7 @@ analysis: venv ## Measure keywords, attenuation and topics and write docs/analys
 	$(BIN)/python benchmarks/analysis.py
 
 .PHONY: paper
-paper: venv ## Measure every figure and table of the paper and write docs/paper.md (40 minutes)
+paper: venv ## Measure every figure and table of the paper and write docs/paper.md (24 minutes)
 	@# A run that was stopped continues; one that ended starts from nothing.
 	test -f build/paper-is-unfinished || rm -rf build/paper docs/results/paper
 	mkdir -p build && touch build/paper-is-unfinished
@@ -131,7 +131,7 @@ paper: venv ## Measure every figure and table of the paper and write docs/paper.
 # Word vectors to measure with; without them those of GloVe are fetched.
 VECTORS ?=
 .PHONY: sif
-sif: ## Measure the tables and figures of the SIF paper and write docs/sif.md (45 minutes)
+sif: ## Measure the tables and figures of the SIF paper and write docs/sif.md (26 minutes)
 	$(MAKE) venv EXTRAS=dev,bench
 ifeq ($(VECTORS),)
 	test -d build/glove/150d || $(BIN)/python benchmarks/glove.py build/glove
@@ -187,29 +187,29 @@ rivals: ## Fine-tune a transformer, rank by all rivals and write docs/results/ri
 	$(BIN)/python benchmarks/rivals.py
 
 .PHONY: held-out
-held-out: venv ## Measure held-out clicks of the shared logs and write docs/results/held-out.md (10 minutes)
+held-out: venv ## Measure held-out clicks of the shared logs and write docs/results/held-out.md (16 minutes)
 	$(BIN)/python benchmarks/held_out.py
 
 .PHONY: languages
-languages: venv ## Train on Japanese and Chinese, with and without pairs of letters; write docs/results/languages.md (10 minutes)
+languages: venv ## Train on Japanese and Chinese, with and without pairs of letters; write docs/results/languages.md (2 minutes)
 	$(BIN)/python benchmarks/languages.py
 
 .PHONY: ranking
-ranking: venv ## Train with defaults, word vectors and more seeds, on worse logs; write docs/results/ranking.md (hours)
+ranking: venv ## Train with defaults, word vectors and more seeds, on worse logs; write docs/results/ranking.md (an hour)
 	test -d build/glove/100d || $(MAKE) venv EXTRAS=dev,bench
 	test -d build/glove/100d || $(BIN)/python benchmarks/glove.py build/glove
 	$(BIN)/python benchmarks/ranking.py
 
 .PHONY: learning-curve
-learning-curve: venv ## Train on shares of the shared logs and write docs/results/learning-curve.md (an hour)
+learning-curve: venv ## Train on shares of the shared logs and write docs/results/learning-curve.md (minutes)
 	$(BIN)/python benchmarks/learning_curve.py
 
 .PHONY: slices
-slices: venv ## Slice the test queries, measure churn and write docs/results/slices.md (an hour)
+slices: venv ## Slice the test queries, measure churn and write docs/results/slices.md (minutes)
 	$(BIN)/python benchmarks/slices.py
 
 .PHONY: rerank
-rerank: venv ## Re-rank the best titles of two towers by pair models and write docs/results/rerank.md (hours)
+rerank: venv ## Re-rank the best titles of two towers by pair models and write docs/results/rerank.md (14 minutes)
 	$(BIN)/python benchmarks/rerank.py
 
 .PHONY: engines

@@ -5,12 +5,12 @@ docs/results/evidence.csv records when, where and from which code each was made.
 time: it continues with the measurement that was interrupted. What a measurement keeps in folders to
 continue with is removed first if other code or data made any of it.
 
-The same code and seed give the same bits. So where a change of the code should change no result, a
-sample tells: some rows are measured again in a copy, and if each is what it was, apart from times,
-the measurement is that of the new code. Times cannot be confirmed.
+The same seed gives the same bits. So a change of the code that should change no result is checked
+by a sample: some rows are measured again in a copy of the pages, and if every figure but times is
+the same, the record is moved to the new code. Times cannot be confirmed.
 
     python benchmarks/evidence.py [NAME ...]     measure NAME, or everything that is stale
-    python benchmarks/evidence.py --confirm ...  the same by samples, where evidence.toml has them
+    python benchmarks/evidence.py --confirm ...  check by samples, where evidence.toml has them
     python benchmarks/evidence.py --check        name what is stale; exit code 1 if anything is
 """
 
@@ -176,7 +176,10 @@ def _run(command, folder):
 
 
 def confirm(name):
-    """Measure a sample again, and record that its rows have not changed; the exit code."""
+    """Measure a sample again and record the measurement as that of this code; the exit code.
+
+    Nothing is recorded if a row differs.
+    """
     command, code, copy = MEASURED[name]["sample"], fingerprint(name), SAMPLES / name
     print(f"{name}: {command}", flush=True)
     shutil.rmtree(copy, ignore_errors=True)
@@ -202,7 +205,7 @@ def confirm(name):
     ]
     for line in changed:
         print(line)
-    print(f"{name}: {len(made)} tables, {len(changed)} rows are not what they were", flush=True)
+    print(f"{name}: {len(made)} tables measured, {len(changed)} rows differ", flush=True)
     if changed or not made:
         return 1
     row = recorded()[name] | {"code": code, "data": _data(name)}
@@ -249,7 +252,7 @@ def remove_outdated(name, root=ROOT, kept=KEPT):
 
 
 def _state(name):
-    """The code and data of a measurement; nothing for one that is no longer declared."""
+    """The hashes of the code and data of a measurement; empty if evidence.toml no longer has it."""
     return f"{fingerprint(name)} {_data(name)}" if name in MEASURED else ""
 
 
@@ -283,19 +286,17 @@ def write(rows):
 
 def record_of(page):
     """The records of the measurements that write a page, as lines of Markdown."""
-    records = recorded()
+    columns, records = ("commit", "date", "processor", "minutes"), recorded()
     rows = [
-        [name, *_cells(records.get(name, {}), "commit", "date", "processor", "minutes")]
+        [name, *_cells(records.get(name, {}), *columns)]
         for name in MEASURED
         if page_of(name) == page
     ]
-    return list(
-        markdown_table([["measurement", "commit", "date", "processor", "minutes"], *rows], left=4)
-    )
+    return list(markdown_table([["measurement", *columns], *rows], left=4))
 
 
 def _cells(record, *columns):
-    """Some columns of a record; the commit is followed by that of the sample."""
+    """Cells for some columns of a record; after the commit, that which a sample has confirmed."""
     cells = {column: record.get(column) or "-" for column in columns}
     if record.get("confirmed"):
         cells["commit"] += f", confirmed {record['confirmed']}"
@@ -360,7 +361,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MEASURED))
     parser.add_argument("--check", action="store_true", help="measure nothing; name what is stale")
-    parser.add_argument("--confirm", action="store_true", help="measure samples; NAME or all")
+    parser.add_argument(
+        "--confirm", action="store_true", help="check by samples, NAME or all stale"
+    )
     options = parser.parse_args()
     if unknown := set(options.names) - set(MEASURED):
         parser.error(f"no measurement {min(unknown)}; choose from {', '.join(MEASURED)}")

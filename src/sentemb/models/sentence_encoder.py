@@ -366,14 +366,8 @@ class SentenceEncoder(Face):
         listed = [texts] if isinstance(texts, str) else as_texts(texts)
         vectors, is_known, without_words = self._encode(listed, options.side, options.show)
         if is_known is not None:
-            warn_of_texts(
-                len(vectors),
-                without_words,
-                int((~is_known).sum()) - without_words,
-                "their vectors are zero",
-                "their vectors say nothing about them",
-                depth=5,
-            )
+            lost, vague = "their vectors are zero", "their vectors say nothing about them"
+            _warn(is_known, without_words, lost, vague)
         # An array, unless tensors are asked for: the overloads say which.
         finished: np.ndarray = options.finished(vectors, depth=5)
         return finished[0] if single else finished
@@ -532,12 +526,10 @@ class SentenceEncoder(Face):
     # -- scores -------------------------------------------------------------------------------
 
     def _compared(self, texts: list[str], side: str) -> np.ndarray:
-        """`unit_vectors`, with a warning in the name of who calls `score` or `rank`."""
+        """`unit_vectors`, with a warning in the name of the caller of `score` or `rank`."""
         units, is_known, without_words = self._units(texts, side)
         if is_known is not None:
-            unknown = int((~is_known).sum()) - without_words
-            lost = "their scores are 0"
-            warn_of_texts(len(texts), without_words, unknown, lost, lost, depth=5)
+            _warn(is_known, without_words, "their scores are 0", "their scores are 0")
         return units
 
     def _scores(self, queries: list[str], titles: list[str]) -> np.ndarray:
@@ -619,6 +611,12 @@ class SentenceEncoder(Face):
             name: np.hstack([of_direction[name] for of_direction in values]) for name in values[0]
         }
         return GateTrace(words=words, **joined)
+
+
+def _warn(is_known: NDArray[np.bool_], without_words: int, lost: str, vague: str) -> None:
+    """Warn in the name of the user's code, three calls above the method that has read the texts."""
+    unknown = int((~is_known).sum()) - without_words
+    warn_of_texts(is_known.size, without_words, unknown, lost, vague, depth=6)
 
 
 def _check_side(side: str) -> None:

@@ -260,8 +260,8 @@ class Searcher:
             is_there = ranked.titles[:, 0] >= 0
             confidences = confidence(np.where(is_there, ranked.scores[:, 0], 0)).tolist()
         n_titles = len(shards) if mask is None else int(mask.sum())
-        # The cosine reads no words: it needs no stemmer.
-        is_unknown = is_below if limits.cosine else shards.have_unknown_words(texts)
+        # Another query is offered for unknown words. The cosine offers none, so needs no stemmer.
+        is_unknown = None if limits.cosine else shards.have_unknown_words(texts)
         hits: Rows[list[Hit]] = Rows()
         for q, (text, of_first) in enumerate(zip(texts, confidences, strict=True)):
             matches = _matches(ranked, q)
@@ -281,7 +281,7 @@ class Searcher:
             confident = first if matches and matches[0].row == first else None
             shown = _hits(shards, matches[:k], None if confident is None else of_first)
             meant = None
-            if named is None and (reason or is_unknown[q]) and not limits.cosine:
+            if named is None and is_unknown is not None and (reason or is_unknown[q]):
                 meant = self._meant(shards, text)
             hits.append(Rows(shown, text, reason, facets, meant))
         return hits

@@ -1,4 +1,4 @@
-"""Texts in portions that need little memory."""
+"""Texts in portions, so that reading them needs little memory."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
@@ -9,7 +9,7 @@ _Texts = TypeVar("_Texts", list[str], Sequence[str])
 def portions(texts: _Texts, most_texts: int, most_characters: int) -> Iterator[_Texts]:
     """Cut ``texts`` into portions of limited size.
 
-    most_texts, most_characters : limits of a portion; a longer text is a portion of its own
+    most_texts, most_characters : limits of a portion; a longer text makes up a portion alone
     """
     first = 0
     while first < len(texts):
