@@ -79,7 +79,7 @@ def draw_word_order(pyplot):
     """NDCG@1 on queries whose meaning depends on word order, and on the others."""
     shown = ("bm25-stem", "bag-hard", "dssm-hard", "clsm-5", "rnn-288", "lstm-32", "lstm-96",
              "lstm-96-hard", "bilstm-192", "bilstm-large")  # fmt: skip
-    lines = {line["model"]: line for line in read_csv("table4-word-order.csv")}
+    lines = {line["model"]: line for line in read_csv("table4-simulated-word-order.csv")}
     _, in_order, others = next(iter(lines.values()))
     figure, axis = pyplot.subplots(figsize=(6.5, 4), layout="constrained")
     places = range(len(shown))[::-1]
@@ -101,12 +101,11 @@ def draw_word_order(pyplot):
 
 def draw_log_size(pyplot):
     """NDCG@1 by the number of training pairs, and the LSTM's lead over order-free models."""
-    lines = read_csv("order-size-of-the-log.csv")
-    lead = next(key for key in lines[0] if key.endswith("order-free one"))
     colours = model_colours(list(TRAINED_ON_PARTS))
     figure, axes = pyplot.subplots(2, 3, figsize=(8, 5), layout="constrained", sharey="row")
     for (above, below), name in zip(axes.T, REAL, strict=True):
-        some = [line for line in lines if line["set"] == name]
+        some = read_csv(f"table4-{name}-size-of-the-log.csv")
+        lead = next(key for key in some[0] if key.endswith("order-free one"))
         pairs = [int(line["pairs"]) for line in some]
         for (row, marker), colour in zip(TRAINED_ON_PARTS.items(), colours, strict=True):
             values = [float(line[row]) for line in some]

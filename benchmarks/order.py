@@ -1,27 +1,18 @@
 """Where word order helps: Table IV by length and words of the query, and by the size of the log.
 
-Reads the runs of benchmarks/table4.py and splits the test queries of every set by length, by the
-words they share with a relevant title, and by whether all their words occur in the log. Trains the
-LSTM and the order-free models on fractions of each log. Writes docs/results/table4.md, after
-table4.py.
-
-    python benchmarks/order.py [--data ../shared/data] [--folder table4]
+Splits the test queries of a set by length, by the words they share with a relevant title, and by
+whether all their words occur in the log. Trains the LSTM and the order-free models on fractions of
+the log. For table4.py.
 """
 
-import argparse
-import sys
-from pathlib import Path
-
 import numpy as np
-from pages import DATA, ROOT, SETS, write_tables
+from compared import ORDER_FREE, REFERENCE, opened, sentemb
 from systems import with_interval
-from table4 import ORDER_FREE, REFERENCE, opened, sentemb
 
 from sentemb.comparison.data_folder import read_data
 from sentemb.comparison.rows import rows_of
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.evaluation.significance import compare_all
-from sentemb.system.parallel import available_threads
 from sentemb.system.tables import markdown_table
 from sentemb.text.words import split_words
 
@@ -94,10 +85,10 @@ def cut_table(comparison):
     return markdown_table(rows)
 
 
-def on_part(data, share, options):
+def on_part(data, share, folder, threads):
     """A comparison with every ``share``-th pair of the log, in random order."""
     log = read_data(data).log
-    place = options.folder / f"{data.name}-{share}"
+    place = folder / f"{data.name}-{share}"
     place.mkdir(exist_ok=True)
     for name in ("dev", "test"):
         if not (place / name).exists():
@@ -108,37 +99,15 @@ def on_part(data, share, options):
         builder.add(query, title, int(log.clicks[pair]))
     write_click_log(builder.build(), place / "pairs.tsv")
     found = place / "comparison"
-    threads = ["--threads", options.threads]
-    sentemb("compare", place, "-o", found, "--models", ",".join(TRAINED), *threads)
+    names = ",".join(TRAINED)
+    sentemb("compare", place, "-o", found, "--models", names, "--threads", threads)
     return opened(place, found, rows_of(TRAINED))
 
 
-def part_rows(name, whole, options):
-    """Rows of the table by number of pairs."""
-    parts = [on_part(options.data / name, share, options) for share in SHARES]
-    for comparison in (*parts, whole):
+def size_table(data, whole, folder, threads):
+    """Lines of a table by the number of pairs."""
+    rows = [["pairs", *TRAINED, DIFFERENCE]]
+    for comparison in (*(on_part(data, share, folder, threads) for share in SHARES), whole):
         found, _ = figures(comparison, TRAINED)
-        yield [name, f"{comparison.data.log.query_index.size:,}", *cells(found)]
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--folder", type=Path, default=ROOT / "table4", help="of table4.py")
-    parser.add_argument("--threads", type=int, default=available_threads())
-    options = parser.parse_args()
-    present = [name for name in SETS if (options.folder / name).is_dir()]
-    if not present:
-        sys.exit(f"{options.folder} has no results; run `make table4` first")
-    tables, parts = {}, []
-    for name in present:
-        whole = opened(options.data / name, options.folder / name, rows_of(SHOWN))
-        tables[name] = cut_table(whole)
-        parts += part_rows(name, whole, options)
-    head = ["set", "pairs", *TRAINED, DIFFERENCE]
-    tables["Size of the log"] = markdown_table([head, *parts])
-    write_tables("order", tables)
-
-
-if __name__ == "__main__":
-    main()
+        rows.append([f"{comparison.data.log.query_index.size:,}", *cells(found)])
+    return markdown_table(rows)

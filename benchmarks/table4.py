@@ -1,28 +1,26 @@
-"""Table IV of the paper on open data: every row of `sentemb compare`, on every set.
+"""Table IV of the paper on open data: every row of `sentemb compare`, set by set.
 
 Runs ``sentemb compare`` as a user would, on the shared data sets and on a simulated click log,
-ranks a set without a log by models of the others, and writes docs/results/table4.md. Results are
-kept in a folder, so that a stopped run can continue; it takes some hours on two processors.
+splits the test queries of the real sets and their logs (order.py), ranks a set without a log by
+models of the others, and writes docs/results/table4.md. Results are kept in a folder, so that a
+stopped run can continue; each set takes one to three hours on one processor.
 
-    python benchmarks/table4.py [--data ../shared/data] [--folder table4] [--budget MINUTES]
+    python benchmarks/table4.py [SET ...] [--folder table4] [--rows bag,lstm-96]
 """
 
 import argparse
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
-from pages import DATA, ROOT, SETS, machine, write_tables
+from compared import IN_ORDER, ORDER_FREE, REFERENCE, opened, sentemb
+from order import SHOWN, cut_table, size_table
+from pages import DATA, ROOT, SETS, write_tables
 
-from sentemb.comparison.data_folder import read_data
 from sentemb.comparison.row import apart
 from sentemb.comparison.rows import ROWS, ModelRow, rows_of
-from sentemb.comparison.runner import Comparison
 from sentemb.comparison.table import cells_of, legend, table_of
 from sentemb.data.lines import clean_lines
-from sentemb.errors import SentembError
 from sentemb.evaluation.metrics import ndcg
 from sentemb.evaluation.significance import compare_all
 from sentemb.system.parallel import available_threads
@@ -30,31 +28,14 @@ from sentemb.system.tables import markdown_table
 
 SIMULATED, PAIRS = "simulated", 60_000
 UNSEEN = "dbpedia_entity_v2"
-REFERENCE = "lstm-96"
-ORDER_FREE = ("bag", "dssm", "bag-hard", "dssm-hard")
-IN_ORDER = ("lstm-96", "lstm-96-hard", "lstm-96-bag", "bilstm-96", "bilstm-192", "bilstm-large")
 # The model trained on each set to rank the one without a log.
 TRANSFERRED = {"model": "bilstm", "cells": 96, "hard-negatives": 0}
 
 
-def sentemb(*arguments):
-    """Run a command; its standard output."""
-    command = [sys.executable, "-m", "sentemb", *map(str, arguments)]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
-def opened(data, folder, rows):
-    """The `Comparison` in ``folder``, without measuring; each missing row gets its reason."""
-    comparison = Comparison(read_data(data), folder, rows, note=lambda text: None)
-    comparison.run(seconds=0)
-    return comparison
-
-
-def section(data, folder, options, rows=None, models=(), reference=REFERENCE):
-    """One set's table in Markdown, and its `Comparison`."""
+def compared(data, options, name, rows=None, models=(), reference=REFERENCE):
+    """The `Comparison` of one set, its table and the sentences below it."""
+    folder = options.folder / name
     arguments = ["-o", folder, "--threads", options.threads, "--reference", reference]
-    if options.budget is not None:
-        arguments += ["--budget", options.budget]
     if rows is not None:
         arguments += ["--models", ",".join(rows)]
     for model in models:
@@ -63,18 +44,19 @@ def section(data, folder, options, rows=None, models=(), reference=REFERENCE):
     measured = rows_of(rows) + [ModelRow.of(model) for model in models]
     comparison = opened(data, folder, measured)
     lines = table_of(comparison, [row.name for row in measured], reference)
-    table = list(markdown_table(cells_of(lines, reference, "±")))
-    print("\n".join([*table, " ".join(legend(lines, reference, comparison.n_queries, "±"))]))
-    print("\n".join(missing_lines(comparison.reasons)), flush=True)
-    return table, comparison
+    head, *body = cells_of(lines, reference, "±")
+    cells = [[*row, setting_of(comparison, row[0])] for row in body]
+    sentences = [
+        " ".join([*legend(lines, reference, comparison.n_queries, "±"), "Setting: chosen on dev."]),
+        *(f"Missing: {name}: {reason}." for name, reason in comparison.reasons.items()),
+    ]
+    return comparison, markdown_table([[*head, "setting"], *cells]), sentences
 
 
-def missing_lines(reasons):
-    """Sentences that name the rows missing from a table."""
-    late = [name for name, reason in reasons.items() if "time is used up" in reason]
-    others = [f"{name}: {reason}" for name, reason in reasons.items() if name not in late]
-    lines = [f"Missing: {text}." for text in others]
-    return lines + ([f"Not measured, or not with all seeds: {', '.join(late)}."] if late else [])
+def setting_of(comparison, name):
+    """The setting of a row that was the best on dev; nothing if there was one only."""
+    found = comparison.of(name)
+    return apart(found[0]["settings"], ROWS[name].points()) if found and name in ROWS else ""
 
 
 def best_of(comparison, names):
@@ -88,14 +70,14 @@ def best_of(comparison, names):
 
 
 def order_against_none(comparison):
-    """The best recurrent row against the best order-free one, both chosen on dev."""
+    """The best recurrent row against the best order-free one, both chosen on dev, as a sentence."""
     ours, theirs = best_of(comparison, IN_ORDER), best_of(comparison, ORDER_FREE)
     if ours is None or theirs is None:
-        return
+        return ""
     a, b = (comparison.per_query(name)[:, 0] for name in (ours, theirs))
     judged = ~np.isnan(a)
     found = compare_all([a[judged]], b[judged])[0]
-    print(
+    return (
         f"Best recurrent row on dev against the best order-free one, test NDCG@1: {ours} "
         f"{np.nanmean(a):.3f}, {theirs} {np.nanmean(b):.3f}; difference {found.mean:+.3f} "
         f"({found.low:+.3f} to {found.high:+.3f}), p {found.p:.4f}. {together(comparison, ours)}"
@@ -132,55 +114,59 @@ def word_order(comparison, log):
     return markdown_table(rows)
 
 
-def settings_table(comparisons):
-    """The settings chosen on dev, set by set."""
-    rows = [["row", *comparisons]]
-    for name, row in ROWS.items():
-        cells = []
-        for comparison in comparisons.values():
-            found = comparison.of(name)
-            try:
-                cells.append(apart(found[0]["settings"], row.points()) if found else "")
-            except SentembError:  # a package or file is not here
-                cells.append("")
-        if any(cells):
-            rows.append([name, *cells])
-    return markdown_table(rows, left=9)
+def on_log(name, data, options):
+    """The tables of a set with a log."""
+    comparison, table, sentences = compared(data, options, name, options.rows)
+    sentences.append(order_against_none(comparison))
+    tables = {"": table, "Text": "\n\n".join(filter(None, sentences)).split("\n")}
+    if name == SIMULATED:
+        tables["Word order"] = word_order(comparison, data)
+    elif options.rows is None:
+        whole = opened(data, options.folder / name, rows_of(SHOWN))
+        tables["By query"] = cut_table(whole)
+        tables["Size of the log"] = size_table(data, whole, options.folder, options.threads)
+    return tables
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--folder", type=Path, default=ROOT / "table4", help="for all results")
-    parser.add_argument("--threads", type=int, default=available_threads())
-    parser.add_argument("--budget", type=float, help="minutes for each set; missing rows are named")
-    options = parser.parse_args()
-    folder = options.folder
-    comparisons, models, tables = {}, [], {}
+def without_log(options):
+    """The tables of the set without a log, ranked by a model of each of the others."""
+    models = []
+    shape = [part for key, value in TRANSFERRED.items() for part in (f"--{key}", value)]
     for name in SETS:
-        data = options.data / name
-        if not (data / "pairs.tsv").exists():
-            print(f"{data} not found; skipped", file=sys.stderr)
-            continue
-        tables[name], comparisons[name] = section(data, folder / name, options)
-        order_against_none(comparisons[name])
-        model = folder / "models" / f"bilstm-{name}"
-        shape = [part for key, value in TRANSFERRED.items() for part in (f"--{key}", value)]
+        data, model = options.data / name, options.folder / "models" / f"bilstm-{name}"
         if not model.exists():
             sentemb("train", data / "pairs.tsv", "--dev", data / "dev", "-o", model, *shape)
         models.append(model)
-    log = folder / "log"
-    if not log.exists():
-        sentemb("simulate", "-o", log, "--pairs", PAIRS)
-    tables[SIMULATED], comparisons[SIMULATED] = section(log, folder / SIMULATED, options)
-    order_against_none(comparisons[SIMULATED])
-    tables["Word order"] = word_order(comparisons[SIMULATED], log)
-    if (options.data / UNSEEN).exists():
-        rows = [name for name, row in ROWS.items() if not row.needs_log]
-        place = options.data / UNSEEN, folder / UNSEEN
-        tables[UNSEEN], _ = section(*place, options, rows, models, "bm25-stem")
-    tables["Settings"] = settings_table(comparisons)
-    write_tables("table4", tables, machine())
+    rows = [name for name, row in ROWS.items() if not row.needs_log]
+    _, table, sentences = compared(
+        options.data / UNSEEN, options, UNSEEN, rows, models, reference="bm25-stem"
+    )
+    return {"": table, "Text": "\n\n".join(sentences).split("\n")}
+
+
+def main():
+    names = (*SETS, SIMULATED, UNSEEN)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("sets", nargs="*", metavar="SET", help=f"all of {', '.join(names)}")
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--folder", type=Path, default=ROOT / "table4", help="for all results")
+    parser.add_argument("--threads", type=int, default=available_threads())
+    parser.add_argument("--rows", type=lambda text: text.split(","), help="only these rows")
+    options = parser.parse_args()
+    if unknown := set(options.sets) - set(names):
+        parser.error(f"no set {min(unknown)}; choose from {', '.join(names)}")
+    options.folder.mkdir(exist_ok=True)
+    for name in options.sets or names:
+        if name == UNSEEN:
+            tables = without_log(options)
+        elif name == SIMULATED:
+            log = options.folder / "log"
+            if not log.exists():
+                sentemb("simulate", "-o", log, "--pairs", PAIRS)
+            tables = on_log(name, log, options)
+        else:
+            tables = on_log(name, options.data / name, options)
+        write_tables(f"table4-{name}", tables)
 
 
 if __name__ == "__main__":

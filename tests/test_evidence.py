@@ -202,7 +202,7 @@ def test_a_sample_confirms_what_has_not_changed(rows, code, tmp_path, monkeypatc
 
 @pytest.mark.parametrize(
     ("reader", "maker", "path"),
-    [("engines", "ranking", "build/systems"), ("order", "table4", "table4")],
+    [("engines", "ranking", "build/systems")],
 )
 def test_a_measurement_that_only_reads_removes_nothing(reader, maker, path, tmp_path, monkeypatch):
     state = dict.fromkeys(MEASURED, "old")
