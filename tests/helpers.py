@@ -188,7 +188,10 @@ _NUMBER = re.compile(r"(?<![\w.])[+-]?(?:\d*\.\d+(?:e[+-]?\d+)?|\d+e[+-]?\d+)(?!
 
 
 def assert_same_output(shown, printed, tolerance=3e-3):
-    """A text is another one, up to the last digits of fractions: processors differ in them."""
+    """A text is another one, up to the last digits of fractions.
+
+    Processors without fused multiply-adds, and libraries that have the BLAS, differ in those.
+    """
     assert len(shown.splitlines()) == len(printed.splitlines())
     for line, result in zip(shown.splitlines(), printed.splitlines(), strict=True):
         assert _NUMBER.sub("", line) == _NUMBER.sub("", result)

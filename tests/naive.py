@@ -17,6 +17,13 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
+def sums(x, y):
+    """x · y, the sum of x and that of its squares, rounded once."""
+    x, y = x.tolist(), y.tolist()
+    products = [math.fsum(a * b for a, b in zip(x, other, strict=True)) for other in (y, x)]
+    return products[0], math.fsum(x), products[1]
+
+
 def matmul(A, B):
     """A B, every element one sum in the order of the inner dimension."""
     C = np.zeros((A.shape[0], B.shape[1]))

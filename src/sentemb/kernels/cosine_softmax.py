@@ -2,12 +2,13 @@
 
 import math
 
+from sentemb.kernels import sums
 from sentemb.kernels.activations import exp_row
-from sentemb.kernels.jit import inner_summing_kernel, kernel, summing_kernel
+from sentemb.kernels.jit import inner_kernel, kernel
 from sentemb.kernels.matmul import add_matmul
 
 
-@summing_kernel
+@kernel
 def normalise_rows(U, norms, Y):
     """U = Y / ||Y|| row by row; a zero row stays zero.
 
@@ -15,10 +16,7 @@ def normalise_rows(U, norms, Y):
     """
     for r in range(norms.size):
         u, y = U[r], Y[r]
-        total = Y.dtype.type(0)
-        for j in range(y.size):
-            total += y[j] * y[j]
-        norm = math.sqrt(total)
+        norm = math.sqrt(sums.dot(y, y))
         norms[r] = norm
         scale = Y.dtype.type(0)
         if norm != 0:
@@ -27,7 +25,7 @@ def normalise_rows(U, norms, Y):
             u[j] = y[j] * scale
 
 
-@summing_kernel
+@kernel
 def normalise_rows_backward(dU, U, norms):
     """dU becomes dL/dY = (dU - (dU . u) u) / ||y||, equation (15) summed over all pairs of a text.
 
@@ -35,9 +33,7 @@ def normalise_rows_backward(dU, U, norms):
     """
     for r in range(norms.size):
         du, u = dU[r], U[r]
-        along = dU.dtype.type(0)
-        for j in range(u.size):
-            along += du[j] * u[j]
+        along = sums.dot(du, u)
         scale = dU.dtype.type(0)
         if norms[r] != 0:
             scale = dU.dtype.type(1) / norms[r]
@@ -45,7 +41,7 @@ def normalise_rows_backward(dU, U, norms):
             du[j] = (du[j] - along * u[j]) * scale
 
 
-@inner_summing_kernel
+@inner_kernel
 def softmax_loss_row(s, clicked, gamma, weight):
     """Loss of one query from its cosines, which the gradient with respect to them replaces.
 
@@ -64,12 +60,9 @@ def softmax_loss_row(s, clicked, gamma, weight):
     for j in range(s.size):
         s[j] = gamma * (s[j] - highest)
     exp_row(s)
-    total = s.dtype.type(0)
+    total = sums.total(s)
     for j in range(s.size):
-        total += s[j]
-    scale = gamma * weight / total
-    for j in range(s.size):
-        s[j] *= scale
+        s[j] = gamma * weight * s[j] / total
     s[clicked] -= gamma * weight
     return weight * (math.log(total) - at_clicked)
 
@@ -102,7 +95,7 @@ def dense_softmax(
             s[left_out[entry]] = 0
 
 
-@summing_kernel
+@kernel
 def listed_softmax(dUq, dUd, losses, Uq, Ud, queries, offsets, candidates, gamma, weights, s):
     """Each pair has its own list of candidates, the clicked title first.
 
@@ -120,11 +113,7 @@ def listed_softmax(dUq, dUd, losses, Uq, Ud, queries, offsets, candidates, gamma
         cosines = s[: offsets[r + 1] - start]
         u, du = Uq[queries[r]], dUq[queries[r]]
         for k in range(cosines.size):
-            d = Ud[candidates[start + k]]
-            total = Uq.dtype.type(0)
-            for j in range(dim):
-                total += u[j] * d[j]
-            cosines[k] = total
+            cosines[k] = sums.dot(u, Ud[candidates[start + k]])
         losses[r] = softmax_loss_row(cosines, 0, gamma, weights[r])
         for k in range(cosines.size):
             d, dd = Ud[candidates[start + k]], dUd[candidates[start + k]]

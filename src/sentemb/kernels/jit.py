@@ -25,7 +25,7 @@ _OPTIONS = {
     "error_model": "numpy",
     "no_cfunc_wrapper": True,
 }
-# `reassoc` lets a row be summed in several vector lanes; the order is fixed when compiled.
+# `reassoc` lets a row be summed in as many vector lanes as the processor has.
 _SUMMING_OPTIONS = _OPTIONS | {"fastmath": {"contract", "reassoc"}}
 # Nothing is fused or reordered, wherever LLVM puts the code.
 _STRICT_OPTIONS = _OPTIONS | {"fastmath": False}
@@ -43,7 +43,7 @@ def kernel(function):
 
 
 def summing_kernel(function):
-    """As `kernel`, for functions that spend their time in sums over a row, summed in any order."""
+    """As `kernel`, for sums whose last bits reach no result; for all others see `sums`."""
     return _compiled(function, _SUMMING_OPTIONS)
 
 
@@ -58,11 +58,6 @@ def inner_kernel(function):
     A call from Python would end the process.
     """
     return _inner(function, _OPTIONS)
-
-
-def inner_summing_kernel(function):
-    """As `inner_kernel`, with sums as in a `summing_kernel`."""
-    return _inner(function, _SUMMING_OPTIONS)
 
 
 def inner_strict_kernel(function):

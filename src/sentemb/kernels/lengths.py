@@ -4,29 +4,22 @@ import math
 
 import numpy as np
 
+from sentemb.kernels import sums
 from sentemb.kernels.input_layer import gather_weighted_row
-from sentemb.kernels.jit import kernel, summing_kernel
+from sentemb.kernels.jit import kernel
 
 
-@summing_kernel
+@kernel
 def sum_of_squares(array):
     """The sum of the squares of (n,) float, as a float64."""
-    total = 0.0
-    for j in range(array.size):
-        x = np.float64(array[j])
-        total += x * x
-    return total
+    return sums.squares(array)
 
 
-@summing_kernel
+@kernel
 def square_rows(squares, rows, first, end):
     """squares[k] = ||rows[k]||^2 for the rows ``first`` to ``end``: (n,) and (n, width) float."""
     for k in range(first, end):
-        row = rows[k]
-        total = rows.dtype.type(0)
-        for j in range(row.size):
-            total += row[j] * row[j]
-        squares[k] = total
+        squares[k] = sums.dot(rows[k], rows[k])
 
 
 @kernel
@@ -51,7 +44,7 @@ def bound_of_squares(gradient, word_squares):
     return total
 
 
-@summing_kernel
+@kernel
 def gather_squares(squares, gradient, word_squares, first, end):
     """squares[k] = the sum of squares of row k's gradient, for the rows ``first`` to ``end``.
 
@@ -71,7 +64,4 @@ def gather_squares(squares, gradient, word_squares, first, end):
             squares[k] = value * value * word_squares[holders[entry]]
             continue
         gather_weighted_row(o, source, offsets, holders, values, k)
-        total = source.dtype.type(0)
-        for j in range(o.size):
-            total += o[j] * o[j]
-        squares[k] = total
+        squares[k] = sums.dot(o, o)

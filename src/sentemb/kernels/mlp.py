@@ -1,6 +1,7 @@
 """The MLP of a pair model: ReLU layers over a pair's features and a linear output."""
 
-from sentemb.kernels.jit import kernel, summing_kernel
+from sentemb.kernels import sums
+from sentemb.kernels.jit import kernel
 
 
 @kernel
@@ -46,18 +47,14 @@ def join_rows(A, bias, Ax, queries, Ay, titles, first, end):
             a[j] = bias[j] + ax[j] + ay[j]
 
 
-@summing_kernel
+@kernel
 def output_rows(scores, Y, w, bias, first, end):
     """scores[k] = w . Y[k] + bias for the pairs ``first`` to ``end``.
 
     scores : (n_pairs,) float, written; Y : (n_pairs, n) float; w : (n,) float; bias : (1,) float
     """
     for k in range(first, end):
-        y = Y[k]
-        total = scores.dtype.type(0)
-        for j in range(y.size):
-            total += y[j] * w[j]
-        scores[k] = total + bias[0]
+        scores[k] = sums.dot(Y[k], w) + bias[0]
 
 
 @kernel

@@ -6,7 +6,8 @@ Algorithm 1.
 
 import numpy as np
 
-from sentemb.kernels.jit import inner_summing_kernel, kernel, summing_kernel
+from sentemb.kernels import sums
+from sentemb.kernels.jit import kernel
 from sentemb.kernels.matmul import add_matmul
 
 # Texts whose averages are in memory at once while the second moment is summed up.
@@ -63,7 +64,7 @@ def add_moments(M, m, table, word_index, offsets, first, end):
         add_matmul(M, X[: high - low].T, X[: high - low])
 
 
-@summing_kernel
+@kernel
 def orthogonalise_rows(B, sweeps):
     """One-sided Jacobi rotations (Hestenes 1958): rotate pairs of rows until all are orthogonal.
 
@@ -79,14 +80,14 @@ def orthogonalise_rows(B, sweeps):
     for _ in range(sweeps):
         largest = 0.0
         for p in range(d):
-            largest = max(largest, _dot(B[p], B[p]))
+            largest = max(largest, sums.dot(B[p], B[p]))
         # A row this short is an eigenvalue of zero and rounding noise.
         shortest = largest * 1e-28
         is_done = True
         for p in range(d - 1):
             for q in range(p + 1, d):
-                alpha, beta = _dot(B[p], B[p]), _dot(B[q], B[q])
-                gamma = _dot(B[p], B[q])
+                alpha, beta = sums.dot(B[p], B[p]), sums.dot(B[q], B[q])
+                gamma = sums.dot(B[p], B[q])
                 small = abs(gamma) <= smallest_cosine * np.sqrt(alpha * beta)
                 if small or min(alpha, beta) <= shortest:
                     continue
@@ -104,14 +105,6 @@ def orthogonalise_rows(B, sweeps):
         if is_done:
             return True
     return False
-
-
-@inner_summing_kernel
-def _dot(x, y):
-    total = 0.0
-    for j in range(x.size):
-        total += x[j] * y[j]
-    return total
 
 
 @kernel

@@ -2,13 +2,14 @@
 
 import math
 
-from sentemb.kernels.jit import summing_kernel
+from sentemb.kernels import sums
+from sentemb.kernels.jit import kernel
 
 # Squares of numbers of this size are well within the range of float32.
 _LEAST, _GREATEST = 1e-15, 1e15
 
 
-@summing_kernel
+@kernel
 def divide_by_lengths(rows):
     """Each row becomes row / ||row||, squares summed in float64; a zero row stays zero.
 
@@ -20,11 +21,7 @@ def divide_by_lengths(rows):
         row = rows[r]
         length = 0.0
         for scaled in range(2):
-            total = 0.0
-            for j in range(row.size):
-                number = float(row[j])
-                total += number * number
-            length = math.sqrt(total)
+            length = math.sqrt(sums.squares(row))
             if scaled or _LEAST < length < _GREATEST:
                 break
             largest = row.dtype.type(0)
