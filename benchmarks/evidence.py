@@ -48,7 +48,10 @@ from sentemb.system.tables import markdown_table
 FILE = "evidence.csv"
 KEPT = ROOT / "build" / "evidence.json"
 SAMPLES = ROOT / "build" / "samples"
-_IS_TIME = re.compile(r"second|time|memory|minute|wall|CPU|/s\b|\((s|ms|µs|MB)\)", re.I)
+# Columns that differ from one measurement to the next.
+_IS_TIME = re.compile(
+    r"second|time|memory|minute|wall|CPU|/s\b|\((s|ms|µs|MB)\)|\b(date|commit)\b", re.I
+)
 COLUMNS = (
     "name", "commit", "date", "minutes", "processor", "versions", "code", "data", "confirmed",
 )  # fmt: skip

@@ -200,6 +200,16 @@ def test_a_sample_confirms_what_has_not_changed(rows, code, tmp_path, monkeypatc
     assert ("0.6" in capsys.readouterr().out) == (rows == "lstm,0.6,2\n")
 
 
+def test_dates_commits_and_times_are_no_change_of_a_row(tmp_path):
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    head = "check,updates,tried,seconds,date,commit\n"
+    old.write_text(f"{head}kills,1,20,3,2020-02-02,abc\n", "utf-8")
+    new.write_text(f"{head}kills,1,20,4,2021-01-01,def\n", "utf-8")
+    assert evidence.changed_rows(new, old) == []
+    new.write_text(f"{head}kills,2,20,3,2020-02-02,abc\n", "utf-8")
+    assert evidence.changed_rows(new, old) == [{"check": "kills", "updates": "2", "tried": "20"}]
+
+
 @pytest.mark.parametrize(
     ("reader", "maker", "path"),
     [("engines", "ranking", "build/systems")],

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
-PAGES = sorted(RESULTS.glob("*.md"))
+PAGES = [*sorted(RESULTS.glob("*.md")), RESULTS.parent / "reliability.md"]
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ make reliability                      all of them, about an hour and a half on 2
 make reliability CHECKS="kills soak"  some of them; the page keeps the counts of the others
 """
 
-import json
 import signal
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import time
 from datetime import date
 from pathlib import Path
 
-from pages import fill
+from pages import read_csv, write_tables
 
 from reliability import determinism, faces, fuzz, indexes, orders, overlays, served, writers
 from reliability.battery import battery
@@ -20,8 +19,6 @@ from reliability.count import Count
 from reliability.crafted import crafted
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "build" / "reliability"
-PAGE = ROOT / "docs" / "reliability.md"
 # A change in these is a change of what was checked.
 CODE = ("src", "cli", "tests")
 
@@ -78,8 +75,8 @@ CHECKS = {
 }  # fmt: skip
 
 
-def run(name: str) -> bool:
-    """Run one check, print it, keep its counts; whether nothing failed."""
+def run(name: str, rows: dict[str, dict[str, str]]) -> bool:
+    """Run one check, print it, put its counts into ``rows`` and the page; whether none failed."""
     what, check = CHECKS[name]
     print(f"{name}: {what} ...", flush=True)
     began = time.monotonic()
@@ -89,16 +86,14 @@ def run(name: str) -> bool:
     for line in [*count.notes[:20], *(f"FAILED {failure}" for failure in count.failures[:20])]:
         print(f"  {line}")
     changed = "+" if _git("diff", "HEAD", "--", *CODE) else ""
-    result = {
-        "tried": count.tried,
-        "failed": len(count.failures),
-        "seconds": round(seconds),
+    rows[name] = {
+        "tried": str(count.tried),
+        "failed": str(len(count.failures)),
+        "seconds": f"{seconds:.0f}",
         "date": date.today().isoformat(),
         "commit": _git("rev-parse", "--short", "HEAD") + changed,
-        "notes": count.notes,
     }
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+    write_tables("reliability", {"Counts": table(rows)})
     return not count.failures
 
 
@@ -107,19 +102,17 @@ def _git(*arguments):
     return done.stdout.strip()
 
 
-def table() -> list[str]:
+def table(rows: dict[str, dict[str, str]]) -> list[str]:
     """The counts that are known, as lines of a Markdown table."""
-    rows = ["| check | what | tried | failed | seconds | date | commit |"]
-    rows += ["| --- | --- | --: | --: | --: | --- | --- |"]
+    lines = ["| check | what | tried | failed | seconds | date | commit |"]
+    lines += ["| --- | --- | --: | --: | --: | --- | --- |"]
     for name, (what, _) in CHECKS.items():
-        path = RESULTS / f"{name}.json"
-        if path.exists():
-            found = json.loads(path.read_text())
-            rows.append(
-                f"| {name} | {what} | {found['tried']:,} | {found['failed']:,} | "
-                f"{found['seconds']:,} | {found['date']} | `{found['commit']}` |"
-            )
-    return rows
+        if name in rows:
+            row = rows[name]
+            numbers = (f"{int(row[key]):,}" for key in ("tried", "failed", "seconds"))
+            cells = [name, what, *numbers, row["date"], f"`{row['commit']}`"]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 def main(names: list[str]) -> int:
@@ -128,9 +121,9 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"there is no check {unknown[0]}; choose from {', '.join(CHECKS)}")
         return 2
-    fine = [run(name) for name in names or CHECKS]
-    fill(PAGE, {"counts": table()})
-    print(f"{sum(fine)} of {len(fine)} checks passed; the counts are in {PAGE.relative_to(ROOT)}")
+    rows = {row["check"]: row for row in read_csv("reliability-counts.csv")}
+    fine = [run(name, rows) for name in names or CHECKS]
+    print(f"{sum(fine)} of {len(fine)} checks passed; the counts are in docs/reliability.md")
     return int(not all(fine))
 
 
