@@ -64,8 +64,9 @@ def test_a_large_number_is_squared_in_float64():
 # "generic" has short vector registers and cannot multiply and add in one instruction.
 @pytest.mark.parametrize("target", [{}, {"NUMBA_CPU_NAME": "generic"}], ids=str)
 def test_every_processor_gives_the_same_bits(target):
-    code, tests = "from test_sums import digest\nprint(digest())", str(Path(__file__).parent)
-    done = run_python(code, PYTHONPATH=tests, **target)
+    tests = str(Path(__file__).parent)
+    code = "import sys; sys.path.append(sys.argv[1]); from test_sums import digest; print(digest())"
+    done = run_python(code, tests, **target)
     assert done.stdout.strip() == "9cea0d815702fac8", done.stderr
 
 

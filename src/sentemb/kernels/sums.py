@@ -117,8 +117,6 @@ def _emit_sum(context, builder, dtype, rows):
     with builder.if_then(builder.icmp_signed("<", zero, in_wide)):
         vector = ir.Constant(ir.VectorType(element, lanes), None)
         sums = [cgutils.alloca_once_value(builder, vector) for _ in range(_TOGETHER)]
-        for each in sums:  # the kernel may sum in a loop of its own
-            builder.store(vector, each)
         with loop(zero, in_wide, _TOGETHER * lanes) as (j, _):
             for k, each in enumerate(sums):
                 add(each, builder.add(j, _INT64(k * lanes)), lanes)
