@@ -89,14 +89,20 @@ def test_by_hand():
 
 def test_policies_and_counts():
     judged = judged_set(
-        {"good": {"a": 1}, "hopeless": {"a": 0, "b": -2}, "missing": {"b": 2}, "none": {}}
+        {
+            "good": {"a": 1},
+            "hopeless": {"a": 0, "b": -2},
+            "missing": {"b": 2},
+            "also missing": {"a": 1},
+            "none": {},
+        }
     )
     result = ndcg(judged, {"good": {"a": 1.0}, "hopeless": {"a": 1.0}, "other": {"a": 1.0}})
-    np.testing.assert_array_equal(result.values[:, 0], [1, np.nan, 0, np.nan])
-    np.testing.assert_array_equal(result.mean, [0.5, 0.5, 0.5])
-    assert result.n_evaluated == 2
+    np.testing.assert_array_equal(result.values[:, 0], [1, np.nan, 0, 0, np.nan])
+    np.testing.assert_allclose(result.mean, [1 / 3, 1 / 3, 1 / 3])
+    assert result.n_evaluated == 3
     assert result.n_without_relevant == 2
-    assert result.n_missing == 1
+    assert result.n_missing == 2
     assert result.n_unknown == 1
 
 
