@@ -88,8 +88,9 @@ def cut_table(comparison):
 def on_part(data, share, folder, threads):
     """A comparison with every ``share``-th pair of the log, in random order."""
     log = read_data(data).log
-    place = folder / f"{data.name}-{share}"
-    place.mkdir(exist_ok=True)
+    home = folder / f"{data.name}-{share}"
+    place, found = home / "log", home / "comparison"
+    place.mkdir(parents=True, exist_ok=True)
     for name in ("dev", "test"):
         if not (place / name).exists():
             (place / name).symlink_to((data / name).resolve())
@@ -98,7 +99,6 @@ def on_part(data, share, folder, threads):
         query, title = log.queries[log.query_index[pair]], log.titles[log.title_index[pair]]
         builder.add(query, title, int(log.clicks[pair]))
     write_click_log(builder.build(), place / "pairs.tsv")
-    found = place / "comparison"
     names = ",".join(TRAINED)
     sentemb("compare", place, "-o", found, "--models", names, "--threads", threads)
     return opened(place, found, rows_of(TRAINED))

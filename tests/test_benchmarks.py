@@ -105,6 +105,27 @@ def test_losses_of_all_contenders_agree(tmp_path):
     assert done.stdout.endswith("done\n")
 
 
+_PARTS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+import order
+from compared import sentemb
+
+folder = Path(sys.argv[2])
+sentemb("simulate", "-o", folder / "made-up", "--pairs", 400)
+order.TRAINED = ("random", "unigram")
+for again in range(2):  # the second time it reads what the first has kept
+    part = order.on_part(folder / "made-up", 4, folder / "kept", 1)
+print(part.data.log.query_index.size, part.per_query("unigram").shape[1])
+"""
+
+
+def test_a_fraction_of_a_log_is_compared(tmp_path):
+    done = run_python(_PARTS, FOLDER, tmp_path, check=True)
+    assert done.stdout.endswith("100 3\n")
+
+
 _RECORD = """
 import subprocess, sys
 sys.path.insert(0, sys.argv[1])
