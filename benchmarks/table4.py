@@ -44,11 +44,15 @@ def compared(data, options, name, rows=None, models=(), reference=REFERENCE):
     measured = rows_of(rows) + [ModelRow.of(model) for model in models]
     comparison = opened(data, folder, measured)
     lines = table_of(comparison, [row.name for row in measured], reference)
+    reasons = comparison.reasons
     head, *body = cells_of(lines, reference, "±")
     cells = [[*row, setting_of(comparison, row[0])] for row in body]
     sentences = [
         " ".join([*legend(lines, reference, comparison.n_queries, "±"), "Setting: chosen on dev."]),
-        *(f"Missing: {name}: {reason}." for name, reason in comparison.reasons.items()),
+        *(
+            f"Missing: {', '.join(name for name in reasons if reasons[name] == reason)}: {reason}."
+            for reason in dict.fromkeys(reasons.values())
+        ),
     ]
     return comparison, markdown_table([[*head, "setting"], *cells]), sentences
 
