@@ -5,7 +5,7 @@ import math
 from sentemb.kernels import sums
 from sentemb.kernels.jit import kernel
 
-# Squares of numbers of this size are well within the range of float32.
+# Squares of numbers of this size neither overflow nor vanish, whatever the dtype.
 _LEAST, _GREATEST = 1e-15, 1e15
 
 
