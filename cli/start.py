@@ -83,7 +83,7 @@ def command(
     else:
         say("")
         say("search in the terminal, and on a page that a server shows:")
-    query = _first_query(parts / "test.tsv")
+    query = _first_query(parts / "pairs.tsv", parts / "test.tsv")
     say(f"  {shlex.join(['sentemb', 'search', str(index), query])}")
     say(f"  sentemb serve {index} --record {folder / 'searches.sqlite'}")
 
@@ -122,7 +122,15 @@ def _run(*arguments: str | Path) -> None:
     main.main(words, standalone_mode=False)
 
 
-def _first_query(log: Path) -> str:
-    """A query that somebody searched, to begin with."""
-    with open(log, encoding="utf-8") as lines:
-        return next(lines).partition("\t")[0]
+def _first_query(learned: Path, held_out: Path) -> str:
+    """The most clicked held-out query of known words; of any words if there is none."""
+    import numpy as np
+
+    from sentemb.data.click_log import read_click_log
+    from sentemb.text.words import split_words
+
+    known = {word for query in read_click_log(learned).queries for word in split_words(query)}
+    test = read_click_log(held_out)
+    clicks = np.bincount(test.query_index, test.clicks)
+    queries = [test.queries[q] for q in np.argsort(-clicks, kind="stable")]
+    return next((query for query in queries if known.issuperset(split_words(query))), queries[0])

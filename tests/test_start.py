@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from sentemb import Index, SentembError
 from sentemb.cli import main
+from sentemb.cli.start import _first_query
 from sentemb.data.importers.guessing import guess_columns
 from sentemb.data.simulation import example_shop
 from sentemb.system.parallel import available_threads
@@ -86,6 +87,15 @@ def test_the_example_becomes_an_index_and_a_page(tmp_path, monkeypatch):
     assert 0.03 < np.mean(np.array(clicks) >= 5) < 0.3  # queries to suggest
     assert index.search(clicked.split("\t")[0], everything=True, where="price > 0")
     assert "is not empty" in start("--example", "-o", shop, code=1)
+
+
+def test_the_suggested_query_has_most_clicks_of_those_with_known_words(tmp_path):
+    learned, held_out = tmp_path / "pairs.tsv", tmp_path / "test.tsv"
+    learned.write_text("red shoes\tred shoes\t9\nblue hat\thats\n")
+    held_out.write_text("red hat\ta\t2\nblue shoes\ta\t2\nblue shoes\tb\ngreen hat\tb\t8\n")
+    assert _first_query(learned, held_out) == "blue shoes"
+    held_out.write_text("green hat\ta\t2\ngreen tie\tb\t3\n")
+    assert _first_query(learned, held_out) == "green tie"
 
 
 def test_the_example_replaces_no_table_of_a_shop(tmp_path, monkeypatch):
