@@ -16,7 +16,12 @@ FIELDS = {
     "text": {"type", "analyzer", "similarity", "copy_to"},
     "dense_vector": {"type", "dims", "index", "similarity", "index_options"},
     "knn_vector": {"type", "dimension", "method"},
+    "long": {"type"},
+    "double": {"type"},
+    "keyword": {"type", "ignore_above"},
 }
+# What a field of these types may hold.
+VALUES = {"long": int, "double": int | float, "keyword": str}
 ACTIONS = {"index", "create"}
 
 
@@ -47,7 +52,10 @@ def check_mapping(body):
         assert own["type"] == "custom" and own["tokenizer"] == "standard"
         assert all(name == "lowercase" or name in analysis["filter"] for name in own["filter"])
     fields = body["mappings"]["properties"]
-    for field in fields.values():
+    of_products = fields.get("fields", {"properties": {}})
+    assert set(of_products) == {"properties"}
+    own = [field for name, field in fields.items() if name != "fields"]
+    for field in (*own, *of_products["properties"].values()):
         assert set(field) <= FIELDS[field["type"]], field
         if field["type"] == "text":
             assert field.get("similarity", "BM25") in {"BM25", *index.get("similarity", {})}
@@ -84,7 +92,11 @@ def read_bulk(raw, mapping):
         assert 0 < len(id.encode()) <= 512 and id not in found
         source = strict_json(source_line.decode("utf-8"))
         assert set(source) <= set(fields), f"fields that are not in the mapping: {set(source)}"
+        for name, value in source.get("fields", {}).items():
+            assert isinstance(value, VALUES[fields["fields"]["properties"][name]["type"]])
         for name, value in source.items():
+            if name == "fields":
+                continue
             if fields[name]["type"] == "text":
                 texts = value if isinstance(value, list) else [value]
                 assert all(isinstance(text, str) for text in texts)
@@ -124,18 +136,21 @@ def parts_of_search(body, mapping):
     vector, words = None, []
     if "knn" in body:
         knn = body["knn"]
-        assert set(knn) == {"field", "query_vector", "k", "num_candidates"}
+        assert set(knn) - {"filter"} == {"field", "query_vector", "k", "num_candidates"}
         assert knn["field"] == "vector" and fields["vector"]["type"] == "dense_vector"
         assert 1 <= knn["k"] <= knn["num_candidates"] <= 10_000
         vector = knn["query_vector"]
     assert "query" in body or vector is not None
     query = body.get("query", {"match_none": {}})
     if query != {"match_none": {}}:
-        assert set(query) == {"bool"} and set(query["bool"]) == {"should"}
+        assert set(query) == {"bool"}
+        if set(query["bool"]) != {"should"}:
+            assert set(query["bool"]) == {"should", "filter", "minimum_should_match"}
+            assert query["bool"]["minimum_should_match"] == 1
         for clause in query["bool"]["should"]:
             ((kind, about),) = clause.items()
             if kind == "knn":
-                assert set(about["vector"]) == {"vector", "k"} and vector is None
+                assert set(about["vector"]) - {"filter"} == {"vector", "k"} and vector is None
                 assert fields["vector"]["type"] == "knn_vector"
                 vector = about["vector"]["vector"]
             elif kind != "match_none":
@@ -238,10 +253,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.answer(200, answer)
 
     def found(self, name, body):
-        """The answer to a search; words count nothing."""
+        """The answer to a search; words count nothing. A condition is a range below a number."""
         assert not any(place in json.dumps(body) for place in ("QUERY TEXT", "QUERY VECTOR"))
         vector, _, _ = parts_of_search(body, self.server.mappings[name])
         documents = self.server.documents[name]
+        if condition := body["knn"].get("filter"):
+            (((column, range),),) = (condition["range"].items(),)
+            column = column.removeprefix("fields.")
+            documents = {
+                id: source
+                for id, source in documents.items()
+                if source["fields"][column] < range["lt"]
+            }
         scores = {
             id: (1 + float(vector @ np.array(source["vector"], np.float32))) / 2
             for id, source in documents.items()

@@ -83,6 +83,20 @@ def test_a_table_has_every_title_and_unit_vectors(model, tmp_path, dtype):
             assert np.allclose(vector, exact[place], atol=1e-7)
 
 
+def test_a_table_has_the_fields_of_products(model, tmp_path):
+    tables = pytest.importorskip("pyarrow.parquet")
+    fields = {"price": [35.87, None] * 3, "stock": [2**60] * 6, "brand": ["Åkes", None, ""] * 2}
+    export(Index.build(model, TITLES, IDS, fields=fields), tmp_path / "out", "parquet")
+    table = tables.read_table(tmp_path / "out")
+    assert table.schema.names == ["id", "title", "vector", *fields]
+    assert {name: table[name].to_pylist() for name in fields} == fields
+    assert [str(table.schema.field(name).type) for name in fields] == ["double", "int64", "string"]
+    index = Index.build(model, TITLES, IDS, fields={"vector": [1] * 6})
+    with pytest.raises(SentembError, match="field of the products is named vector"):
+        export(index, tmp_path / "out", "parquet", force=True)
+    assert tables.read_table(tmp_path / "out") == table
+
+
 def test_parquet_in_half_the_space(place, tmp_path):
     tables = pytest.importorskip("pyarrow.parquet")
     run(place / "index", tmp_path / "t.parquet", "--to", "parquet", "--dtype", "float16")

@@ -2,8 +2,9 @@
 
 import gzip
 import json
-import re
+import runpy
 import subprocess
+import sys
 from functools import partial
 from itertools import pairwise
 
@@ -114,6 +115,57 @@ def test_the_mapping_has_bm25_of_the_index(indexes, tmp_path):
     assert set(fields) == {"title", "vector"} and "copy_to" not in fields["title"]
 
 
+FIELDS = {
+    "price": [35.87, None, *[12.5] * 11],
+    "stock": [0, 7, None, *[2**60] * 10],
+    "brand.name": ["Åkes", 'say "hi"', "x" * 40_000, *[None] * 10],
+    "colour": [None] * 13,
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_fields_of_products_can_be_asked_for(model, tmp_path, engine):
+    index = Index.build(model, TITLES + ODD, IDS, fields=FIELDS)
+    made = export(index, tmp_path / "out", engine)
+    mapping, documents = read_folder(tmp_path / "out")
+    kinds = mapping["mappings"]["properties"]["fields"]["properties"]
+    assert {name: kind["type"] for name, kind in kinds.items()} == {
+        "price": "double", "stock": "long", "brand.name": "keyword", "colour": "keyword"
+    }  # fmt: skip
+    for place, source in enumerate(documents.values()):
+        given = {name: values[place] for name, values in FIELDS.items()}
+        expected = {name: value for name, value in given.items() if value is not None}
+        assert source["fields"] == expected
+    assert "`fields.price`, `fields.stock`" in (tmp_path / "out" / "README.md").read_text()
+    request = request_of(tmp_path / "out", model)
+    assert request("red hat")["_source"] == ["title", "fields"]
+    # Whatever finds titles, the condition is met before the nearest are counted.
+    condition = {"range": {"fields.price": {"lt": 50}}}
+    weights = {"cosine": 1.0, "bm25": 0.25}
+    export(made_up_index(model, weights), tmp_path / "words", engine)
+    for folder, has_words in (("out", False), ("words", True)):
+        request = request_of(tmp_path / folder, model)
+        body = request("red hat", condition)
+        vector, words, _ = parts_of_search(body, read_folder(tmp_path / folder)[0])
+        assert vector is not None and bool(words) == has_words
+        parts = json.dumps(body).count(json.dumps(condition))
+        assert parts == (1 if engine == "elasticsearch" and not has_words else 2)
+        assert parts_of_search(request("red hat"), mapping)[0].tolist() == vector.tolist()
+    assert made.titles == 13
+    bad = Index.build(model, TITLES, fields={"a..b": [1] * 6})
+    with pytest.raises(SentembError, match=r"field is named a\.\.b"):
+        export(bad, tmp_path / "bad", engine)
+
+
+def test_the_request_is_a_program(indexes, model, tmp_path):
+    export(indexes["words"], tmp_path / "out", "elasticsearch")
+    model.save_pretrained(tmp_path / "model")
+    program = [sys.executable, tmp_path / "out" / "request.py", tmp_path / "model", "red hat"]
+    done = subprocess.run([*program, '{"match_all": {}}'], capture_output=True, check=True)
+    expected = request_of(tmp_path / "out", model)("red hat", {"match_all": {}})
+    assert json.loads(done.stdout) == expected
+
+
 def test_stems_become_an_analyzer(model, tmp_path):
     pytest.importorskip("Stemmer")
     weights = {"cosine": 1.0, "bm25": 1.0}
@@ -128,14 +180,8 @@ def test_stems_become_an_analyzer(model, tmp_path):
 
 
 def request_of(folder, model):
-    """The function of README.md that fills in the query."""
-    (code,) = re.findall(r"^```python\n(.*?)^```", (folder / "README.md").read_text(), re.M | re.S)
-    names = {}
-    model.save_pretrained(folder.parent / "model", force=True)
-    code = code.replace('"MODEL"', repr(str(folder.parent / "model")))
-    code = code.replace('"query.json"', repr(str(folder / "query.json")))
-    exec(compile(code, "README.md", "exec"), names)
-    return names["request"]
+    """The function of request.py with this model."""
+    return partial(runpy.run_path(folder / "request.py")["request"], model)
 
 
 def texts_of(field, source):

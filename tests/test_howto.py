@@ -114,6 +114,7 @@ def test_the_pages_run(shop, monkeypatch):
         *(name for name in ["pandas", "faiss", "usearch"] if not find_spec(name)),
     ]
     printed = {}
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     with StandIn() as engine:
         monkeypatch.setenv("URL", engine.address)
         for page in PAGES:
@@ -196,7 +197,7 @@ def prepare(page, folder):
     if page == "fresh":
         log = (folder / "pairs.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
         new = "".join(log[-200:]) + "zeppelin ride\tZeppelin Rides over Town\t3\n"
-        (folder / "new.tsv").write_text(new, encoding="utf-8")
+        (folder / "new-clicks.tsv").write_text(new, encoding="utf-8")
     if page == "elasticsearch":
         queries = (folder / "log/test.tsv").read_text(encoding="utf-8").splitlines()[:5]
         titles = (folder / "titles.tsv").read_text(encoding="utf-8").splitlines()
@@ -288,7 +289,7 @@ def check(folder, printed, engine):
     assert any("clicked_queries" in source for source in documents.values())
     answer = next(text for command, text in of.items() if command.startswith("curl "))
     hits = [hit["_id"] for hit in json.loads(answer)["hits"]["hits"]]
-    by_vector = index.search("cheap hotel in paris", cosine=True)
+    by_vector = index.search("cheap hotel in paris", cosine=True, where="price < 50")
     assert hits[:3] == [hit.id for hit in by_vector][:3]
     page = (folder / "search.html").read_text(encoding="utf-8")
     assert "<title>Our products</title>" in page and "connect-src 'none'" in page

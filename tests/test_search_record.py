@@ -209,7 +209,7 @@ def test_a_record_is_imported_as_a_click_log(path, tmp_path):
     catalogue.write_text("id\ttitle\na\ttitle a\nb\tnew name of b\nc\ttitle c\n")
     for file in ("serve.md", "howto/fresh.md"):
         (line,) = re.findall(r"^sentemb (import .*)", (DOCS / file).read_text("utf-8"), re.M)
-        names = {"searches.sqlite": path, "titles.tsv": catalogue, "new.tsv": log}
+        names = {"searches.sqlite": path, "titles.tsv": catalogue, "new-clicks.tsv": log}
         run(*(names.get(word, word) for word in line.split()), "--force")
         assert "desk\tnew name of b\n" in log.read_text()
     assert "no column" in run(

@@ -20,6 +20,8 @@ from sentemb.data.importers.guessing import guess_columns
 from sentemb.data.simulation import example_shop
 from sentemb.system.parallel import available_threads
 
+COLOURS = ("red", "blue", "green", "black", "white", "brown", "grey", "pink", "orange", "yellow")
+
 
 def start(*arguments, code=0):
     done = CliRunner().invoke(main, ["start", *map(str, arguments)])
@@ -87,6 +89,17 @@ def test_the_example_becomes_an_index_and_a_page(tmp_path, monkeypatch):
     assert 0.03 < np.mean(np.array(clicks) >= 5) < 0.3  # queries to suggest
     assert index.search(clicked.split("\t")[0], everything=True, where="price > 0")
     assert "is not empty" in start("--example", "-o", shop, code=1)
+
+
+def test_a_log_that_is_too_small_to_calibrate_becomes_a_page(tmp_path):
+    things = ("hat", "bag", "shoe", "coat", "belt", "scarf", "lamp", "chair", "table", "mug")
+    queries = [f"{colour} {thing}" for colour in COLOURS for thing in things]
+    titles = [f"{query} for men" for query in queries]
+    rows = [f"{query},{title}\n" for query, title in zip(queries, titles, strict=True)]
+    (tmp_path / "clicks.csv").write_text("query,title\n" + "".join(rows))
+    said = start(tmp_path / "clicks.csv", "-o", tmp_path / "shop")
+    assert "stays without confidence: a title was found for" in said
+    assert (tmp_path / "shop/page.html").exists() and "sentemb search" in said
 
 
 def test_the_suggested_query_has_most_clicks_of_those_with_known_words(tmp_path):

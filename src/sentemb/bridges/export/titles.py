@@ -15,6 +15,7 @@ from sentemb.retrieval.similarity import unit_rows
 
 if TYPE_CHECKING:
     from sentemb.search.index import Index
+    from sentemb.search.product_fields import Value
 
 OnProgress = Callable[[int, int], None] | None
 
@@ -29,12 +30,14 @@ class Portion:
 
     vectors : (n, dim), vectors of unit length; zero for a title of which the model knows no word
     known : (n,), whether the vector is not zero
+    fields : the fields of each title by column, None for one that is empty
     """
 
     ids: list[str]
     titles: list[str]
     vectors: NDArray[np.float32]
     known: NDArray[np.bool_]
+    fields: list[dict[str, Value]]
 
 
 def portions(index: Index, on_progress: OnProgress, size: int = _PORTION) -> Iterator[Portion]:
@@ -47,7 +50,8 @@ def portions(index: Index, on_progress: OnProgress, size: int = _PORTION) -> Ite
         span = slice(first, min(first + size, len(index)))
         vectors = _unit_vectors(index, span)
         known = np.asarray(vectors.any(axis=1))
-        yield Portion(list(index.ids[span]), list(index.titles[span]), vectors, known)
+        fields = index.fields.values(range(len(index))[span])
+        yield Portion(list(index.ids[span]), list(index.titles[span]), vectors, known, fields)
         if on_progress is not None:
             on_progress(span.stop, len(index))
 

@@ -14,7 +14,14 @@ import numpy as np
 from sentemb.bridges.export.destination import new_folder
 from sentemb.bridges.export.json_text import as_json, vectors_as_json
 from sentemb.bridges.export.search_engines.bulk_files import BulkFiles
-from sentemb.bridges.export.search_engines.instructions import README, SCRIPT, readme, script
+from sentemb.bridges.export.search_engines.instructions import (
+    README,
+    REQUEST,
+    SCRIPT,
+    readme,
+    request,
+    script,
+)
 from sentemb.bridges.export.search_engines.requests import (
     ENGINES,
     Engine,
@@ -22,13 +29,13 @@ from sentemb.bridges.export.search_engines.requests import (
     mapping,
     query,
 )
-from sentemb.bridges.export.search_engines.scoring import CLICKED, TITLE, VECTOR, Scoring
+from sentemb.bridges.export.search_engines.scoring import CLICKED, FIELDS, TITLE, VECTOR, Scoring
 from sentemb.bridges.export.targets import Exported
 from sentemb.bridges.export.titles import Portion, portions
 from sentemb.errors import SentembError
 from sentemb.retrieval.clicked_queries import ClickedQueries, ClicksOfTitles
 from sentemb.search.ranking.recipe import UNCLICKED
-from sentemb.system.bounds import brief, whole
+from sentemb.system.bounds import brief, plain, whole
 
 if TYPE_CHECKING:
     from sentemb.search.index import Index
@@ -56,8 +63,8 @@ def write(
     """Write a folder to fill a search engine from.
 
     It holds ``mapping.json``, ``bulk-00001.ndjson.gz`` and so on, ``query.json``, a README.md that
-    explains them and a shell script that sends them. A title without a word that the model knows
-    has no vector: both engines refuse zeros.
+    explains them, a shell script that sends them, and ``request.py``, which fills in a query. A
+    title without a word that the model knows has no vector: both engines refuse zeros.
 
     force : replace an earlier export
     on_progress : called with how many titles are done and how many there are
@@ -67,13 +74,13 @@ def write(
         the ranking of the index reads their words
     part_bytes : the most bytes of a bulk file before compression
 
-    Raises `SentembError` for a name or an id that the engine refuses, vectors that are too long for
-    it, an index without titles, or a title that does not fit into a part.
+    Raises `SentembError` for a name, a field or an id that the engine refuses, vectors that are too
+    long for it, an index without titles, or a title that does not fit into a part.
     """
     target = ENGINES[engine]
     _check(source, target, name)
     whole("part_bytes", part_bytes, 1, _MOST_PART_BYTES)
-    recipe, ranker = source.recipe, source.ranker
+    recipe, ranker, types = source.recipe, source.ranker, source.fields.types
     reads_clicks = recipe.reads_words or bool(recipe.weight(UNCLICKED))
     clicks = ranker.clicks if reads_clicks else ClickedQueries.nothing()
     of_titles = clicks.of_titles(source.titles, source.ids)
@@ -92,14 +99,15 @@ def write(
                 for lines in _lines(portion, clicked):
                     bulk.add(lines)
         texts = {
-            MAPPING: _indented(mapping(target, source.model.dim, scoring)),
-            QUERY: _indented(query(target, scoring)),
+            MAPPING: _indented(mapping(target, source.model.dim, scoring, types)),
+            QUERY: _indented(query(target, scoring, bool(types))),
             SCRIPT: script(target, name),
-            README: readme(target, name, scoring, differences, len(source), without),
+            REQUEST: request(target),
+            README: readme(target, name, scoring, differences, len(source), without, types),
         }
         for file, text in texts.items():
             (folder / file).write_bytes(text.encode())
-    files = [Path(out) / file for file in (README, SCRIPT, MAPPING, QUERY, *bulk.names)]
+    files = [Path(out) / file for file in (README, SCRIPT, REQUEST, MAPPING, QUERY, *bulk.names)]
     notes = [f"query.json ranks by {scoring}; the index by {recipe}", *differences]
     if scoring.has_clicks:
         held = np.unique(of_titles.queries).size
@@ -123,6 +131,12 @@ def _check(index: Index, engine: Engine, name: str) -> None:
         )
     if not len(index):
         raise SentembError("the index has no titles; add some with `sentemb index INDEX --add`")
+    for field in index.fields.types:
+        if not all(map(str.strip, field.split("."))):
+            raise SentembError(
+                f"a field is named {plain(field)}, and {engine.title} reads a dot as a path; "
+                "rename it"
+            )
     for id in index.ids:
         if len(id.encode()) > _MOST_ID_BYTES:
             raise SentembError(
@@ -141,11 +155,14 @@ def _queries(
 
 def _lines(portion: Portion, queries_of_titles: Iterator[list[str]]) -> Iterator[bytes]:
     """The action and the source of each title."""
-    rows = zip(portion.ids, portion.titles, vectors_as_json(portion), strict=True)
-    for (id, title, vector), queries in zip(rows, queries_of_titles, strict=False):
+    vectors = vectors_as_json(portion)
+    rows = zip(portion.ids, portion.titles, vectors, portion.fields, strict=True)
+    for (id, title, vector, fields), queries in zip(rows, queries_of_titles, strict=False):
         source = f'"{TITLE}":{as_json(title)}'
         if queries:
             source += f',"{CLICKED}":{as_json(queries)}'
+        if given := {name: value for name, value in fields.items() if value is not None}:
+            source += f',"{FIELDS}":{as_json(given)}'
         if vector is not None:
             source += f',"{VECTOR}":{vector}'
         yield f'{{"index":{{"_id":{as_json(id)}}}}}\n{{{source}}}\n'.encode()

@@ -1,11 +1,13 @@
 """The files of an export to a search engine that people read and run."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Sequence
 from textwrap import fill
 
 from sentemb.bridges.export.search_engines.requests import QUERY_TEXT, QUERY_VECTOR, Engine
 from sentemb.bridges.export.search_engines.scoring import (
     CLICKED,
+    FIELDS,
     NEAREST,
     TITLE,
     VECTOR,
@@ -13,7 +15,7 @@ from sentemb.bridges.export.search_engines.scoring import (
     Scoring,
 )
 
-README, SCRIPT = "README.md", "send.sh"
+README, SCRIPT, REQUEST = "README.md", "send.sh", "request.py"
 
 
 def script(engine: Engine, name: str) -> str:
@@ -54,12 +56,13 @@ def readme(
     differences: Sequence[str],
     titles: int,
     without_vector: int,
+    fields: Collection[str],
 ) -> str:
     """Describe the files and how to use them.
 
     ``name`` is the engine's name for its index, ``scoring`` the sum in query.json, and
     ``differences`` say how this ranks otherwise than the index. ``titles`` and ``without_vector``
-    are counts.
+    are counts, ``fields`` the names of the fields of products.
     """
     clicked = f"`{CLICKED}` holds the queries that it was clicked for, and `{WORDS}` the words of "
     clicked = f"{clicked}both. " if scoring.has_clicks else ""
@@ -73,10 +76,19 @@ def readme(
         f"is its vector, of unit length. {without_vector:,} titles have none, because the model "
         "knows none of their words; only words find them."
     )
+    names = [f"{FIELDS}.{name}" for name in fields]
+    if names:
+        documents += f" Its fields are {', '.join(f'`{name}`' for name in names)}."
     searching = (
         f"`query.json` is a search with {QUERY_TEXT} and {QUERY_VECTOR} in the places of a query. "
         f"The score is {scoring}. The index ranks by {scoring.recipe}; the order is the same "
         "whatever all weights are multiplied by. The rankings differ:"
+    )
+    condition = json.dumps({"exists": {"field": [*names, TITLE][0]}})
+    filling = (
+        f"`{REQUEST}` fills in a query, for a program that calls its function `request`, or here. "
+        "A condition that titles must meet may follow, a query of the engine such as "
+        f"`{condition}`."
     )
     listed = "\n".join(
         _filled(f"- {text}", "  ")
@@ -103,27 +115,45 @@ URL=http://localhost:9200 sh {SCRIPT}
 
 {listed}
 
-This fills in a query:
+{_filled(filling)}
 
-```python
+```sh
+python {REQUEST} MODEL "a query" > search.json
+```
+"""
+
+
+def request(engine: Engine) -> str:
+    """The Python program that fills in a query."""
+    return f'''\
+"""Fill in query.json: python {REQUEST} MODEL "a query" [CONDITION] > search.json"""
+
 import json
+import sys
 from pathlib import Path
 
 from sentemb import SentenceEncoder
 
-model = SentenceEncoder.from_pretrained("MODEL")
-template = Path("query.json").read_text(encoding="utf-8")
+TEMPLATE = Path(__file__).with_name("query.json").read_text(encoding="utf-8")
 
 
-def request(text: str) -> dict:
+def request(model, text, condition=None):
+    """The body of a search for ``text``; titles must meet ``condition``, a query of the engine."""
     vector = model.encode_query(text, normalize_embeddings=True)
-    body = template.replace('"{QUERY_VECTOR}"', json.dumps(vector.tolist()))
+    body = TEMPLATE.replace('"{QUERY_VECTOR}"', json.dumps(vector.tolist()))
     body = json.loads(body.replace('"{QUERY_TEXT}"', json.dumps(text)))
     if not vector.any():  # the text has no word that the model knows
 {_WITHOUT_VECTOR[engine.title]}
+    if condition is not None:
+{_WITH_CONDITION[engine.title]}
     return body
-```
-"""
+
+
+if __name__ == "__main__":
+    folder, text, *conditions = sys.argv[1:]
+    condition = json.loads(conditions[0]) if conditions else None
+    print(json.dumps(request(SentenceEncoder.from_pretrained(folder), text, condition)))
+'''
 
 
 def _filled(text: str, indent: str = "") -> str:
@@ -140,4 +170,19 @@ _WITHOUT_VECTOR = {
         parts = body["query"]["bool"]
         words = [part for part in parts["should"] if "knn" not in part]
         parts["should"] = words or [{"match_none": {}}]""",
+}
+# How titles are left out, before the nearest are counted. With a filter, the other clauses of
+# ``bool`` would no longer be needed to find a title.
+_WITH_CONDITION = {
+    "Elasticsearch": """\
+        if "knn" in body:
+            body["knn"]["filter"] = condition
+        if "bool" in body.get("query", {}):
+            body["query"]["bool"] |= {"filter": condition, "minimum_should_match": 1}""",
+    "OpenSearch": """\
+        parts = body["query"]["bool"]
+        for part in parts["should"]:
+            if "knn" in part:
+                part["knn"]["vector"]["filter"] = condition
+        parts |= {"filter": condition, "minimum_should_match": 1}""",
 }

@@ -8,12 +8,13 @@ negative (``rescore``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sentemb.bridges.export.search_engines.scoring import (
     CLICKED,
+    FIELDS,
     NEAREST,
     SECOND_PASS,
     TITLE,
@@ -21,6 +22,7 @@ from sentemb.bridges.export.search_engines.scoring import (
     WORDS,
     Scoring,
 )
+from sentemb.search.filters import INTEGER, REAL, TEXT
 
 # What query.json has in the place of a query.
 QUERY_TEXT, QUERY_VECTOR = "QUERY TEXT", "QUERY VECTOR"
@@ -28,6 +30,12 @@ QUERY_TEXT, QUERY_VECTOR = "QUERY TEXT", "QUERY VECTOR"
 _SIMILARITY, _ANALYZER, _STEMS = "sentemb_bm25", "sentemb_words", "sentemb_stems"
 # Neighbours per title and candidates for a new one, the defaults of both engines.
 _M, _EF_CONSTRUCTION = 16, 100
+# Lucene refuses terms of more than 32,766 bytes, so longer texts cannot be asked for.
+_FIELD_TYPES: dict[str, dict[str, Any]] = {
+    INTEGER: {"type": "long"},
+    REAL: {"type": "double"},
+    TEXT: {"type": "keyword", "ignore_above": 8191},
+}
 # Candidates that are looked at for the nearest titles.
 _CANDIDATES = 1000
 # Stemmers of Snowball that Lucene has too.
@@ -59,10 +67,11 @@ class Engine:
     search: Callable[[bool, list[dict[str, Any]]], dict[str, Any]]
 
 
-def mapping(engine: Engine, dim: int, scoring: Scoring) -> dict[str, Any]:
+def mapping(engine: Engine, dim: int, scoring: Scoring, types: Mapping[str, str]) -> dict[str, Any]:
     """The body of the request that creates the engine's index; ``dim`` is the length of a vector.
 
     Of ``scoring`` its k1, b and stems are used, and it says whether titles have clicked queries.
+    ``types`` are those of the fields of the products.
     """
     recipe = scoring.recipe
     text: dict[str, Any] = {"type": "text"}
@@ -74,10 +83,14 @@ def mapping(engine: Engine, dim: int, scoring: Scoring) -> dict[str, Any]:
             text["analyzer"] = _ANALYZER
             settings["analysis"] = _analysis(recipe.stem)
     copied = {**text, "copy_to": WORDS}
-    properties = {TITLE: text}
+    properties: dict[str, Any] = {TITLE: text}
     if scoring.has_clicks:
         properties = {TITLE: copied, CLICKED: copied, WORDS: text}
     properties[VECTOR] = engine.vector_field(dim)
+    if types:
+        properties[FIELDS] = {
+            "properties": {name: _FIELD_TYPES[kind] for name, kind in types.items()}
+        }
     index = {"settings": {"index": settings}} if settings else {}
     return {**index, "mappings": {"properties": properties}}
 
@@ -101,14 +114,18 @@ def _analysis(language: str) -> dict[str, Any]:
     }
 
 
-def query(engine: Engine, scoring: Scoring) -> dict[str, Any]:
-    """The body of a search, with `QUERY_TEXT` and `QUERY_VECTOR` in the place of a query."""
+def query(engine: Engine, scoring: Scoring, has_fields: bool) -> dict[str, Any]:
+    """The body of a search, with `QUERY_TEXT` and `QUERY_VECTOR` in the place of a query.
+
+    Hits have their titles, and their fields if ``has_fields``.
+    """
     clauses = [_match(field, boost=factor) for field, factor in scoring.finding.items()]
     again = [(_match(field), factor) for field, factor in scoring.second_pass.items()]
     if scoring.unclicked:
         without = {"bool": {"must_not": {"exists": {"field": CLICKED}}}}
         again.append(({"constant_score": {"filter": without}}, scoring.unclicked))
-    body = {"size": 10, "_source": [TITLE], **engine.search(scoring.uses_vectors, clauses)}
+    shown = [TITLE, FIELDS] if has_fields else [TITLE]
+    body = {"size": 10, "_source": shown, **engine.search(scoring.uses_vectors, clauses)}
     if again:
         body["rescore"] = [
             {

@@ -23,6 +23,8 @@ from sentemb.search.ranking.recipe import (
 
 # The fields of a document. `WORDS` has the words of the title and of its clicked queries.
 TITLE, CLICKED, WORDS, VECTOR = "title", "clicked_queries", "words", "vector"
+# Below it are the fields of the products.
+FIELDS = "fields"
 # Titles that the vectors find, and titles of the second pass.
 NEAREST, SECOND_PASS = 300, 1000
 
