@@ -25,6 +25,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from datetime import date
 from functools import cache
 from importlib.metadata import version
@@ -178,13 +179,14 @@ def _run(command, folder):
     return subprocess.call(command, shell=True, cwd=folder, env=environment)
 
 
-def confirm(name):
-    """Measure a sample again and record the measurement as that of this code; the exit code.
+def confirm(names):
+    """Measure a sample again and record the measurements that it is of as those of this code.
 
-    Nothing is recorded if a row differs.
+    Nothing is recorded if a row differs. Returns the exit code.
     """
-    command, code, copy = MEASURED[name]["sample"], fingerprint(name), SAMPLES / name
-    print(f"{name}: {command}", flush=True)
+    command, copy = MEASURED[names[0]]["sample"], SAMPLES / names[0]
+    codes = {name: fingerprint(name) for name in names}
+    print(f"{', '.join(names)}: {command}", flush=True)
     shutil.rmtree(copy, ignore_errors=True)
     for folder in ("benchmarks", "docs"):
         shutil.copytree(ROOT / folder, copy / folder)
@@ -208,11 +210,14 @@ def confirm(name):
     ]
     for line in changed:
         print(line)
-    print(f"{name}: {len(made)} tables measured, {len(changed)} rows differ", flush=True)
+    print(f"{len(made)} tables measured, {len(changed)} rows differ", flush=True)
     if changed or not made:
         return 1
-    row = recorded()[name] | {"code": code, "data": _data(name)}
-    write(recorded() | {name: row | {"confirmed": _git("rev-parse", "--short", "HEAD")}})
+    rows = recorded()
+    for name, code in codes.items():
+        rows[name] |= {"code": code, "data": _data(name)}
+        rows[name] |= {"confirmed": _git("rev-parse", "--short", "HEAD")}
+    write(rows)
     return 0
 
 
@@ -389,7 +394,10 @@ def main():
         print(f"{fresh} of {len(reasons)} measurements are those of the present code")
         return int(bool(stale or numbers))
     if options.confirm:
-        codes = [confirm(name) for name in options.names or stale if "sample" in MEASURED[name]]
+        by_sample = defaultdict(list)
+        for name in options.names or stale:
+            by_sample[MEASURED[name].get("sample")].append(name)
+        codes = [confirm(names) for sample, names in by_sample.items() if sample]
         return int(any(codes) or not codes)
     for name in options.names or stale:
         if measure(name):

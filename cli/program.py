@@ -56,6 +56,8 @@ def _is_json() -> bool:
 def exit_code_of(run: Callable[[], object]) -> int:
     """Call ``run``, report an error in one line, and return the exit code."""
     _occupy_standard_streams()
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a title may have letters that its encoding lacks
+        sys.stdout.reconfigure(errors="backslashreplace")
     closed = _Closed() if sys.stdout is None else None
     if closed is not None:
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(closed))

@@ -4,6 +4,7 @@ import ctypes
 import gzip
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -435,6 +436,20 @@ def test_a_signal_in_a_callback_is_not_lost(call, number, code, monkeypatch):
     assert exit_code_of(run) == code
     assert not dropped
     assert signal.getsignal(number) is before
+
+
+def test_letters_that_standard_output_lacks_are_escaped(tmp_path):
+    (tmp_path / "店.csv").write_text("query,title\nlamp,灯\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "sentemb", "import", "店.csv", "-o", "log.tsv"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONIOENCODING": "cp1252"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "\\u5e97.csv: 1 rows, 1 lines written\n"
 
 
 def test_a_signal_that_ends_a_library_in_another_way_is_no_crash():

@@ -182,10 +182,11 @@ def test_a_sample_confirms_what_has_not_changed(rows, code, tmp_path, monkeypatc
     results.mkdir(parents=True)
     (tmp_path / "benchmarks").mkdir()
     (results / "made-up.csv").write_text("model,NDCG@1,time (s)\nbag,0.5,1\nlstm,0.7,2\n", "utf-8")
-    name = "made-up"
     new = "true" if rows is None else f"printf 'model,NDCG@1,time (s)\\n{rows}' >"
-    monkeypatch.setitem(MEASURED, name, {"sample": f"{new} docs/results/made-up.csv"})
-    written = {name: {"commit": "abc", "code": "old", "confirmed": ""}}
+    written = {}
+    for name in ("made-up", "made-up-too"):
+        monkeypatch.setitem(MEASURED, name, {"sample": f"{new} docs/results/made-up.csv"})
+        written[name] = {"commit": "abc", "code": "old", "confirmed": ""}
     monkeypatch.setattr(evidence, "ROOT", tmp_path)
     monkeypatch.setattr(evidence, "RESULTS", results)
     monkeypatch.setattr(evidence, "SAMPLES", tmp_path / "build" / "samples")
@@ -193,10 +194,10 @@ def test_a_sample_confirms_what_has_not_changed(rows, code, tmp_path, monkeypatc
     monkeypatch.setattr(evidence, "_git", lambda *arguments: "def")
     monkeypatch.setattr(evidence, "recorded", written.copy)
     monkeypatch.setattr(evidence, "write", written.update)
-    assert evidence.confirm(name) == code
-    row = written[name]
-    assert row["commit"] == "abc"
-    assert (row["code"], row["confirmed"]) == (("old", "") if code else ("new", "def"))
+    assert evidence.confirm(["made-up", "made-up-too"]) == code
+    for row in written.values():
+        assert row["commit"] == "abc"
+        assert (row["code"], row["confirmed"]) == (("old", "") if code else ("new", "def"))
     assert ("0.6" in capsys.readouterr().out) == (rows == "lstm,0.6,2\n")
 
 
