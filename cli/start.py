@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sentemb.cli.options import Written, option, threads_option, written_option
+from sentemb.cli.options import Written, option, output_option, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import say
 from sentemb.errors import SentembError
@@ -21,7 +21,9 @@ _TITLES_OF_A_PAGE = 20_000
 @new_command("start")
 @click.argument("clicks", type=click.Path(), required=False)
 @click.argument("products", type=click.Path(), required=False)
-@written_option(Written(is_folder=True), "Folder of everything that is made.", metavar="FOLDER")
+@output_option(
+    Written(is_folder=True), "Folder of everything that is made.", required=True, metavar="FOLDER"
+)
 @option("--example", is_flag=True, help="Write a small made-up shop into FOLDER and begin with it.")
 @threads_option()
 def command(

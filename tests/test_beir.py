@@ -99,3 +99,47 @@ def test_a_corpus_without_titles(corpus, tmp_path):
     write(corpus / "corpus.jsonl", map(json.dumps, documents))
     import_beir(corpus, tmp_path / "out")
     assert pairs(tmp_path / "out" / "pairs.tsv") == [("query 1", "One two")]
+
+
+@pytest.mark.parametrize("score", ["3000000000", "-3000000000", "1_0", "9" * 5000, "1.0", ""])
+def test_a_score_that_no_grade_can_have_is_named(corpus, tmp_path, score):
+    head = "query-id\tcorpus-id\tscore"
+    write(corpus / "qrels" / "test.tsv", [head, "q3\td 1\t0", f"q3\td2\t{score}"])
+    with pytest.raises(
+        SentembError, match=r"test.tsv:3: the score .* is not an integer up to 2,147"
+    ):
+        import_beir(corpus, tmp_path / "new")
+    write(corpus / "qrels" / "test.tsv", [head, "q3\td 1\t0", f"q3\td2\t{2**31 - 1}"])
+    import_beir(corpus, tmp_path / "new")
+    assert grades(tmp_path / "new" / "test") == {
+        "query 3": {"Sky": 0, "One two three four": 2**31 - 1}
+    }
+
+
+@pytest.mark.parametrize("id", ["d 1", "d_1", " d\t1 "])
+def test_a_repeated_document_is_named(corpus, tmp_path, id):
+    with open(corpus / "corpus.jsonl", "a") as file:
+        file.write(json.dumps({"_id": id, "text": "again"}) + "\n")
+    with pytest.raises(SentembError, match=r"corpus.jsonl:5: the id 'd_1' is that of an ear"):
+        import_beir(corpus, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_query_without_a_relevant_title_is_not_counted(corpus, tmp_path):
+    head = "query-id\tcorpus-id\tscore"
+    write(corpus / "qrels" / "test.tsv", [head, "q3\td 1\t1", "q2\td 1\t0"])
+    assert import_beir(corpus, tmp_path / "out")["test_queries"] == 1
+    assert pairs(tmp_path / "out" / "test.tsv") == [("query 3", "Sky")]
+    write(corpus / "qrels" / "test.tsv", [head, "q3\tmissing\t1", "q3\td 1\t0"])
+    assert import_beir(corpus, tmp_path / "none")["test_queries"] == 0
+    assert not list((tmp_path / "none").glob("test*"))
+    for low, high in ((0, 0), (-1, 0)):
+        write(corpus / "qrels" / "test.tsv", [head, f"q3\td 1\t{high}", f"q2\td 1\t{low}"])
+        with pytest.raises(SentembError, match=r"test.tsv: has no score above 0; correct or rem"):
+            import_beir(corpus, tmp_path / "new")
+
+
+def test_the_folder_at_hand_has_a_name(corpus, tmp_path, monkeypatch):
+    monkeypatch.chdir(corpus)
+    import_beir(".", tmp_path / "out")
+    assert (tmp_path / "out" / "README.md").read_text().startswith("# facts: ")

@@ -1,13 +1,18 @@
 """`sentemb import`: tables of any format become a click log."""
 
 import csv
+import datetime
+import decimal
 import gzip
 import html
 import io
 import json
+import os
 import re
 import shlex
+import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import click
@@ -119,6 +124,28 @@ def test_standard_input_and_output(tmp_path):
     assert (code, out) == (0, "tv\tTV\n") and "1 without a query" in err
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes on this system")
+def test_a_named_pipe_is_read_once_and_whole(tmp_path):
+    pipe, log = tmp_path / "clicks.csv", tmp_path / "log.tsv"
+    os.mkfifo(pipe)
+    rows = [f"query {row},title {row}\n" for row in range(20_000)]
+    text = "query,title\n" + "".join(rows) + "bad\n"
+    threading.Thread(target=pipe.write_text, args=(text,), daemon=True).start()
+    command = [sys.executable, "-m", "sentemb", "import", pipe, "-o", log, "--skip-bad-lines"]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    assert log.read_text() == "".join(rows).replace(",", "\t")
+
+
+def test_a_file_is_asked_once_whether_it_is_a_record(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("sentemb.data.importers.table_rows.is_record", asked.append)
+    path = write_csv(tmp_path / "c.csv", [("query", "title"), ("tv", "TV"), ("a",), ("b",)])
+    imported(tmp_path, path, skip_bad_lines=True)
+    path = write_csv(tmp_path / "shown.csv", SHOWN)
+    imported(tmp_path, path, columns=Columns(clicks="clicked", search="search"))
+    assert asked == [tmp_path / "c.csv", tmp_path / "shown.csv"]
+
+
 def test_an_excerpt_of_several_files_in_other_encodings(tmp_path):
     head = [("Suche", "Artikel")]
     one = write_csv(tmp_path / "a.csv", [*head, ("Käse", 'Käsebrett 12"')], "cp1252", delimiter=";")
@@ -135,6 +162,15 @@ def test_an_excerpt_of_several_files_in_other_encodings(tmp_path):
     wide.write_text("query,title\ntv,TV\n", encoding="utf-16")
     assert "give --encoding utf-16" in run(tmp_path, wide, "-o", "-")[2]
     assert run(tmp_path, wide, "-o", "-", "--encoding", "utf-16")[1] == "tv\tTV\n"
+    lines = tmp_path / "w.jsonl"
+    lines.write_text('{"query": "tv", "title": "TV"}\n{"query": "Ċ"}\n', encoding="utf-16")
+    assert run(tmp_path, lines, "-o", "-", "--encoding", "utf-16")[1] == "tv\tTV\n"
+    assert "give --encoding utf-16" in run(tmp_path, lines, "-o", "-")[2]
+    lines.write_bytes(gzip.compress(b'{"query": "tv", "title": "TV"}'))
+    assert (
+        "is compressed; unpack it, or let the name of a gzip file end in .gz"
+        in run(tmp_path, lines, "-o", "-")[2]
+    )
 
 
 # -- columns and headers ----------------------------------------------------------------------
@@ -160,6 +196,19 @@ def test_columns_by_name_or_number(tmp_path, text, columns, header, expected):
     assert imported(tmp_path, path, columns=Columns(*columns), how=Reading(header=header))[0] == (
         expected
     )
+
+
+@pytest.mark.parametrize("delimiter", [";", ",", "\t"])
+def test_the_first_line_of_excel_names_the_delimiter(tmp_path, delimiter):
+    path = tmp_path / "c.csv"
+    rows = ["query;title;note", "tv;TV;x,y,z", "a;b"]
+    text = "\r\n".join(row.replace(";", delimiter) for row in rows)
+    path.write_text(f"sep={delimiter}\r\n" + text.replace("x,y,z", '"x,y,z"'), newline="")
+    text, done = imported(tmp_path, path, skip_bad_lines=True)
+    assert text == "tv\tTV\n" and "c.csv:4: 2 columns, not 3" in done.notes[0]
+    _, done = imported(tmp_path, path, columns=Columns("1", "2"), skip_bad_lines=True,
+                       how=Reading(header=False))  # fmt: skip
+    assert (done.rows, done.lines) == (3, 2)
 
 
 @pytest.mark.parametrize(
@@ -285,6 +334,18 @@ def test_counts_and_flags(tmp_path):
     assert done.left_out == {"without clicks": 4}
 
 
+@pytest.mark.parametrize("cell", ["1,000", "2.000", " 999.000"])
+def test_clicks_that_may_be_thousands_are_bad(tmp_path, cell):
+    path = write_csv(tmp_path / "c.csv", [("query", "title", "n"), ("tv", "TV", cell)])
+    with pytest.raises(SentembError, match=rf"c.csv:2: the clicks '{cell}' may be .* thousand"):
+        imported(tmp_path, path, columns=Columns(clicks="n"))
+    cells = ["3.0", "3,0", "3.00", "3,0000", "1234.000", "0.000"]
+    write_csv(path, [("query", "title", "n"), *((cell, "TV", cell) for cell in cells)])
+    text, done = imported(tmp_path, path, columns=Columns(clicks="n"))
+    assert [line.split("\t")[2] for line in text.splitlines()] == ["3"] * 4 + ["1234"]
+    assert done.left_out == {"without clicks": 1}
+
+
 def test_an_output_that_exists_needs_force(tmp_path):
     path = write_csv(tmp_path / "c.csv", [("query", "title"), ("tv", "TV")])
     (tmp_path / "log.tsv").write_text("mine\n")
@@ -384,6 +445,30 @@ def test_a_join_of_other_formats(tmp_path):
         imported(tmp_path, tmp_path / "d.parquet")
 
 
+def test_numbers_and_dates_of_parquet_become_texts(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow.parquet import write_table
+
+    moment = datetime.datetime(2026, 3, 1, 9, 30)
+    table = {
+        "q": [moment.date(), None],
+        "t": [moment, moment],
+        "n": [decimal.Decimal("5.000"), decimal.Decimal("2.000")],
+        "id": [decimal.Decimal("0.0000001"), decimal.Decimal("12.5")],
+    }
+    write_table(pyarrow.table(table), tmp_path / "c.parquet")
+    titles = tmp_path / "t.tsv"
+    text, done = imported(
+        tmp_path,
+        tmp_path / "c.parquet",
+        columns=Columns("q", "t", id="id", clicks="n"),
+        write_catalogue=titles,
+    )
+    assert text == "2026-03-01\t2026-03-01T09:30:00\t5\n"
+    assert titles.read_text() == "0.0000001\t2026-03-01T09:30:00\n"
+    assert done.left_out == {"without a query": 1}
+
+
 def test_white_space_in_ids(tmp_path):
     rows = [("id", "title"), ("a  1", "One"), ("b", "Two")]
     catalogue = write_csv(tmp_path / "p.csv", rows)
@@ -413,6 +498,22 @@ def test_the_catalogue_of_a_log(tmp_path):
     with pytest.raises(SentembError, match="4 columns"):
         imported(tmp_path, path, write_catalogue=titles)
     assert not titles.exists()
+
+
+@pytest.mark.parametrize("id", ["id", None])
+def test_the_catalogue_of_a_log_has_the_titles_that_are_written(tmp_path, id):
+    head = ("query", "title", "clicks", "id")
+    rows = [("tv", "TV", 2, "1"), ("", "A", 1, "2"), ("bed", "B", 0, "3"), ("tv", "C", 1, "4")]
+    path, titles = write_csv(tmp_path / "c.csv", [head, *rows]), tmp_path / "t.tsv"
+    columns = Columns(id=id, clicks="clicks")
+    imported(tmp_path, path, columns=columns, write_catalogue=titles)
+    assert read_texts(titles)[1] == ["TV", "C"]
+    imported(tmp_path, path, columns=columns, write_catalogue=titles, min_clicks=2)
+    assert read_texts(titles)[1] == (["TV", "C"] if id else ["TV"])
+    searches = write_csv(tmp_path / "s.csv", SHOWN)
+    columns = Columns(id=id and "title", clicks="clicked", search="search", position="position")
+    imported(tmp_path, searches, columns=columns, write_catalogue=titles, name="log.jsonl")
+    assert read_texts(titles)[1] == ["A", "B", "C", "F", "G"]
 
 
 # -- shown results ----------------------------------------------------------------------------
@@ -599,6 +700,12 @@ def test_rounded_ids_are_found(number, shown):
 @pytest.mark.parametrize("id", ["1E", "E+05", "1,2,3", "", "0", "9" * 5000, "1E+999", "abc", "٣"])
 def test_other_ids_are_not(id):
     assert DamagedIds(["00012", "9" * 5000, "x"]).repair(id) == ""
+
+
+def test_an_id_that_may_be_thousands_is_not_repaired():
+    ids = DamagedIds(["1", "1000", "0012", "1234"])
+    repaired = [ids.repair(id) for id in ("1.000", "12,000", "1,00", "12.0", "1234.000")]
+    assert repaired == ["", "", "1", "0012", "1234"]
 
 
 @pytest.mark.slow

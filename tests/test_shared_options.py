@@ -12,8 +12,8 @@ from sentemb.system.parallel import Workers, available_threads
 from sentemb.system.terminal import is_silenced, note
 
 LOG = "".join(f"query {k}\ttitle {k % 7}\n" for k in range(40))
-# It prints nothing but an address.
-WITHOUT_JSON = {"serve"}
+# One prints nothing but an address, the other what the commands print that it runs.
+WITHOUT_JSON = {"serve", "start"}
 
 
 def _commands():

@@ -2,6 +2,7 @@
 
 import csv
 import math
+import os
 import random
 import re
 import subprocess
@@ -71,6 +72,17 @@ def test_a_column_that_is_missing_is_named(tmp_path):
     assert "give either" in start("-o", tmp_path / "s", code=2)
     assert not (tmp_path / "s").exists()
     assert "no-such" in start(tmp_path / "no-such.csv", "-o", tmp_path / "t", code=1)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes on this system")
+def test_tables_are_regular_files(tmp_path):
+    clicks = tmp_path / "clicks.csv"
+    clicks.write_text("query,id\n")
+    os.mkfifo(tmp_path / "pipe")
+    for tables in (["-"], [tmp_path / "pipe"], [clicks, "-"]):
+        said = start(*tables, "-o", tmp_path / "s", code=1)
+        assert "is not a regular file, and is read twice; save the table as one" in said
+    assert not (tmp_path / "s").exists()
 
 
 def test_the_example_becomes_an_index_and_a_page(tmp_path, monkeypatch):

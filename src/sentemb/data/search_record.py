@@ -14,13 +14,13 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
 from sentemb.errors import SentembError
-from sentemb.system.files import is_file, place_name
+from sentemb.system.files import is_file, place_name, status
 from sentemb.system.paths import AnyPath
 
 # Marks the file as ours: the letters "sent".
@@ -29,6 +29,8 @@ _VERSION = 1
 _MAGIC = b"SQLite format 3\0"
 # Seconds that a writer waits for another process that writes to the same file.
 _PATIENCE = 5.0
+# Errors of a place where SQLite may not make files.
+_CANNOT_MAKE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 # A query that was asked fewer times is rare.
 COMMON = 5
 # Rare queries that are counted. Beyond that the one asked longest ago is forgotten.
@@ -189,7 +191,9 @@ class SearchRecord:
 
 
 def is_record(path: AnyPath) -> bool:
-    """Whether a file is a record of searches; a file that cannot be read is not."""
+    """Whether a regular file is a record of searches; one that cannot be read is not."""
+    if not os.path.isfile(path):
+        return False  # a pipe can be read only once
     try:
         with open(path, "rb") as file:
             head = file.read(72)
@@ -209,20 +213,38 @@ def reading_record(path: AnyPath) -> Iterator[sqlite3.Connection]:
     if is_file(path) and not is_record(path):
         raise _not_a_record(path)
     with _errors(path):
-        address = f"{Path(path).absolute().as_uri()}?mode=ro"
-        connection = sqlite3.connect(address, uri=True, timeout=_PATIENCE, isolation_level=None)
+        real_path = os.path.realpath(path)
+        address = f"{Path(real_path).as_uri()}?mode=ro"
         try:
-            # A file that somebody made may have views and triggers in place of tables.
-            connection.execute("PRAGMA trusted_schema=OFF")
-            connection.execute("PRAGMA query_only=ON")
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            connection, version = _reader(address)
+        except sqlite3.OperationalError as error:
+            # To read, SQLite makes files next to the record. Where it cannot, the record alone is
+            # read, unless one of those files has changes that are not in the record yet.
+            logs = (status(f"{real_path}{end}") for end in ("-wal", "-journal"))
+            has_changes = any(log is not None and log.st_size for log in logs)
+            if has_changes or error.sqlite_errorcode & 0xFF not in _CANNOT_MAKE:
+                raise
+            connection, version = _reader(f"{address}&immutable=1")
+        with closing(connection):
             if version != _VERSION:
                 raise SentembError(
                     f"{name}: its version is {version}; this sentemb reads version {_VERSION}"
                 )
             yield connection
-        finally:
-            connection.close()
+
+
+def _reader(address: str) -> tuple[sqlite3.Connection, int]:
+    """A connection that can only read, and the version of the record."""
+    connection = sqlite3.connect(address, uri=True, timeout=_PATIENCE, isolation_level=None)
+    try:
+        # A file that somebody made may have views and triggers in place of tables.
+        connection.execute("PRAGMA trusted_schema=OFF")
+        connection.execute("PRAGMA query_only=ON")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection, version
 
 
 # The columns of a record as a table of clicks.

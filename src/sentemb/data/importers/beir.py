@@ -8,6 +8,7 @@ Thakur et al., "BEIR: A heterogeneous benchmark for zero-shot evaluation of info
 models" (2021), https://github.com/beir-cellar/beir.
 """
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -28,6 +29,7 @@ WHERE = "https://github.com/beir-cellar/beir"
 _JSON = Reading("jsonl")
 _QRELS = Reading("tsv", quotes=False)
 _PARTS = ("train", "dev", "test")
+_MAX_SCORE = 2**31 - 1
 
 
 def import_beir(
@@ -46,8 +48,8 @@ def import_beir(
     Either all files are written or none.
 
     Returns the counts ``titles``, ``pairs``, ``dev_queries`` and ``test_queries``. Raises
-    `SentembError` for a file or key that is missing, a score that is not an integer, an output
-    folder that is not empty.
+    `SentembError` for a file or key that is missing, a score that is not an integer, a part without
+    scores above 0, two documents with one id, an output folder that is not empty.
     """
     folder, target = path_of(source), path_of(out)
     whole("words", words, 1, 10_000)
@@ -81,7 +83,7 @@ def import_beir(
                 counts["pairs"] = _write_counted(new / "pairs.tsv", part.clicks(titles))
             else:
                 counts |= _write_part(new, name, part, titles)
-        write_text(new / "README.md", _readme(folder.name, words, counts))
+        write_text(new / "README.md", _readme(folder.resolve().name, words, counts))
     return counts
 
 
@@ -156,25 +158,34 @@ def _judgments(path: Path) -> Judgments:
     judgments = Judgments()
     rows = _table(path, ("query-id", "corpus-id", "score"), _QRELS)
     for number, (query, document, score) in rows:
-        try:
-            grade = int(score)
-        except ValueError:
+        # int() alone would also accept underscores and digits of other scripts.
+        if not re.fullmatch(r"\s*[+-]?[0-9]{1,10}\s*", score) or abs(int(score)) > _MAX_SCORE:
             raise SentembError(
-                f"{rows.where(number)}: the score {brief(score)} is not an integer; correct it"
-            ) from None
-        judgments.add(imported_id(query), imported_id(document), grade)
+                f"{rows.where(number)}: the score {brief(score)} is not an integer up to "
+                f"{_MAX_SCORE:,}; correct it"
+            )
+        judgments.add(imported_id(query), imported_id(document), int(score))
+    if not any(grade > 0 for grades in judgments.grades.values() for grade in grades.values()):
+        raise SentembError(f"{path}: has no score above 0; correct or remove it")
     return judgments
 
 
 def _titles(corpus: Path, words: int) -> Iterator[tuple[str, str]]:
     """Id and title of the documents that have any text."""
     rows = _table(corpus, ("_id", "title", "text"), _JSON, optional=("title",))
+    seen: set[str] = set()
     for number, (raw_id, title, text) in rows:
         with naming(rows.where(number)):
             id = imported_id(raw_id)
             shown = imported_text(title, "title")
             shown = shown or imported_text(" ".join(text.split(None, words)[:words]), "text")
+        if id in seen:
+            raise SentembError(
+                f"{rows.where(number)}: the id {brief(id)} is that of an earlier document (white "
+                "space in ids becomes _); rename or remove one"
+            )
         if id and shown:
+            seen.add(id)
             yield id, shown
 
 
@@ -201,11 +212,14 @@ def _write_part(
 ) -> dict[str, int]:
     """Write a judged set ``name/`` if there are grades, else held-out clicks ``name.tsv``.
 
-    Returns the number of queries, named after the part. Nothing is written if there are none.
+    Returns the number of queries that are written, named after the part. Nothing is written if the
+    corpus has no relevant title.
     """
-    n_queries = sum(1 for _ in judgments.known(titles))
+    n_queries = sum(max(grades.values()) > 0 for *_, grades in judgments.known(titles))
     if n_queries and judgments.is_graded:
-        write_judged_set(judgments.judged(titles), folder / name)
+        judged = judgments.judged(titles)
+        n_queries = len(judged.queries)
+        write_judged_set(judged, folder / name)
     elif n_queries:
         write_lines(folder / f"{name}.tsv", judgments.clicks(titles))
     return {f"{name}_queries": n_queries}

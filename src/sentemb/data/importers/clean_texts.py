@@ -8,6 +8,12 @@ from sentemb.data.lines import is_id
 from sentemb.errors import SentembError
 
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}[.,]000")
+
+
+def may_be_thousands(number: str) -> bool:
+    """Whether a number such as 1.000 is one thousand in one country and 1 in another."""
+    return _THOUSANDS.fullmatch(number) is not None
 
 
 def has_entity(text: str) -> bool:

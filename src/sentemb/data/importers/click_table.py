@@ -18,7 +18,12 @@ from typing import TypeAlias
 
 from sentemb.data.click_log import MAX_CLICKS, tsv_lines
 from sentemb.data.importers.catalogues import Catalogue, catalogue_lines
-from sentemb.data.importers.clean_texts import has_entity, imported_id, imported_text
+from sentemb.data.importers.clean_texts import (
+    has_entity,
+    imported_id,
+    imported_text,
+    may_be_thousands,
+)
 from sentemb.data.importers.columns import BadRows, Reading
 from sentemb.data.importers.damaged_ids import DamagedIds
 from sentemb.data.importers.pair_sums import PairSums
@@ -107,7 +112,7 @@ class Imported:
 
 AS_FOUND = Reading()
 
-# Query, title, clicks, number of the row, and the raw values of the other columns.
+# Query, title, clicks, number of the row, and the values of the other columns.
 _Click: TypeAlias = tuple[str, str, int, int, Sequence[str]]
 _PAIR = itemgetter(0, 1, 2)
 
@@ -192,8 +197,12 @@ def import_clicks(
             lines = job.searches()
         else:
             pairs: Iterable[_Click] = chain.from_iterable(map(job.clicks, job.tables()))
+            if job.collects and columns.id is not None:  # sums have no ids
+                pairs = map(job.collected, pairs)
             if min_clicks > 1:
                 pairs = job.summed(stack.enter_context(PairSums()), pairs, min_clicks)
+            if job.collects and columns.id is None:
+                pairs = map(job.collected, pairs)
             lines = _json_lines(pairs) if as_json else tsv_lines(map(_PAIR, pairs))
         write_lines(out, job.counted(lines))
         if titles_file is not None:
@@ -288,7 +297,8 @@ class _Import:
         """The usable rows of one file; those without clicks only if they belong to a search."""
         columns, encoding = self._columns, self._how.encoding
         has_counts, in_searches = columns.clicks is not None, columns.search is not None
-        joins, titles, lower, collects = self._joins, self._titles, self._lower, self.collects
+        joins, titles, lower = self._joins, self._titles, self._lower
+        collects_ids = self.collects and columns.id is not None
         has_positions, done, left_out = columns.position is not None, self.done, self.done.left_out
         for number, (raw_query, raw_title, *extras) in rows:
             done.rows += 1
@@ -302,8 +312,8 @@ class _Import:
                 clicks = _count(extras[0]) if has_counts else 1
                 if has_positions:
                     _position(extras)
-                if collects and title:
-                    self._collect(title, extras)
+                if collects_ids and title:
+                    extras[-1] = imported_id(extras[-1], encoding)
             except SentembError as error:
                 done.rows -= 1  # all bad rows are added in the end
                 self._bad(rows.where(number), error)
@@ -318,12 +328,13 @@ class _Import:
                 self._escaped += "&" in raw_query + raw_title and has_entity(raw_query + raw_title)
                 yield query.lower() if lower else query, title, clicks, number, extras
 
-    def _collect(self, title: str, extras: Sequence[str]) -> None:
-        """Remember a title of the log for the catalogue."""
+    def collected(self, click: _Click) -> _Click:
+        """``click``; its title is remembered for the catalogue."""
         if self._columns.id is None:
-            self._distinct[title] = None
-        elif id := imported_id(extras[-1], self._how.encoding):
-            self._titles[id] = title
+            self._distinct[click[1]] = None
+        elif id := click[4][-1]:
+            self._titles[id] = click[1]
+        return click
 
     def _count_without_title(self, raw: str, where: str) -> None:
         if not self._joins:
@@ -380,7 +391,13 @@ class _Import:
                 self.done.left_out[ONLY_SHOWN] += 1
                 continue
             titles, counts = [click[1] for click in clicked], [click[2] for click in clicked]
-            yield _json_line(search[1], titles, counts, self._skipped(shown, clicked))
+            skipped = self._skipped(shown, clicked)
+            if self.collects:
+                written = {*titles, *skipped}
+                for click in shown:
+                    if click[1] in written:
+                        self.collected(click)
+            yield _json_line(search[1], titles, counts, skipped)
 
     def _skipped(self, shown: list[_Click], clicked: list[_Click]) -> list[str]:
         if self._columns.position is not None:
@@ -466,6 +483,10 @@ def _count(text: str) -> int:
     if text.isdigit() and text.isascii() and len(text) < len(str(MAX_CLICKS)):
         return int(text)
     bare = text.strip().lower()
+    if may_be_thousands(bare):
+        raise SentembError(
+            f"the clicks {brief(text)} may be decimals or thousands; write them without a separator"
+        )
     digits = re.sub(r"[.,]0*$", "", bare)
     if re.fullmatch("[0-9]{1,19}", digits) and int(digits) <= MAX_CLICKS:
         return int(digits)

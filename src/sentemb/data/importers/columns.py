@@ -6,6 +6,8 @@ import difflib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 from sentemb.errors import SentembError
@@ -183,4 +185,8 @@ def _text_of(value: Any) -> str | None:
             return ""
         # A table with missing values often stores integers as floats.
         return str(int(value)) if value.is_integer() else str(value)
+    if isinstance(value, Decimal):
+        return str(int(value)) if value == int(value) else format(value, "f")
+    if isinstance(value, date):
+        return value.isoformat()
     return str(value) if isinstance(value, int) else None

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from sentemb.data.importers.clean_texts import may_be_thousands
+
 _ROUNDED = re.compile(r"([1-9])(?:[.,]([0-9]{1,15}))?[eE]\+?([0-9]{1,3})")
 # Longer numbers are not ids.
 _LONGEST = 100
@@ -37,7 +39,7 @@ class DamagedIds:
             digits = match[1] + (match[2] or "")
             same = self._rounded_to(len(digits) - 1)
             repaired = same.get((int(match[3]), int(digits)), "")
-        elif match := _NUMBER.fullmatch(id):
+        elif (match := _NUMBER.fullmatch(id)) and not may_be_thousands(id):
             repaired = self._numbers().get(match[1], "")
         else:
             return ""

@@ -26,6 +26,8 @@ from sentemb.system.bounds import brief
 from sentemb.system.files import MAX_LINE_BYTES, reading
 
 _CUT_ENTITY = re.compile(r"&(?:(#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6})|[A-Za-z][A-Za-z0-9]{1,31})$")
+# A first line with which Excel is told the delimiter.
+_SEP = re.compile(r"sep=[,;\t|][\r\n]")
 _DELIMITERS = (",", ";", "\t", "|")
 
 _WIDTH = (
@@ -55,17 +57,17 @@ def _csv_fault(error: csv.Error) -> str:
 
 
 def text_rows(table: TableFile, format: str) -> Iterator[Row]:
-    """The rows of a text file; those of JSON lines if the format is "auto" and it looks like it."""
+    """The rows of a text file; with the format "auto" the first line tells whether it is JSON."""
     encoding, is_known = table.how.encoding, format != "auto"
     with reading(table.path) as file, _decoded(file, encoding, table.name) as text:
         lines = _lines(text, table.name)
         first = next(lines, "")
         _check_first(first, table.name, encoding, is_known)
         lines = chain([first], lines)
-        if not is_known and first.lstrip().startswith("{"):
+        if format == "jsonl" or (not is_known and first.lstrip().startswith("{")):
             yield from json_rows(table, enumerate(lines, 1))
             return
-        known = "\t" if format == "tsv" else None
+        known = first[4] if _SEP.match(first) else "\t" if format == "tsv" else None
         delimiter = table.how.delimiter or known or _delimiter(first, table.columns)
         yield from _rows(table, lines, delimiter)
 
@@ -76,15 +78,10 @@ def _rows(table: TableFile, lines: Iterator[str], delimiter: str) -> Iterator[Ro
     quotes, name = table.how.quotes, table.name
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
     reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting)
-    try:
-        head = next(reader, [])
-    except csv.Error as error:
-        raise SentembError(f"{name}:1: {_csv_fault(error)}") from None
-    if not head:
-        raise SentembError(f"{name}:1: the first line is empty; give a table")
+    head, before = _head(reader, name)
     pick, has_header = _chosen(table, head)
     rows = reader if has_header else chain([head], reader)
-    width, last = len(head), reader.line_num if has_header else 0
+    width, last = len(head), reader.line_num if has_header else before
     can_join = delimiter == "\t" and quotes
     while True:
         try:
@@ -104,6 +101,19 @@ def _rows(table: TableFile, lines: Iterator[str], delimiter: str) -> Iterator[Ro
         except csv.Error as error:  # the reader continues with the next line
             table.bad(f"{name}:{last + 1}", _csv_fault(error))
             last = reader.line_num
+
+
+def _head(reader: Iterator[list[str]], name: str) -> tuple[list[str], int]:
+    """The first row, and the number of lines before it: 1 if Excel is told the delimiter there."""
+    try:
+        head = next(reader, [])
+        before = int(head == ["sep=", ""])
+        head = next(reader, []) if before else head
+    except csv.Error as error:
+        raise SentembError(f"{name}:1: {_csv_fault(error)}") from None
+    if not head:
+        raise SentembError(f"{name}:1: the first line is empty; give a table")
+    return head, before
 
 
 def _with_entities(row: list[str], width: int, delimiter: str) -> list[str]:
@@ -213,6 +223,10 @@ def _check_first(first: str, name: str, encoding: str, is_known: bool) -> None:
         raise SentembError(f"{name}: the input is empty; give a table")
     if first.startswith("PAR1"):
         raise SentembError(f"{name}: is Parquet; give --format parquet")
+    if first.startswith(("\x1f\udc8b", "(\udcb5/\udcfd")):
+        raise SentembError(
+            f"{name}: is compressed; unpack it, or let the name of a gzip file end in .gz"
+        )
     if first.startswith("PK\x03\x04"):
         raise SentembError(f"{name}: is a spreadsheet or archive; save the table as CSV")
     if "\0" in first or first.startswith(("\udcff\udcfe", "\udcfe\udcff")):

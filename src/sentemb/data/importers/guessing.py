@@ -8,8 +8,9 @@ from itertools import islice
 
 from sentemb.data.importers.columns import BadRows, Reading, listed
 from sentemb.data.importers.table_rows import Rows
+from sentemb.data.search_record import COLUMNS, is_record
 from sentemb.errors import SentembError
-from sentemb.system.files import place_name
+from sentemb.system.files import is_file, place_name, status
 from sentemb.system.paths import AnyPath
 
 # Role -> names of columns, the surest first. Letters and digits alone count.
@@ -72,14 +73,19 @@ class Guess:
 def guess_columns(path: AnyPath) -> Guess:
     """Guess the columns of a table from its header.
 
-    The file is CSV or other delimited text with a header, JSON lines or Parquet. Raises
-    `SentembError` if it cannot be read.
+    The file is CSV or other delimited text with a header, JSON lines, Parquet or a record of
+    searches. Raises `SentembError` if it cannot be read or is not a regular file.
     """
-    names: list[str] = []
-    how = Reading(header=True)
-    rows = Rows(path, ("1", "2"), how, BadRows(skip=True), names.extend)
-    for _ in islice(rows, 1):
-        pass
+    if str(path) == "-" or (status(path) is not None and not is_file(path)):
+        raise SentembError(
+            f"{place_name(path)}: is not a regular file, and is read twice; save the table as one"
+        )
+    names = list(COLUMNS) if is_record(path) else []
+    if not names:
+        how = Reading(header=True)
+        rows = Rows(path, ("1", "2"), how, BadRows(skip=True), names.extend)
+        for _ in islice(rows, 1):
+            pass
     by_letters = {re.sub(r"[\W_]", "", name.lower()): name for name in reversed(names)}
 
     def chosen(known: dict[str, tuple[str, ...]]) -> dict[str, str]:

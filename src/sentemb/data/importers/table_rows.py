@@ -6,13 +6,12 @@ with the file. A missing value is an empty text.
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 
 from sentemb.data.importers.columns import Row, TableFile, index_of
-from sentemb.data.importers.delimited_rows import encoding_of, named_encoding, text_rows
-from sentemb.data.importers.json_rows import json_rows
+from sentemb.data.importers.delimited_rows import text_rows
 from sentemb.data.importers.parquet_rows import parquet_rows
 from sentemb.data.search_record import COLUMNS, is_record, record_rows
-from sentemb.system.files import raw_lines
 
 _FORMAT_OF_SUFFIX = {
     ".csv": "csv",
@@ -33,21 +32,11 @@ class Rows(TableFile):
 
         The number is that of the row's first line; in Parquet that of the row, counted from 1.
         """
-        format = self._format()
-        if format == "parquet":
+        if self._format == "parquet":
             return parquet_rows(self)
-        if format == "jsonl":
-            return json_rows(self, self._decoded_lines())
-        if format == "record":
+        if self._format == "record":
             return self._recorded()
-        return text_rows(self, format)
-
-    def _decoded_lines(self) -> Iterator[tuple[int, str]]:
-        encoding = encoding_of(self.how.encoding, self.name)
-        for number, raw in raw_lines(self.path):
-            with named_encoding(encoding, f"{self.name}:{number}"):
-                line = raw.decode(encoding, "surrogateescape")
-            yield number, line
+        return text_rows(self, self._format)
 
     def _recorded(self) -> Iterator[Row]:
         """The clicks of recorded searches; with their clicks as a column all results."""
@@ -60,10 +49,12 @@ class Rows(TableFile):
 
     def where(self, number: int) -> str:
         """Where a row is, for messages."""
-        row = " row " if self._format() in ("parquet", "record") else ""
+        row = " row " if self._format in ("parquet", "record") else ""
         return f"{self.name}:{row}{number}"
 
+    @cached_property
     def _format(self) -> str:
+        """The format; "auto" if the first line of the text has to tell."""
         if self.how.format != "auto":
             return self.how.format
         if is_record(self.path):
