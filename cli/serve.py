@@ -1,6 +1,7 @@
 """``sentemb serve``: an index as a search page and a JSON API."""
 
 import sys
+import threading
 import time
 import warnings
 from typing import TYPE_CHECKING
@@ -102,12 +103,27 @@ def command(
     sentemb serve index/ --log pairs.tsv --record searches.sqlite
     curl "http://127.0.0.1:8000/search?q=cheap+hotel&k=3"
     """
+    from sentemb.bridges.server.server import Server, hangups
+
+    has_started = threading.Event()
+
+    def read_again() -> None:
+        has_started.wait()
+        try:
+            replace_index(app, *_read(index, log, in_memory))
+        except SentembError as error:
+            note(f"still serving the old index: {error}")
+        else:
+            note(f"{index}: read again")
+
+    context = click.get_current_context()
+    context.with_resource(hangups(read_again))  # before all that takes time
+
     from pathlib import Path
 
-    from sentemb.bridges.server.app import create_app, replace_index
+    from sentemb.bridges.server.app import create_app, record_searches, replace_index
     from sentemb.bridges.server.hosts import LOOPBACK, is_loopback
     from sentemb.bridges.server.request_limits import Limits
-    from sentemb.bridges.server.server import Server
     from sentemb.models.face import TextWarning
     from sentemb.search.ranking.recipe import MEMORY
 
@@ -116,7 +132,6 @@ def command(
     warnings.simplefilter("ignore", TextWarning)
     if anonymous and record is None:
         raise click.UsageError("--anonymous needs --record FILE")
-    searches = None if record is None else SearchRecord(record, anonymous)
     line = _Progress()
     opened, clicks = _read(index, log, in_memory)
     try:
@@ -127,13 +142,15 @@ def command(
             name=Path(index).resolve().name or "index",
             allowed_hosts=hosts,
             allowed_origins=allow_origin,
-            record=searches,
             on_progress=line.show,
         )
     finally:
         line.close()
     server = Server(app, host, port)
-    if searches is not None:
+    if record is not None:
+        searches = SearchRecord(record, anonymous)  # a new file, so after all that can be wrong
+        context.call_on_close(searches.close)
+        record_searches(app, searches)
         rare = f"; queries asked fewer than {COMMON} times without their text" if anonymous else ""
         note(
             f"{record}: records every search with its time, its text and the titles shown, and "
@@ -147,23 +164,12 @@ def command(
             "proxy with passwords and TLS in front if that is too many"
         )
 
-    def read_again() -> None:
-        try:
-            replace_index(app, *_read(index, log, in_memory))
-        except SentembError as error:
-            note(f"still serving the old index: {error}")
-        else:
-            note(f"{index}: read again")
-
     # Standard output has the address alone, at once, for programs that start a server.
     click.echo(server.address)
     sys.stdout.flush()
     note("Ctrl-C ends the server")
-    try:
-        server.run(read_again)
-    finally:
-        if searches is not None:
-            searches.close()
+    has_started.set()
+    server.run()
 
 
 def _read(index: str, log: str | None, in_memory: bool) -> "tuple[Index, ClickLog | None]":

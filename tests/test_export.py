@@ -252,6 +252,12 @@ def test_only_pages_are_streams(place, tmp_path, monkeypatch, to):
     assert "standard output cannot hold this output" in err and not list(tmp_path.iterdir())
 
 
+def test_a_page_is_streamed_from_a_folder_that_is_an_index(place, monkeypatch):
+    monkeypatch.chdir(place / "index")
+    out, _ = run(".", "-", "--to", "page")
+    assert out.startswith("<!doctype html>")
+
+
 @pytest.mark.parametrize("to", ["page", "parquet"])
 def test_a_file_is_replaced_only_with_force(place, tmp_path, to):
     out = tmp_path / "out"

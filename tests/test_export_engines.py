@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -152,9 +153,13 @@ def test_fields_of_products_can_be_asked_for(model, tmp_path, engine):
         assert parts == (1 if engine == "elasticsearch" and not has_words else 2)
         assert parts_of_search(request("red hat"), mapping)[0].tolist() == vector.tolist()
     assert made.titles == 13
-    bad = Index.build(model, TITLES, fields={"a..b": [1] * 6})
-    with pytest.raises(SentembError, match=r"field is named a\.\.b"):
-        export(bad, tmp_path / "bad", engine)
+    # A name is a value or a path, not both.
+    for names, refused in ((["a..b"], "a..b"), (["a.b", "a"], "a.b"), (["a.b", "a.b.c"], "a.b.c")):
+        bad = Index.build(model, TITLES, fields=dict.fromkeys(names, [1] * 6))
+        with pytest.raises(SentembError, match=re.escape(f"field is named {refused}, and")):
+            export(bad, tmp_path / "bad", engine)
+    good = Index.build(model, TITLES, fields=dict.fromkeys(["a.b", "a.c", "ab"], [1] * 6))
+    export(good, tmp_path / "good", engine)
 
 
 def test_the_request_is_a_program(indexes, model, tmp_path):

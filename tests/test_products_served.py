@@ -11,8 +11,11 @@ from helpers import made_up_model
 from test_serve_network import running
 
 from sentemb import Index
+from sentemb.analysis.insights import insights
 from sentemb.bridges.export.targets import export
-from sentemb.bridges.server.app import create_app
+from sentemb.bridges.server.answers import Answers
+from sentemb.bridges.server.app import _ANSWERS, create_app, replace_index
+from sentemb.data.search_record import SearchRecord, record_rows
 
 TITLES = [f"{colour} lamp {k}" for k in range(6) for colour in ("red", "blue", "green")]
 MARKUP = "<img src=x onerror=alert(1)> & 'Co'"
@@ -73,6 +76,30 @@ def test_the_server_refuses_a_wrong_condition(client, given, message):
     assert message in asked(client, 400, q="lamp", **given)["error"]
 
 
+def test_an_index_that_is_replaced_meanwhile_is_not_asked(index):
+    """A request looks for the index once: the second look would find another."""
+
+    class Replaced(dict):
+        def __getitem__(self, key):
+            found = super().__getitem__(key)
+            if key == _ANSWERS:
+                self[key] = other
+            return found
+
+    app = create_app(index)
+    other = Answers(Index.build(index.model, TITLES))  # without fields
+    client = app.test_client()
+    body = {"queries": ["lamp"], "where": "price > 1"}
+    for ask in (
+        lambda: client.get("/search", query_string={"q": "lamp", "where": "price > 1"}),
+        lambda: client.get("/search", query_string={"like": "t3", "sort": "price"}),
+        lambda: client.post("/search", json=body),
+    ):
+        replace_index(app, index)
+        app.extensions = Replaced(app.extensions)
+        assert ask().status_code == 200
+
+
 def test_similar_to_an_unknown_id_is_not_found(client):
     assert "not in the index" in asked(client, 404, like="nothing")["error"]
 
@@ -125,7 +152,7 @@ def test_the_page_without_a_server_finds_what_the_index_finds(page, index, filte
         )
         assert [hit["id"] for hit in answer["hits"]] == [hit.id for hit in hits]
         assert [hit["fields"] for hit in answer["hits"]] == [hit.fields for hit in hits]
-        assert answer["facets"] == hits.facets
+        assert {name: dict(counts) for name, counts in answer["facets"].items()} == hits.facets
         assert answer.get("no_match") == hits.reason
         assert not (query == "T7" and answer["unknown"])
 
@@ -140,14 +167,18 @@ def test_the_page_of_a_server_finds_what_the_index_finds(page, index):
         answer = tab.evaluate("(how) => engine.search('red lamp', 8, null, how)", how)
     hits = index.search("red lamp", 8, where=where, facets=["brand"])
     assert [hit["id"] for hit in answer["hits"]] == [hit.id for hit in hits]
-    assert hits and answer["facets"] == hits.facets
+    assert hits and dict(answer["facets"]["brand"]) == hits.facets["brand"]
 
 
 def until(page, condition):
     """Wait for a condition; the page's policy forbids the function of Playwright."""
+    when(lambda: page.evaluate(condition))
+
+
+def when(is_true):
     end = time.monotonic() + 10
-    while not page.evaluate(condition):
-        assert time.monotonic() < end, condition
+    while not is_true():
+        assert time.monotonic() < end
         time.sleep(0.02)
 
 
@@ -190,3 +221,53 @@ def test_a_reader_filters_and_sorts_and_nothing_but_web_addresses_is_followed(pa
     page.reload()
     page.locator(".hit").first.wait_for()
     assert page.locator("#filters input").last.input_value() == ""
+
+
+SIZES = ["10"] * 12 + ["7"] * 4 + ["large", "2"]
+
+
+@needs_chromium
+def test_values_that_are_integers_are_in_the_order_of_their_counts(index, page, tmp_path):
+    sized = Index.build(index.model, ["lamp"] * 18, fields={"size": SIZES})
+    counts = sized.search("lamp", 18, facets=["size"]).facets["size"]
+    assert list(counts) == ["10", "7", "2", "large"]
+    export(sized, tmp_path / "sizes.html", "page", dtype="float32")
+    with running(create_app(sized)) as port:
+        for address in ((tmp_path / "sizes.html").as_uri(), f"http://127.0.0.1:{port}/"):
+            with opened(page.context.browser, address) as tab:
+                tab.fill("#query", "lamp")
+                until(tab, "document.querySelectorAll('#filters option').length > 4")
+                options = tab.locator("#filters option").all_inner_texts()
+            assert options[:3] == ["all", "10 (12)", "7 (4)"]
+            assert sorted(options[3:5]) == ["2 (1)", "large (1)"]
+
+
+def is_to_be_recorded(url):
+    return "/search?" in url and "draft" not in url
+
+
+@needs_chromium
+def test_a_link_that_is_followed_is_a_click_and_a_search_is_recorded_again(index, page, tmp_path):
+    record = SearchRecord(tmp_path / "searches.sqlite")
+    served = running(create_app(index, record=record))
+    with served as port, page.context.browser.new_context() as context:
+        context.route("https://shop.example/*", lambda route: route.fulfill(body="product"))
+        tab = context.new_page()
+        tab.goto(f"http://127.0.0.1:{port}/")
+        tab.route(is_to_be_recorded, lambda route: route.fulfill(status=503, body="{}"))
+        tab.fill("#query", "red lamp")
+        links = tab.locator(".fields a")
+        links.first.wait_for()
+        with tab.expect_response(lambda answer: is_to_be_recorded(answer.url)):
+            tab.press("#query", "Enter")
+        tab.unroute(is_to_be_recorded)
+        tab.wait_for_timeout(200)  # until the page knows
+        links.first.click(button="right")
+        assert insights(record.path).searches == 0
+        for count, button in enumerate(("left", "middle"), 1):
+            links.nth(count).click(button=button)
+            when(lambda count=count: len(list(record_rows(record.path, False))) == count)
+    hits = index.search("red lamp", everything=True)
+    titles = [hit.title for hit in hits if (hit.fields["link"] or "").startswith("https:")]
+    assert [row[1] for row in record_rows(record.path, False)] == titles[1:3]
+    assert insights(record.path).searches == 1

@@ -498,7 +498,7 @@ class TestTriage:
             model_dir, tmp_path / "dev.tsv", out, "--force", "--log", tmp_path / "dev.tsv"
         ).stderr
         assert "1 relevant titles are not in the catalogue" in said
-        assert data_of(out.read_text())["triage"]["has_log"]
+        assert data_of(out.read_text())["triage"]["evidence"]
         clicks = ClickedQueries.of(ClickLog.from_pairs([("tub", "bath tub"), ("stay", TITLE)]))
         ranker = HybridRanker(model, Recipe({"cosine": 1, "bm25": 0.3}), clicks)
         Index.build(ranker, ["bath tub", TITLE]).save(tmp_path / "index")
@@ -519,6 +519,15 @@ class TestTriage:
         )
         run(model_dir, tmp_path / "dev.tsv", out, "--show", -1, code=2)
         run(model_dir, tmp_path / "dev.tsv", out, "--show", 10**9, code=2)
+
+    def test_no_query_finds_anything(self, model, tmp_path):
+        write_click_log(ClickLog.from_pairs([("上海", TITLE)]), tmp_path / "dev.tsv")
+        clicks = ClickedQueries.of(ClickLog.from_pairs([("stay", TITLE)]))
+        ranker = HybridRanker(model, Recipe({"cosine": 1, "bm25": 0.3}), clicks)
+        Index.build(ranker, [TITLE]).save(tmp_path / "index")
+        run(tmp_path / "index", tmp_path / "dev.tsv", tmp_path / "out.html")
+        shown = data_of((tmp_path / "out.html").read_text())["triage"]
+        assert (shown["mean"], shown["found"], len(shown["rows"])) == (0, 0, 1)
 
     def test_no_query_in_detail(self, model_dir, judged, tmp_path):
         run(model_dir, judged, tmp_path / "out.html", "--show", 0)

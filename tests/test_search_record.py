@@ -5,9 +5,11 @@ import json
 import os
 import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -16,14 +18,16 @@ from urllib.request import Request, urlopen
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import made_up_model, made_up_texts
+from helpers import made_up_model, made_up_texts, run_python
 
 from sentemb import Index, SentembError
 from sentemb.analysis.insights import insights
 from sentemb.bridges.server.app import create_app
 from sentemb.cli import main
+from sentemb.cli.start import _clicks_of, _titles_from
 from sentemb.data.click_log import read_click_log
 from sentemb.data.importers.click_table import Columns, import_clicks
+from sentemb.data.importers.guessing import guess_columns
 from sentemb.data.search_record import (
     COMMON,
     Searched,
@@ -31,6 +35,7 @@ from sentemb.data.search_record import (
     is_record,
     record_rows,
 )
+from sentemb.search.searcher import BELOW_FLOOR, NO_PRODUCT, NO_TITLES, NOTHING_KNOWN
 
 DOCS = Path(__file__).parents[1] / "docs"
 TITLES = made_up_texts(np.random.default_rng(1), [3] * 50)
@@ -113,6 +118,34 @@ def test_only_records_are_continued_or_read(path):
         insights(path)
 
 
+_READ = """
+import os, sys
+from sentemb.data.search_record import record_rows
+
+if not os.getuid():  # permissions do not bind root
+    os.setuid(65534)
+print(len(list(record_rows(sys.argv[1], all_shown=True))))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "setuid"), reason="no such permissions on this system")
+def test_a_record_in_a_folder_that_cannot_be_written_is_read():
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "searches.sqlite")
+        record = SearchRecord(path)
+        record.add_searches([searched("desk")])
+        changes = Path(f"{path}-wal").read_bytes()
+        record.close()
+        path.chmod(0o644)
+        os.chmod(folder, 0o555)
+        assert run_python(_READ, path, check=True).stdout == "3\n"
+        os.chmod(folder, 0o755)
+        Path(f"{path}-wal").write_bytes(changes)  # what they say would be lost
+        os.chmod(folder, 0o555)
+        assert "searches.sqlite: cannot be used: " in run_python(_READ, path).stderr
+        os.chmod(folder, 0o755)
+
+
 @pytest.mark.parametrize("at", [90, 4096, 9000, 20000])
 def test_damage_is_an_error_of_the_file(path, at):
     record = SearchRecord(path)
@@ -152,27 +185,32 @@ def test_rare_queries_have_no_text_in_an_anonymous_record(path):
 def test_insights_count_what_happened(path):
     record = SearchRecord(path)
     names = record.add_searches([searched("Oak desk", milliseconds=9.0)] * 2)
-    names += record.add_searches([searched("oak desk"), searched("lamp"), searched("lamp", "")])
-    record.add_searches([searched("chair"), searched("qqq", "", "below the floor")])
+    names += record.add_searches([searched("oak desk"), searched("lamp")])
+    for reason in (NOTHING_KNOWN, NO_TITLES, NO_PRODUCT):
+        record.add_searches([searched("lamp", "", reason)])
+    record.add_searches([searched("chair"), searched("qqq", "", BELOW_FLOOR)])
+    record.add_searches([searched("rug", "", "every score is below 0.5")])
     record.add_click(names[0], "b")
     record.add_click(names[0], "c")
     record.add_click(names[2], "a")
     result = insights(path)
-    assert (result.searches, result.queries, result.without_text) == (7, 4, 0)
-    assert result.clicked == pytest.approx(2 / 7)
-    assert result.reciprocal_rank == pytest.approx((1 / 2 + 1) / 7)
+    assert (result.searches, result.queries, result.without_text) == (10, 5, 0)
+    assert result.clicked == pytest.approx(2 / 10)
+    assert result.reciprocal_rank == pytest.approx((1 / 2 + 1) / 10)
     assert [(q.query, q.searches, q.clicked) for q in result.popular][:2] == [
+        ("lamp", 4, 0),
         ("oak desk", 3, 2),
-        ("lamp", 2, 0),
     ]
-    assert [q.query for q in result.nothing_found] == ["lamp"]
-    assert [q.query for q in result.below_floor] == ["qqq"]
+    assert [(q.query, q.nothing_found, q.below_floor) for q in result.nothing_found] == [
+        ("lamp", 3, 0)
+    ]
+    assert [(q.query, q.nothing_found) for q in result.below_floor] == [("qqq", 0), ("rug", 0)]
     assert [q.query for q in result.never_clicked] == ["lamp", "chair"]
     assert result.slow[0].query == "oak desk"
     assert result.slow[0].milliseconds == pytest.approx(20 / 3)
     assert result.milliseconds == {"p50": 2.0, "p95": 9.0, "p99": 9.0}
     assert "oak desk" in run("insights", path) and "2 with" not in run("insights", path)
-    assert json.loads(run("insights", path, "--json", "-k", 1))["popular"][0]["searches"] == 3
+    assert json.loads(run("insights", path, "--json", "-k", 1))["popular"][0]["searches"] == 4
     assert len(insights(path, 1).popular) == 1
 
 
@@ -217,6 +255,19 @@ def test_a_record_is_imported_as_a_click_log(path, tmp_path):
     )
 
 
+def test_start_knows_the_columns_of_a_record(path, tmp_path):
+    record = SearchRecord(path)
+    record.add_click(record.add_searches([searched("desk")])[0], "b")
+    guess = guess_columns(path)
+    roles = {role: role for role in ("query", "id", "title", "clicks")}
+    assert (guess.roles, guess.fields) == (roles, {})
+    options = ["--query-column", guess.need("query"), *_clicks_of(guess)]
+    run("import", path, "-o", tmp_path / "log.tsv", *options, *_titles_from(guess, None, None),
+        "--write-catalogue", tmp_path / "titles.tsv")  # fmt: skip
+    assert (tmp_path / "log.tsv").read_text() == "desk\ttitle b\n"
+    assert (tmp_path / "titles.tsv").read_text() == "b\ttitle b\n"
+
+
 # -- the server --------------------------------------------------------------------------------
 
 
@@ -248,6 +299,14 @@ def test_the_server_records_what_it_answers(index, path):
         refused = client.post("/click", json=sent)
         assert refused.status_code == status and refused.json["error"]
     assert '"records":true' in client.get("/").text.replace(" ", "")
+
+
+@pytest.mark.filterwarnings("ignore::sentemb.models.face.TextWarning")
+def test_what_the_server_does_not_find_is_nothing_found(index, path):
+    client = create_app(index, record=SearchRecord(path)).test_client()
+    assert not client.get("/search", query_string={"q": "上海"}).json["hits"]
+    (query,) = insights(path).nothing_found
+    assert (query.query, query.nothing_found, insights(path).below_floor) == ("上海", 1, [])
 
 
 def test_a_server_without_a_record_keeps_nothing(index):
@@ -287,6 +346,22 @@ def test_a_record_that_somebody_made_runs_no_functions(path):
     for top_k in (0, 2**31):
         with pytest.raises(SentembError, match="top_k"):
             insights(path, top_k)
+
+
+def test_a_wrong_call_leaves_no_record(index, path, tmp_path):
+    index.save(tmp_path / "index")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        for folder, *wrong in (
+            ("nothing",),
+            ("index", "--rate", "nan"),
+            ("index", "--allow-origin", "*"),
+            ("index", "--allow-host", "a:80"),
+            ("index", "--port", taken.getsockname()[1]),
+        ):
+            run("serve", tmp_path / folder, "--record", path, *wrong, code=1)
+            assert not path.exists(), wrong
 
 
 def test_anonymous_needs_a_record(tmp_path):

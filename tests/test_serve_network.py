@@ -534,6 +534,37 @@ def test_the_command_serves_reads_again_and_ends(folder, index):
         assert process.returncode == 130 and out == ""
 
 
+_HUNG_UP = """
+import os, signal, sys
+from sentemb import Index
+from sentemb.cli import main
+
+def opened(*arguments, open=Index.open, **more):
+    Index.open = open
+    index = open(*arguments, **more)
+    os.kill(os.getpid(), signal.SIGHUP)
+    return index
+
+Index.open = opened
+main(sys.argv[1:])
+"""
+
+
+def test_a_hangup_while_the_command_starts_is_dealt_with_later(folder):
+    arguments = [sys.executable, "-c", _HUNG_UP, "serve", folder / "index", "--port", "0"]
+    with subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline().startswith("http://127.0.0.1:")
+        said = {process.stderr.readline(), process.stderr.readline()}
+        assert said == {"Ctrl-C ends the server\n", f"{folder / 'index'}: read again\n"}
+        process.terminate()
+        assert process.wait(20) == 143
+    before = signal.getsignal(signal.SIGHUP)
+    CliRunner().invoke(main, ["serve", str(folder / "nothing")])
+    assert signal.getsignal(signal.SIGHUP) is before
+
+
 @pytest.mark.slow
 def test_the_command_with_a_log_and_other_ends(folder, index):
     everywhere = ("--host", "0.0.0.0", "--log", folder / "pairs.tsv", "--port", 0)

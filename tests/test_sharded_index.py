@@ -138,6 +138,30 @@ def test_indexes_that_rank_otherwise_are_refused(rankers, bag):
         ShardedIndex.open([])
 
 
+def test_a_field_that_is_empty_in_an_index_has_the_type_of_the_others(rankers):
+    ranker, limits = rankers(RECIPES["all"]), {"sort": "-price", "facets": ["price", "brand"]}
+    prices = [None] * 41 + [float(k) for k in range(N - 41)]
+    kept = {"price": prices, "brand": [None] * 40 + FIELDS["brand"][40:], "size": [None] * N}
+
+    def shard(part, **more):
+        fields = {name: values[part] for name, values in {**kept, **more}.items()}
+        return Index.build(ranker, TITLES[part], IDS[part], fields, threads=1)
+
+    whole, empty = shard(slice(0, N)), Index.build(ranker, [], [], threads=1)
+    blank, one, rest = (shard(part) for part in (PARTS[0], PARTS[1], PARTS[3]))
+    shards = ShardedIndex({"e": empty, "a": blank, "b": one, "c": rest}, 1)
+    assert len(shards) == N
+    for more in ({}, {"where": "price > 4 and size is null"}, {"where": "brand = 'Acme'"}):
+        expected = whole.search("red hat", 20, **limits, **more)
+        found = shards.search("red hat", 20, **limits, **more)
+        assert found == expected and found.facets == expected.facets
+    assert list(found.facets["price"]) == list(expected.facets["price"])
+    text = shard(PARTS[3], price=["4"] * N)
+    with pytest.raises(SentembError, match="d: has another set of fields than c"):
+        ShardedIndex({"e": empty, "a": blank, "c": shard(slice(41, 50)), "d": text})
+    assert len(ShardedIndex({"e": empty, "f": empty}, 1).search("red hat")) == 0
+
+
 def test_the_command_searches_several_folders(rankers, tmp_path):
     ranker = rankers(MODEL_ALONE)
     of(ranker, slice(0, N)).save(tmp_path / "whole")

@@ -257,6 +257,9 @@ class TestKinds:
         }
         fifths = dict(by_score(np.arange(10.0), np.arange(10), False))
         assert [int(own.sum()) for own in fifths.values()] == [0, 2, 2, 2, 2, 2]
+        for is_cosine in (False, True):
+            (band,) = by_score(np.full(3, -np.inf), np.arange(3), is_cosine)
+            assert band[0] == "nothing found" and band[1].all()
 
     def test_evidence_of_the_log(self, encoder):
         pairs = [("q1", "abba", 2), ("q2", "abba", 9), ("q3", "abba"), ("q4", "abba"), ("q1", "x")]

@@ -9,18 +9,21 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sentemb.data.search_record import reading_record
+from sentemb.search.searcher import NO_PRODUCT, NO_TITLES, NOTHING_KNOWN
 from sentemb.system.bounds import whole
 from sentemb.system.paths import AnyPath
 from sentemb.system.tables import aligned
 
 _SHARES = (0.5, 0.95, 0.99)
+# Reasons of searches that no title matches; all others say that titles are not good enough to show.
+_NOTHING = (NOTHING_KNOWN, NO_TITLES, NO_PRODUCT)
 # One row per query, whatever its case. Grouped by search first: `shown` is sorted by it.
 _BY_QUERY = """
 SELECT folded(query), count(*), sum(first IS NOT NULL), avg(coalesce(1.0 / first, 0)),
-       sum(n IS NULL AND no_match IS NULL), sum(no_match IS NOT NULL), avg(milliseconds)
+       sum(coalesce(no_match IN (?, ?, ?), 0)), sum(coalesce(no_match NOT IN (?, ?, ?), 0)),
+       avg(milliseconds)
 FROM searches LEFT JOIN (
-    SELECT search AS of_search, count(*) AS n,
-           min(CASE WHEN clicked IS NOT NULL THEN position END) AS first
+    SELECT search AS of_search, min(CASE WHEN clicked IS NOT NULL THEN position END) AS first
     FROM shown GROUP BY search
 ) ON of_search = number
 GROUP BY folded(query)
@@ -118,7 +121,7 @@ def insights(path: AnyPath, top_k: int = 10) -> Insights:
         connection.create_function("folded", 1, _folded, deterministic=True)
         # One snapshot for all figures, also while a server is writing.
         connection.execute("BEGIN")
-        every = [SearchedQuery(*row) for row in connection.execute(_BY_QUERY)]
+        every = [SearchedQuery(*row) for row in connection.execute(_BY_QUERY, 2 * _NOTHING)]
         first, last = connection.execute("SELECT min(time), max(time) FROM searches").fetchone()
         milliseconds = _quantiles(connection, sum(query.searches for query in every))
     # SQLite groups all searches without a text together.

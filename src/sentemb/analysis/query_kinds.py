@@ -93,9 +93,11 @@ def by_share(count: _Integers | None, n_words: _Integers) -> Kinds:
 
 def by_score(scores: _Floats, evaluated: _Integers, is_cosine: bool) -> Kinds:
     """Bands of the first score: fixed ones of cosines, otherwise fifths of the queries."""
-    finite = scores[evaluated][np.isfinite(scores[evaluated])]
-    edges = list(_COSINES) if is_cosine else sorted(set(np.quantile(finite, _QUINTILES).round(2)))
     yield "nothing found", ~np.isfinite(scores)
+    finite = scores[evaluated][np.isfinite(scores[evaluated])]
+    if not finite.size:
+        return
+    edges = list(_COSINES) if is_cosine else sorted(set(np.quantile(finite, _QUINTILES).round(2)))
     lows, highs = [-np.inf, *edges], [*edges, np.inf]
     for low, high in zip(lows, highs, strict=True):
         label = f"{low:.2f} to {high:.2f}"

@@ -19,6 +19,7 @@ from sentemb.search.ranking.floor import Floor
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.searcher import Searcher
 from sentemb.search.shards import Shards
+from sentemb.search.snapshot import Snapshot
 from sentemb.system.bounds import plain
 from sentemb.system.paths import AnyPath
 
@@ -50,22 +51,24 @@ class ShardedIndex(Searcher):
         for name_of_index, index in following:
             what = _difference(first, index)
             if what is not None:
-                raise SentembError(
-                    f"{name_of_index}: has another {what} than {name}; search indexes of one model "
-                    "and one ranker together, with the same fields"
-                )
+                raise _unlike(name_of_index, what, name)
         # One ranker serves all: the clicks of the others need no memory.
         snapshots = {
             name: replace(index.snapshot, ranker=first.ranker) for name, index in indexes.items()
         }
-        for (name, earlier), (name_of_later, later) in combinations(snapshots.items(), 2):
+        # Without titles the types of fields are not known.
+        with_titles = {name: each for name, each in snapshots.items() if len(each.ids)}
+        for (name, earlier), (name_of_later, later) in combinations(with_titles.items(), 2):
+            if not _have_same_fields(earlier.fields, later.fields):
+                raise _unlike(name_of_later, "set of fields", name)
             id = earlier.row_of.shared(later.row_of)
             if id is not None:
                 raise SentembError(
                     f"{name_of_later}: has the id {plain(id)}, which is in {name} too; remove it "
                     "from one"
                 )
-        self._all = Shards(tuple(snapshots.values()))
+        shard, *later_shards = with_titles.values() or snapshots.values()
+        self._all = Shards((_typed(shard, later_shards), *later_shards))
 
     @classmethod
     def open(cls, paths: Sequence[AnyPath], threads: int | None = None) -> Self:
@@ -86,10 +89,14 @@ def _difference(first: Index, second: Index) -> str | None:
         return "model"
     if not _rank_alike(first.ranker, second.ranker):
         return "ranker"
-    # Without titles the types of fields are not known.
-    if len(first) and len(second) and _columns(first.fields) != _columns(second.fields):
-        return "set of fields"
     return None
+
+
+def _unlike(name: str, what: str, earlier: str) -> SentembError:
+    return SentembError(
+        f"{name}: has another {what} than {earlier}; search indexes of one model and one ranker "
+        "together, with the same fields"
+    )
 
 
 def _rank_alike(first: HybridRanker, second: HybridRanker) -> bool:
@@ -113,6 +120,35 @@ def _are_equal(first: Statistics, second: Statistics) -> bool:
     )
 
 
-def _columns(fields: ProductFields) -> list[tuple[str, bool]]:
-    """The names of fields, and which are texts."""
-    return [(name, kind == TEXT) for name, kind in fields.types.items()]
+def _have_same_fields(first: ProductFields, second: ProductFields) -> bool:
+    """Whether the names are the same, and no field has texts in one and numbers in the other."""
+    return list(first.types) == list(second.types) and all(
+        _is_empty(first, name) or _is_empty(second, name) for name in _unlike_types(first, second)
+    )
+
+
+def _unlike_types(first: ProductFields, second: ProductFields) -> list[str]:
+    """The fields of which one says that they are texts, and the other that they are numbers."""
+    types = second.types
+    return [name for name, kind in first.types.items() if (kind == TEXT) != (types[name] == TEXT)]
+
+
+def _is_empty(fields: ProductFields, name: str) -> bool:
+    """Whether a field has no value: its type says nothing then."""
+    return not fields.mask(f'"{name}" is not null').any()
+
+
+def _typed(first: Snapshot, following: Sequence[Snapshot]) -> Snapshot:
+    """The first shard, whose types count for all: those of others for the fields that it lacks."""
+    fields = first.fields
+    types = {
+        name: shard.fields.types[name]
+        for shard in following
+        for name in _unlike_types(fields, shard.fields)
+        if not _is_empty(shard.fields, name)
+    }
+    if not types:
+        return first
+    return replace(
+        first, fields=ProductFields({**fields.types, **types}, fields.count, fields.image)
+    )

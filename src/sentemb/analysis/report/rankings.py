@@ -70,7 +70,6 @@ def collect_rankings(triage: Triage, of_query: Sequence[Sequence[int]]) -> dict[
         "queries": len(triage.queries),
         "evaluated": len(triage.order),
         "catalogue": triage.n_titles,
-        "outside": triage.n_outside,
         "depth": DEPTH,
         "first": _share(triage, 1),
         "found": _share(triage, CUTOFF),
@@ -91,7 +90,6 @@ def collect_rankings(triage: Triage, of_query: Sequence[Sequence[int]]) -> dict[
             for text, evidence in triage.evidence.items()
             if text in index_of
         },
-        "has_log": triage.seen is not None,
         "titles": list(index_of),
     }
 

@@ -195,7 +195,8 @@ def export(
         package(*target.needs, purpose=f"--to {to}")
     if target.writes_model:
         check_outputs([Output(out, is_folder=True)], [], force)
-    _check_place(out, target.writes_model)
+    if str(out) != "-":
+        _check_place(out, target.writes_model)
     opened = _opened(source, target, to)
     write = importlib.import_module(f"sentemb.bridges.{target.module}").write
     settings = {**target.settings, **options}

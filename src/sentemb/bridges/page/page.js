@@ -192,7 +192,7 @@ function result(hit, k, highest) {
   });
   const panel = make("div", { className: "panel", id: `panel-${k}`, role: "region", hidden: true });
   panel.setAttribute("aria-labelledby", `hit-${k}`);
-  return make("li", {}, ...[button, fieldsOf(hit), panel].filter(Boolean));
+  return make("li", {}, ...[button, fieldsOf(hit, () => recordClick(hit)), panel].filter(Boolean));
 }
 
 /** The parts of a score, each with what it adds. */
@@ -227,8 +227,12 @@ function record() {
   const { query, count, filters, sort } = state;
   const search = JSON.stringify([query, count, filters, sort]);
   if (recorded?.search !== search) {
-    const name = engine.record(query, count, { filters, sort }).then((answer) => answer.search);
-    recorded = { search, name: name.catch(() => null) };
+    const answered = engine.record(query, count, { filters, sort });
+    const name = answered.then((answer) => answer.search).catch(() => null);
+    recorded = { search, name };
+    name.then((made) => {
+      if (!made && recorded?.name === name) recorded = null; // the next click tries again
+    });
   }
   return recorded.name;
 }

@@ -10,15 +10,18 @@ function webAddress(value) {
   return ["http:", "https:"].includes(address.protocol) ? address.href : null;
 }
 
-/** The fields of a result; null if it has none to show. */
-function fieldsOf(hit) {
+/** The fields of a result; null if it has none to show. `opened` is called when the link is followed. */
+function fieldsOf(hit, opened) {
   const { [IMAGE]: image, [LINK]: link, ...rest } = hit.fields ?? {};
   const shown = Object.entries(rest)
     .filter(([, value]) => value !== null && webAddress(value) === null)
     .map(([name, value]) => make("span", {}, `${name} `, isolated(shownValue(value), "b")));
   const address = webAddress(link);
   if (address !== null) {
-    shown.push(make("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, "open"));
+    const follow = make("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, "open");
+    follow.addEventListener("click", opened);
+    follow.addEventListener("auxclick", ({ button }) => button === 1 && opened()); // the middle one
+    shown.push(follow);
   }
   const picture = webAddress(image);
   if (picture !== null) {
@@ -91,7 +94,7 @@ function showFilters(filters, order, facets) {
   for (const select of $("filters").querySelectorAll("select")) {
     const { key } = select.dataset;
     if (key) {
-      const counts = Object.entries(facets?.[key] ?? {});
+      const counts = [...(facets?.[key] ?? [])];
       const value = filters[key] ?? "";
       if (value && !counts.some(([name]) => name === value)) counts.push([value, 0]);
       const options = counts.map(([name, count]) => option(name, `${name} (${count.toLocaleString("en")})`));

@@ -27,8 +27,8 @@ from sentemb.system.terminal import note
 if TYPE_CHECKING:
     from flask import Flask, Response
 
-# The key of the answers in ``app.extensions``.
-_ANSWERS = "sentemb"
+# The keys of the answers and of the record in ``app.extensions``.
+_ANSWERS, _RECORD = "sentemb", "sentemb record"
 _DEFAULT_K = 10
 _JSON = "application/json"
 # How a request chooses, orders and counts by the fields of products.
@@ -109,9 +109,10 @@ def create_app(
     flask = package("flask", "serve", "the server")
     hosts = None if allowed_hosts is None else checked_hosts(allowed_hosts)
     origins = checked_origins(allowed_origins)
-    return _App(flask, limits or Limits(), hosts, origins, record).made(
-        Answers(index, log, name, on_progress)
-    )
+    answers = Answers(index, log, name, on_progress)
+    app = _App(flask, limits or Limits(), hosts, origins).made(answers)
+    record_searches(app, record)
+    return app
 
 
 def replace_index(
@@ -128,6 +129,11 @@ def replace_index(
     app.extensions[_ANSWERS] = Answers(index, log, name, on_progress)
 
 
+def record_searches(app: Flask, record: SearchRecord | None) -> None:
+    """Let an application from `create_app` record searches and clicks from now on, or none."""
+    app.extensions[_RECORD] = record
+
+
 class _App:
     """Handlers of the addresses."""
 
@@ -137,9 +143,8 @@ class _App:
         limits: Limits,
         hosts: frozenset[str] | None,
         origins: frozenset[str],
-        record: SearchRecord | None,
     ) -> None:
-        self._flask, self._limits, self._record = flask, limits, record
+        self._flask, self._limits = flask, limits
         self._hosts, self._origins = hosts, origins
         self._rates = None if limits.rate is None else Rates(limits.rate)
         self._engine = resource("sentemb.bridges.server", "engine.js")
@@ -174,6 +179,11 @@ class _App:
         answers: Answers = self._flask.current_app.extensions[_ANSWERS]
         return answers
 
+    @property
+    def _record(self) -> SearchRecord | None:
+        record: SearchRecord | None = self._flask.current_app.extensions[_RECORD]
+        return record
+
     # -- addresses ----------------------------------------------------------------------------
 
     def _page(self) -> Response:
@@ -205,7 +215,7 @@ class _App:
         everything = asked.flag_in_address("all", given.get("all", "false"))
         is_draft = asked.flag_in_address("draft", given.get("draft", "false"))
         self._charge(1)
-        fields = self._fields_of(given)
+        fields = self._fields_of(given, answers)
         if similar:
             if answers.title_of(query) is None:
                 raise Refusal(404, f"the id {plain(query)} is not in the index; give another")
@@ -231,7 +241,7 @@ class _App:
         is_draft = asked.flag("draft", given.get("draft", False))
         self._charge(len(queries))
         answers = self._answers
-        how = cosine, everything, self._fields_of(given), self._clock()
+        how = cosine, everything, self._fields_of(given, answers), self._clock()
         with self._recording(is_draft) as results:
             results += answers.search(queries, k, min_score, only, *how)
         answer: dict[str, Any] = {"results": results}
@@ -239,7 +249,7 @@ class _App:
             answer["unknown_ids"] = answers.n_unknown(only)
         return self._json(answer)
 
-    def _fields_of(self, given: dict[str, Any]) -> dict[str, Any]:
+    def _fields_of(self, given: dict[str, Any], answers: Answers) -> dict[str, Any]:
         """The condition, the order and the facets that a request asks for, checked."""
         fields: dict[str, Any] = {
             name: asked.text(name, given[name], self._limits.characters)
@@ -249,7 +259,7 @@ class _App:
         if "facets" in fields:
             fields["facets"] = fields["facets"].split(",")
         try:
-            self._answers.check_fields(fields)
+            answers.check_fields(fields)
         except SentembError as error:
             raise Refusal(400, str(error)) from None
         return fields

@@ -71,9 +71,18 @@
     return asked;
   }
 
+  /** An answer with facets as pairs by their counts: an object has keys that are integers first. */
+  function inOrder(answer) {
+    for (const [name, counts] of Object.entries(answer.facets ?? {})) {
+      answer.facets[name] = Object.entries(counts).sort((x, y) => y[1] - x[1]);
+    }
+    return answer;
+  }
+
   globalThis.engine = {
     facts,
-    search: (query, k, signal, how) => ask("search", { ...search(query, k, how), draft: true }, signal),
+    search: (query, k, signal, how) =>
+      ask("search", { ...search(query, k, how), draft: true }, signal).then(inOrder),
     record: facts.records && ((query, k, how) => ask("search", search(query, k, how))),
     suggest: (query, signal) => ask("suggest", { q: query }, signal).then(({ suggestions }) => suggestions),
     click: (search, id) => ask("click", {}, undefined, { search, id }),

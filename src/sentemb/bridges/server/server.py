@@ -149,18 +149,24 @@ class Server:
 def _signals(on_hangup: Callable[[], None] | None) -> Iterator[list[int]]:
     """Signals that stop the server instead of the process; yields those that have come."""
     received: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield received
-        return
 
     def end(number: int, frame: Any) -> None:
         received.append(number)
         raise KeyboardInterrupt  # ends the loop of waitress
 
+    with (
+        contextlib.nullcontext() if on_hangup is None else hangups(on_hangup),
+        _handled({signal.SIGINT: end, signal.SIGTERM: end}),
+    ):
+        yield received
+
+
+@contextlib.contextmanager
+def hangups(on_hangup: Callable[[], None]) -> Iterator[None]:
+    """Call a function on SIGHUP, in a thread of its own; never twice at a time."""
     turn, waits = threading.Lock(), threading.Lock()
 
     def deal_with_hangup() -> None:
-        assert on_hangup is not None
         with turn:
             waits.release()  # a signal from here on needs another call
             on_hangup()
@@ -169,15 +175,20 @@ def _signals(on_hangup: Callable[[], None] | None) -> Iterator[list[int]]:
         if waits.acquire(blocking=False):
             threading.Thread(target=deal_with_hangup, daemon=True).start()
 
-    handlers: dict[int, Any] = {signal.SIGINT: end, signal.SIGTERM: end}
-    if on_hangup is not None and hasattr(signal, "SIGHUP"):
-        handlers[signal.SIGHUP] = hang_up
+    with _handled({signal.SIGHUP: hang_up} if hasattr(signal, "SIGHUP") else {}):
+        yield
+
+
+@contextlib.contextmanager
+def _handled(handlers: dict[int, Any]) -> Iterator[None]:
+    """Handle signals meanwhile; only the main thread can."""
     before = {}
-    for number, handler in handlers.items():
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as for a background job of nohup
-            before[number] = signal.signal(number, handler)
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in handlers.items():
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as for a background job of nohup
+                before[number] = signal.signal(number, handler)
     try:
-        yield received
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -131,8 +131,10 @@ def _check(index: Index, engine: Engine, name: str) -> None:
         )
     if not len(index):
         raise SentembError("the index has no titles; add some with `sentemb index INDEX --add`")
-    for field in index.fields.types:
-        if not all(map(str.strip, field.split("."))):
+    fields = index.fields.types
+    for field in fields:
+        is_below_another = any(field.startswith(f"{parent}.") for parent in fields)
+        if is_below_another or not all(map(str.strip, field.split("."))):
             raise SentembError(
                 f"a field is named {plain(field)}, and {engine.title} reads a dot as a path; "
                 "rename it"

@@ -217,7 +217,7 @@ function ordered(best, fields, sort) {
   return [...there.sort((x, y) => sign * compared(x, y)), ...none];
 }
 
-/** The values of each facet among some places, the most frequent first. */
+/** The values of each facet among some places with their counts, the most frequent first. */
 function counted(matches, fields) {
   const facets = HEADER.facts.facets.map((name) => {
     const counts = new Map();
@@ -225,7 +225,7 @@ function counted(matches, fields) {
       const value = fields[name][place];
       if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1);
     }
-    return [name, Object.fromEntries([...counts].sort((x, y) => y[1] - x[1]).slice(0, HEADER.matches.values))];
+    return [name, [...counts].sort((x, y) => y[1] - x[1]).slice(0, HEADER.matches.values)];
   });
   return Object.fromEntries(facets);
 }
