@@ -147,7 +147,11 @@ def say_score(recipe: Recipe, to: Callable[[str], None] = say) -> None:
 
 def log_and_share(value: str) -> tuple[str, float]:
     """The log and the share in ``LOG[:SHARE]``; a file may have a colon in its name."""
+    from sentemb.system.files import status
+
     log, colon, share = value.rpartition(":")
+    if status(value) is not None:
+        return value, 1.0
     try:
         return (log, float(share)) if colon else (value, 1.0)
     except ValueError:
@@ -172,7 +176,8 @@ def _readable_twice(sources: dict[str, Any], skip_bad_lines: bool) -> dict[str, 
     if readable["replay"] is not None and _is_stream(readable["replay"][0]):
         readable["replay"] = log(readable["replay"][0]), readable["replay"][1]
     if readable["catalogue"] is not None and _is_stream(readable["catalogue"]):
-        readable["catalogue"] = read_texts(readable["catalogue"])[1]
+        ids, titles = read_texts(readable["catalogue"])
+        readable["catalogue"] = dict(zip(ids, titles, strict=True))
     return readable
 
 

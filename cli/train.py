@@ -62,16 +62,20 @@ class TrainCommand(Command):  # type: ignore[misc]
         model = _value_of(args, "--model") or values.get("model")
         start_from = _value_of(args, "--start-from") or values.get("start_from")
         preset = _value_of(args, "--preset") or values.get("preset")
-        if model is None and start_from is not None:
+        if model is None and isinstance(start_from, str):
             model = _started_pair_model(start_from)
         if model is None:
-            model = Settings.presets.get(preset or "", {}).get("model")
+            model = Settings.presets.get(preset, {}).get("model")
         ctx.meta[_SHOWS_CONFIG] = "--show-config" in args
         ctx.meta[_MODEL] = model if model in model_names() else ENCODERS.model.default
         known = {parameter.name for parameter in self.get_params(ctx)} - set(_RUN)
         unknown = next((name for name in values if name not in known), None)
         if unknown is not None:
             raise click.UsageError(f"{config}: {_no_option(unknown, ctx.meta[_MODEL])}", ctx)
+        for parameter in self.get_params(ctx):
+            is_flag = isinstance(parameter, click.Option) and parameter.is_flag
+            if isinstance(values.get(parameter.name), bool) and not is_flag:
+                raise click.UsageError(f"{config}: {parameter.name} is no flag; give a value", ctx)
         ctx.default_map = values
         try:
             return super().parse_args(ctx, args)
@@ -193,7 +197,14 @@ def _read_config(path: str) -> dict[str, Any]:
             values = tomllib.load(file)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SentembError(f"{path}: is not TOML: {error}") from error
-    return {name.replace("-", "_"): value for name, value in values.items()}
+    return {name.replace("-", "_"): _as_given(value) for name, value in values.items()}
+
+
+def _as_given(value: Any) -> str | bool:
+    """A value as a command line has it; true and false are for flags."""
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return value if isinstance(value, bool) else str(value)
 
 
 def _show_config(ctx: click.Context) -> None:
@@ -414,7 +425,9 @@ def command(
         fitted = ranker.fit(model)
     if fitted is not None:
         facts["ranker"] = {"recipe": fitted.recipe.as_dict(), "dev": fitted.dev}
-    step = next_step(output, options.get("dev"), options.get("catalogue"))
+    # What could be read only once is of no use in another command.
+    given_paths = (options.get(name) for name in ("dev", "catalogue"))
+    step = next_step(output, *(path if isinstance(path, str) else None for path in given_paths))
     summarise(output, facts, f"next: {step}")
 
 

@@ -37,6 +37,11 @@ if TYPE_CHECKING:
     help="Models: file of titles, id<TAB>title, to rank for held-out clicks together with those of "
     "the log.",
 )
+@option(
+    "--skip-bad-lines",
+    is_flag=True,
+    help="Skip and count malformed lines of the log, as the training did.",
+)
 @option("--dry-run", is_flag=True, help="Change nothing in the index or the model folder.")
 @json_option(instead_of="text")
 @threads_option()
@@ -46,6 +51,7 @@ def command(
     log: str | None,
     replay: str | None,
     catalogue: str | None,
+    skip_bad_lines: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -72,7 +78,7 @@ def command(
 
     if is_index(source):
         _refuse({"--replay": replay, "--catalogue": catalogue}, "an index; it has its titles")
-        ranker = _of_index(source, dev, log, dry_run)
+        ranker = _of_index(source, dev, log, skip_bad_lines, dry_run)
     elif not is_model(source):
         raise SentembError(
             f"{source}: this folder holds neither an index nor a model; make one with "
@@ -81,7 +87,7 @@ def command(
     elif log is None:
         raise click.UsageError("a model needs --log, the click log that it was trained on")
     else:
-        ranker = _of_model(source, dev, log, replay, catalogue)
+        ranker = _of_model(source, dev, log, replay, catalogue, skip_bad_lines)
         if not dry_run:
             ranker.save(source)
     if as_json:
@@ -104,29 +110,37 @@ def _of_model(
     log: str,
     replay: str | None,
     catalogue: str | None,
+    skip_bad_lines: bool,
 ) -> "HybridRanker":
+    from sentemb.models.loading import load
     from sentemb.search.ranking.fitting import fit_ranker
+    from sentemb.search.ranking.opening import with_two_towers
 
+    opened = with_two_towers(load(model))
     return fitted(
         lambda **asked: fit_ranker(
-            model,
+            opened,
             log,
             dev,
             replay=None if replay is None else log_and_share(replay),
             catalogue=catalogue,
+            seed=opened.training.get("seed") or 0,  # as the training drew the pairs of --replay
+            skip_bad_lines=skip_bad_lines,
             **asked,
         )
     )
 
 
-def _of_index(index: str, dev: str, log: str | None, dry_run: bool) -> "HybridRanker":
+def _of_index(
+    index: str, dev: str, log: str | None, skip_bad_lines: bool, dry_run: bool
+) -> "HybridRanker":
     from sentemb.data.best_graded import read_clicks
     from sentemb.data.click_log import read_click_log
     from sentemb.search.index import Index
     from sentemb.search.index_tuning import tune
 
     clicks = read_clicks(dev)
-    learned = None if log is None else read_click_log(log)
+    learned = None if log is None else read_click_log(log, skip_bad_lines=skip_bad_lines)
     opened = Index.open(index)
     titles = {title.strip() for title in opened.titles}
     outside = sum(title not in titles for title in clicks.titles)

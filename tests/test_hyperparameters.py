@@ -264,6 +264,22 @@ def test_a_training_is_configured_by_a_file(tmp_path):
     config.write_text("model = 'arc2'\nbag-dim = 3\n")
     result = run(*common, "--config", str(config), code=2)
     assert "--bag-dim is not for arc2" in result.output
+    for text, said in (
+        ("epochs = 2.9", "'2.9' is not a valid integer"),
+        ("seed = true", "seed is no flag"),
+        ("dev = true", "dev is no flag"),
+        ("preset = ['small']", "'small' is not one of"),
+    ):
+        config.write_text(text)
+        assert said in run(*common, "--config", str(config), code=2).output
+    config.write_text("dev = 0.05\nlearning-rate = 1e-3\nforget-gate = true\n")
+    shown = run("train", "--config", str(config), "--show-config").output
+    assert "forget_gate = true\n" in shown and "learning_rate = 0.001\n" in shown
+    # A number for a path is no file descriptor.
+    (tmp_path / "pairs.tsv").write_text("a\tb\n")
+    config.write_text("dev = 0.05")
+    args = ("train", tmp_path / "pairs.tsv", "-o", tmp_path / "m", "--config", config)
+    assert "no line is on the dev side" in run(*args, code=1).output
     config.write_text("cells = ")
     assert "is not TOML" in run(*common, "--config", str(config), code=1).output
 

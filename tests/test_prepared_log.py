@@ -291,6 +291,9 @@ def test_the_description_does_not_grow_with_the_number_of_files(tmp_path):
 
 
 def test_parquet_is_a_log_wherever_a_log_is_read(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="it is optional")
+    from pyarrow.parquet import write_table
+
     log = made_up_log(300)
     parquet(tmp_path / "log.parquet", rows_of(log), "query", "title", "clicks")
     write_click_log(log, tmp_path / "log.tsv")
@@ -300,6 +303,10 @@ def test_parquet_is_a_log_wherever_a_log_is_read(tmp_path):
     assert_same(PreparedLog.open(tmp_path / "parquet"), read_click_log(tmp_path / "log.parquet"))
     weights = weights_of(tmp_path / "log.parquet", tmp_path / "a", epochs=1)
     assert weights == weights_of(tmp_path / "log.tsv", tmp_path / "b", epochs=1)
+    table = pyarrow.table([["a"], ["b"], ["c"]], names=["query", "title", "query"])
+    write_table(table, tmp_path / "twice.parquet")
+    with pytest.raises(SentembError, match=r"twice.parquet: two columns are named query; rename"):
+        read_click_log(tmp_path / "twice.parquet")
     with pytest.raises(SentembError, match=r"x.parquet: a log is not written as Parquet; name"):
         write_click_log(log, tmp_path / "x.parquet")
 

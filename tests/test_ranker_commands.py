@@ -12,10 +12,11 @@ import sentemb
 from sentemb.analysis.report.page_pairs import read_pairs
 from sentemb.bridges.server.server import Server
 from sentemb.cli import main
+from sentemb.cli.ranker import log_and_share
 from sentemb.comparison.difference import sides_of
 from sentemb.data.click_log import write_click_log
 from sentemb.data.judged_set import write_judged_set
-from sentemb.data.splitting import split_log
+from sentemb.data.splitting import split_file, split_log
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.ranking import fitting
 from sentemb.search.ranking.opening import load_best, load_ranker
@@ -110,6 +111,18 @@ def test_sources_that_can_be_read_only_once(data, trained, tmp_path):
     args = ("-o", tmp_path / "model", *QUICK)
     run("train", "-", "--dev", data / "dev", *args, input=(data / "pairs.tsv").read_bytes())
     assert load_ranker(tmp_path / "model").recipe == load_ranker(trained[0]).recipe
+    # Held-out clicks and a catalogue with ids, from a file and from standard input.
+    split_file(data / "pairs.tsv", tmp_path / "log")
+    names = ("pairs.tsv", "dev.tsv", "titles.tsv")
+    pairs, dev, titles = (tmp_path / "log" / name for name in names)
+    args = ("train", pairs, *QUICK, "--json", "-o")
+    run(*args, tmp_path / "a", "--dev", dev, "--catalogue", titles)
+    given = (("--dev", "-", "--catalogue", titles), ("--dev", dev, "--catalogue", "-"))
+    for name, options, file in zip("bc", given, (dev, titles), strict=True):
+        done = run(*args, tmp_path / name, *options, input=file.read_bytes())
+        assert json.loads(done.stdout)["ranker"]
+        ours, theirs = (load_ranker(tmp_path / folder) for folder in (name, "a"))
+        assert ours.recipe == theirs.recipe and ours.clicks.keys == theirs.clicks.keys
 
 
 def test_force_and_resume(data, tmp_path, monkeypatch):
@@ -153,6 +166,21 @@ def test_tune_fits_what_train_fits(trained, data, tmp_path):
     for name in names:
         one, other = (folder / "ranker" / name for folder in (tmp_path / "model", trained[0]))
         assert one.read_bytes() == other.read_bytes()
+
+
+def test_tune_draws_the_pairs_that_the_training_replayed(data, tmp_path):
+    broken = tmp_path / "old.tsv"
+    broken.write_bytes((data / "pairs.tsv").read_bytes() + b"no tab\n")
+    old = ("--replay", f"{broken}:0.5", "--skip-bad-lines", "--threads", 1)
+    args = (data / "pairs.tsv", "--dev", data / "dev", "-o", tmp_path / "model")
+    run("train", *args, *QUICK, "--seed", 3, *old)
+    first = (tmp_path / "model/ranker/ranker.safetensors").read_bytes()
+    run("tune", tmp_path / "model", data / "dev", "--log", data / "pairs.tsv", *old)
+    assert (tmp_path / "model/ranker/ranker.safetensors").read_bytes() == first
+    named = tmp_path / "old:2024"
+    named.write_bytes((data / "pairs.tsv").read_bytes())
+    assert log_and_share(str(named)) == (str(named), 1.0)
+    assert log_and_share(f"{named}:0.5") == (str(named), 0.5)
 
 
 def test_tune_refuses_what_does_not_fit(trained, data, tmp_path):

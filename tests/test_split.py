@@ -399,6 +399,28 @@ def test_bad_lines_stop_or_are_counted(tmp_path):
     assert split_log(tmp_path / "log.tsv", skip_bad_lines=True)[0].bad_lines == 2
 
 
+def test_what_would_be_read_as_quoted_csv_is_a_bad_line(tmp_path):
+    lines = [json.dumps({"query": f"q{n}", "clicked": [f"t{n}"]}) for n in range(300)]
+    record = {"query": "q", "clicked": ["t1"], "skipped": ['"Acme 15.6"" Laptop"']}
+    for bad in (record, {"query": "laptop", "clicked": ['"Acme 15.6"" Laptop"']}):
+        (tmp_path / "log.jsonl").write_text("\n".join([*lines, json.dumps(bad)]))
+        with pytest.raises(SentembError, match=r"log\.jsonl:301: the title .* as quoted CSV"):
+            split_file(tmp_path / "log.jsonl", tmp_path / "out", force=True)
+        counts = split_file(
+            tmp_path / "log.jsonl", tmp_path / "out", skip_bad_lines=True, force=True
+        )
+        assert counts.bad_lines == 1 and sum(counts.lines) == 300
+        for name in ("pairs.tsv", "dev.tsv", "test.tsv"):
+            read_click_log(tmp_path / "out" / name)
+    # A phrase in quotes is a pair, but as the first line of a file it looks like CSV.
+    phrases = [f'"hero {n}"\t"Hero {n}"\n' for n in range(300)]
+    (tmp_path / "log.tsv").write_text("".join(["a\tb\n", *phrases]))
+    for by, place in (("query", r"log\.tsv:\d+: "), ("time", "")):
+        with pytest.raises(SentembError, match=f"^(.*{place})the pair .* as quoted CSV"):
+            split_file(tmp_path / "log.tsv", tmp_path / by, by=by)
+        assert not (tmp_path / by).exists()
+
+
 @pytest.mark.parametrize("by", ["query", "time"])
 def test_whatever_call_fails_all_or_nothing_is_written(tmp_path, by, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: None)

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from sentemb.training.batches.preparing import prepare_log
     from sentemb.training.classifiers.classifier import Classifier, train_classifier
     from sentemb.training.progress import Progress
+    from sentemb.training.stopping import Interrupted
     from sentemb.training.trainer import train
 
 # Where each name is, by the sections of docs/python.md.
@@ -81,6 +82,7 @@ _SECTIONS = {
         "load": "models.loading",
         "train": "training.trainer",
         "Progress": "training.progress",
+        "Interrupted": "training.stopping",
         "SIF": "models.vectors.sif",
         "GateTrace": "models.sentence_encoder",
         "make_pair_model": "models.pairs",
@@ -184,6 +186,7 @@ __all__ = [
     "Hit",
     "HybridRanker",
     "Index",
+    "Interrupted",
     "JudgedSet",
     "LabelledPairs",
     "Likelihood",

@@ -15,7 +15,7 @@ from sentemb.data.lines import write_lines
 from sentemb.data.parquet_files import parquet_batches
 from sentemb.data.spreadsheets import REMEDY, is_header, is_quoted
 from sentemb.errors import SentembError
-from sentemb.system.bounds import brief
+from sentemb.system.bounds import brief, is_integer
 from sentemb.system.files import is_file, is_folder, names_in, path_of, place_name, raw_lines
 from sentemb.system.html_tables import excerpt, facts_table
 from sentemb.system.paths import AnyPath
@@ -213,8 +213,11 @@ class ClickLogBuilder:
         """Add ``clicks`` clicks on ``title`` for ``query``, with the titles shown but not clicked.
 
         White space around texts is dropped; tabs and line ends inside become spaces. A text that
-        no model could use raises a `SentembError` without a place, and nothing is added.
+        no model could use, or a wrong number of clicks, raises a `SentembError` without a place,
+        and nothing is added.
         """
+        if not (is_integer(clicks) and _is_count(clicks)):
+            raise SentembError(f"{brief(clicks)} clicks; give an integer from 1 to {MAX_CLICKS:,}")
         query_index = self._query_of.get(query)
         title_index = self._title_of.get(title)
         skipped_index: list[int] = []
@@ -772,17 +775,20 @@ def tsv_lines(pairs: Iterable[tuple[str, str, int]]) -> Iterator[str]:
     """
     first = True
     for query, title, clicks in pairs:
-        if ('"' in title or '"' in query) and is_quoted([query, title], first):
-            raise SentembError(
-                f"the pair {brief(query)}, {brief(title)} would be read as quoted CSV; write JSON "
-                "lines: let the name end in .jsonl"
-            )
         yield tsv_line(query, title, clicks, first)
         first = False
 
 
 def tsv_line(query: str, title: str, clicks: int, first: bool) -> str:
-    """One pair as a line of a log; ``first`` if it is line 1, which could look like a header."""
+    """One pair as a line of a log; ``first`` if it is line 1, which could look like a header.
+
+    A pair that would be read as quoted CSV raises a `SentembError`.
+    """
+    if ('"' in title or '"' in query) and is_quoted([query, title], first):
+        raise SentembError(
+            f"the pair {brief(query)}, {brief(title)} would be read as quoted CSV; leave out the "
+            "quotes, or write JSON lines: let the name end in .jsonl"
+        )
     # With a count, a pair such as query<TAB>title cannot be a header.
     bare = clicks == 1 and not (first and is_header([query, title]))
     return f"{query}\t{title}" if bare else f"{query}\t{title}\t{clicks}"

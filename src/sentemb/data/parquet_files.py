@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from sentemb.errors import SentembError
+from sentemb.system.bounds import plain
 from sentemb.system.extras import package
 from sentemb.system.files import place_name, reading, unreadable
 from sentemb.system.paths import AnyPath
@@ -27,7 +28,11 @@ def parquet_batches(
         pass  # a missing file has the message of every other file
     try:
         with parquet.ParquetFile(path) as file:
-            names = list(choose(list(file.schema_arrow.names)))
+            columns = list(file.schema_arrow.names)
+            names = list(choose(columns))
+            twice = next((column for column in names if columns.count(column) > 1), None)
+            if twice is not None:
+                raise SentembError(f"{name}: two columns are named {plain(twice)}; rename one")
             # By default a batch may join rows of several groups.
             for group in range(file.num_row_groups):
                 for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=names):

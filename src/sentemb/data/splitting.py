@@ -33,6 +33,7 @@ from sentemb.data.click_log import (
 from sentemb.data.distinct_texts import DistinctTexts
 from sentemb.data.judged_set import read_products
 from sentemb.data.split_description import DEV, TEST, TITLES, write_split_description
+from sentemb.data.spreadsheets import is_quoted
 from sentemb.errors import SentembError
 from sentemb.system.bounds import MAX_SEED, brief, is_number, plain, whole
 from sentemb.system.files import place_name, writing
@@ -380,13 +381,20 @@ class _Streaming:
 
     def add(self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = ()) -> None:
         pair = _clean(query, title, clicks, skipped)
-        self._titles.add(pair.title)
-        for text in pair.skipped:
-            self._titles.add(text)
+        titles = pair.title, *pair.skipped
+        for text in titles:
+            if '"' in text and is_quoted([text]):
+                raise SentembError(
+                    f"the title {brief(text)} would be read as quoted CSV in {TITLES}; leave out "
+                    "the quotes"
+                )
         side = _TRAIN
         if self._by != TIME:
             side, pair = _placed(pair, self._by, self._side)
+        line = tsv_line(pair.query, pair.title, clicks, first=not self.lines[side])
         self.lines[side] += 1
+        for text in titles:
+            self._titles.add(text)
         if side != _TRAIN:
             self._held_out[side - 1].add(pair.title if self._by == TITLE else pair.query)
         elif pair.skipped:
@@ -394,7 +402,6 @@ class _Streaming:
             columns = "\t".join((pair.query, pair.title, str(clicks), *pair.skipped))
             self._outputs[_TRAIN].write(f"{columns}\n".encode())
             return
-        line = tsv_line(pair.query, pair.title, clicks, first=self.lines[side] == 1)
         self._outputs[side].write(f"{line}\n".encode())
 
 

@@ -142,7 +142,7 @@ def explain_gradient(
     def relative(value: float | None) -> float | None:
         if value is None:
             return None
-        floor = max(FLOOR * max(largest, abs(value)), np.finfo(float).tiny)
+        floor = max(FLOOR * max(largest, abs(value)), problem.least, np.finfo(float).tiny)
         return abs(analytic - value) / max(abs(analytic) + abs(value), floor)
 
     changes = [None, *map(_or_none, np.abs(np.diff(differences.fourth)))]

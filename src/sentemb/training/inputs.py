@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from sentemb.models.sentence_encoder import SentenceEncoder
     from sentemb.models.vectors.word_vectors import WordVectors
     from sentemb.system.cluster import Dask
-    from sentemb.training.batches.additions import Replayed
+    from sentemb.training.batches.additions import Replayed, Titles
     from sentemb.training.dev import DevSource
 
 
@@ -32,7 +31,7 @@ class Inputs:
     vector_words: int | None = None
     teacher: AnyPath | SentenceEncoder | None = None
     replay: Replayed | None = None
-    catalogue: AnyPath | Sequence[str] | None = None
+    catalogue: Titles | None = None
     labels: bool = False
     seeds: int = 1
     skip_bad_lines: bool = False

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from typing import Any, Self
 
 from sentemb.errors import SentembError
@@ -38,8 +39,9 @@ class Position:
     def of(cls, recorded: Mapping[str, Any], identity: Mapping[str, Any], figure: str) -> Self:
         """The position that a checkpoint of training ``identity`` recorded.
 
-        With a dev set, every line of its history has the ``figure`` that decides. Raises
-        `SentembError`, without a place, if it cannot be a position.
+        With a dev set, every line of its history has the ``figure`` that decides, from the first
+        epoch on that trains scores. Raises `SentembError`, without a place, if it cannot be a
+        position.
         """
         at = recorded
         try:
@@ -65,6 +67,7 @@ def _is_history(history: list[dict[str, Any]], epochs: int, figure: str | None) 
     """Whether ``history`` has a right line for each of the first ``epochs`` epochs."""
     for line in history:
         check_line(line)
-    return [line["epoch"] for line in history] == list(range(1, epochs + 1)) and not (
-        figure is not None and any(figure not in (line.get("dev") or {}) for line in history)
-    )
+    if [line["epoch"] for line in history] != list(range(1, epochs + 1)):
+        return False
+    measured = dropwhile(lambda line: line.get("dev") is None, history)
+    return figure is None or all(figure in (line.get("dev") or {}) for line in measured)

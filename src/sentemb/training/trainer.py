@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias, overload
 
@@ -17,7 +17,7 @@ from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.bounds import whole
 from sentemb.system.cluster import Dask
 from sentemb.system.paths import AnyPath
-from sentemb.training.batches.additions import Replayed
+from sentemb.training.batches.additions import Replayed, Titles
 from sentemb.training.dev import DevSource
 from sentemb.training.families import FAMILIES, family_of
 from sentemb.training.inputs import Inputs
@@ -47,7 +47,7 @@ def train(
     vectors: AnyPath | WordVectors | None = None,
     teacher: AnyPath | SentenceEncoder | None = None,
     replay: Replayed | None = None,
-    catalogue: AnyPath | Sequence[str] | None = None,
+    catalogue: Titles | None = None,
     labels: bool = False,
     preset: str | None = None,
     resume: bool = False,
@@ -118,9 +118,9 @@ def train(
         An older click log, and the share of its pairs to train on too, above 0 and at most 1, by
         default 1. The seed draws them, once for all epochs. The clicks of a pair in both logs are
         summed.
-    catalogue : path or sequence of str, optional
-        Titles, or a file of ``id<TAB>title`` lines: ranked for held-out clicks together with the
-        titles of the log. Titles without clicks are not trained on.
+    catalogue : path, dict or sequence of str, optional
+        Titles, {id: title}, or a file of ``id<TAB>title`` lines: ranked for held-out clicks
+        together with the titles of the log. Titles without clicks are not trained on.
     labels : bool
         For a pair model: ``pairs`` is a file of labelled pairs.
     preset : {"paper", "large"}, optional

@@ -53,7 +53,7 @@ from sentemb.system.bounds import MAX_SEED, whole
 from sentemb.system.contracts import Runner
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
-from sentemb.training.batches.additions import Additions, Replayed
+from sentemb.training.batches.additions import Additions, Replayed, Titles
 from sentemb.training.dev import ClicksDev, DevPlan, DevSource, JudgedDev
 from sentemb.training.run import read_log
 
@@ -90,7 +90,7 @@ def fit_ranker(
     dev: DevSource,
     *,
     replay: Replayed | None = None,
-    catalogue: AnyPath | Sequence[str] | None = None,
+    catalogue: Titles | None = None,
     seed: int = 0,
     skip_bad_lines: bool = False,
     threads: int | None = None,
@@ -116,10 +116,10 @@ def fit_ranker(
         are left out of the ranker's clicks while it is fitted.
     replay : path, ClickLog, table or list of pairs, or (one of these, float), optional
         An older log, as for `sentemb.train`.
-    catalogue : path or sequence of str, optional
-        More titles to rank for held-out clicks; for a judged set there are none. A file also has
-        the id of each title: the clicks of these titles then belong to the ids, and an index whose
-        title for an id is a newer one has its clicks.
+    catalogue : path, dict or sequence of str, optional
+        More titles to rank for held-out clicks; for a judged set there are none. A file, or a dict
+        {id: title}, also has the id of each title: the clicks of these titles then belong to the
+        ids, and an index whose title for an id is a newer one has its clicks.
     seed : int
         Draws the pairs of ``replay``, 2,000 dev queries if there are more, and the titles whose
         clicks are held back.

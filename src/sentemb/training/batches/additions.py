@@ -7,7 +7,7 @@ behind for the queries that they would answer (docs/results/fresh.md).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
@@ -24,6 +24,7 @@ from sentemb.text.arguments import as_texts
 from sentemb.training.run import read_log
 
 Replayed: TypeAlias = Clicks | tuple[Clicks, float]
+Titles: TypeAlias = AnyPath | Sequence[str] | Mapping[str, str]
 
 # A part of the key of the random numbers, so that no other draw shares them.
 _KEY = 0x7265
@@ -36,7 +37,7 @@ class Additions:
     old : some of its pairs are mixed in
     share : which part of its pairs, above 0 and at most 1
     titles : a catalogue, ranked for held-out clicks together with the titles of the log
-    ids : their ids, if the catalogue is a file
+    ids : their ids, if the catalogue has them
     """
 
     old: Clicks | None = None
@@ -45,7 +46,7 @@ class Additions:
     ids: list[str] | None = None
 
     @classmethod
-    def of(cls, replayed: Replayed | None, catalogue: AnyPath | Sequence[str] | None) -> Self:
+    def of(cls, replayed: Replayed | None, catalogue: Titles | None) -> Self:
         """The additions that `sentemb.train` is given as ``replay`` and ``catalogue``.
 
         Raises `SentembError` for a wrong share, or a catalogue that cannot be read.
@@ -63,6 +64,8 @@ class Additions:
             ids, titles = read_texts(catalogue)
             if not titles:
                 raise SentembError(f"{place_name(catalogue)}: is empty; write lines id<TAB>title")
+        elif isinstance(catalogue, Mapping):
+            ids, titles = as_texts(list(catalogue)), as_texts(list(catalogue.values()))
         elif catalogue is not None:
             titles = as_texts(catalogue)
         if titles is not None:

@@ -36,7 +36,7 @@ HYPERPARAMETERS = (
         name="train_vectors",
         kind=bool,
         default=False,
-        help="Train the word vectors of --word-vectors or --start-from too, instead of keeping "
+        help="Train the word vectors of --vectors or --start-from too, instead of keeping "
         "them fixed.",
         group=FEATURES,
     ),

@@ -54,6 +54,15 @@ def _by_optimiser(name: str) -> str:
     return ", ".join(texts)
 
 
+MOMENTUM = Hyperparameter(
+    name="momentum",
+    kind=float,
+    default=0.995,
+    help="Nesterov momentum; 0.9 in the first and the last 2 % of updates.",
+    group=OPTIMISER,
+    least=0,
+    below=1,
+)
 GAMMA = Hyperparameter(
     name="gamma",
     kind=float,
@@ -170,15 +179,7 @@ HYPERPARAMETERS = (
         choices=("linear", "none"),
         optional=True,
     ),
-    Hyperparameter(
-        name="momentum",
-        kind=float,
-        default=0.995,
-        help="Nesterov momentum; 0.9 in the first and the last 2 % of updates.",
-        group=OPTIMISER,
-        least=0,
-        below=1,
-    ),
+    MOMENTUM,
     Hyperparameter(
         name="max_norm",
         kind=float,
@@ -375,6 +376,8 @@ def _check_negatives(settings: Settings) -> None:
 
 
 def _check_objective(settings: Settings) -> None:
+    if settings.optimiser == ADAM and settings.momentum != MOMENTUM.default:
+        raise SentembError(f"momentum is not for the optimiser {ADAM}; leave it out")
     objectives.check_scale(
         settings.objective,
         {
@@ -394,3 +397,5 @@ def _check_truncation(settings: Settings) -> None:
         raise SentembError(
             f"the model {settings.model} has no steps through time to truncate; leave truncate out"
         )
+    if settings.truncate is None and settings.truncation != TRUNCATION.default:
+        raise SentembError("truncation says how truncate cuts; give truncate too")
