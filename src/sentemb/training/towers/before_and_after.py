@@ -42,11 +42,14 @@ class FirstTitles:
             queries = self._corpus.texts("query", self._sample)
         else:
             queries = self._corpus.vocabulary.batch(self._queries)
-        titles = [
-            self._embed(towers, "document", portion)
-            for portion in self._corpus.portions("document")
-        ]
-        return nearest(self._embed(towers, "query", queries), np.concatenate(titles), _FIRST)[0]
+        vectors = self._embed(towers, "query", queries)
+        # Filled portion by portion: joining them would need the memory of a large log twice.
+        titles, done = np.empty((self._corpus.n_titles, vectors.shape[1]), vectors.dtype), 0
+        for portion in self._corpus.portions("document"):
+            rows = self._embed(towers, "document", portion)
+            titles[done : done + len(rows)] = rows
+            done += len(rows)
+        return nearest(vectors, titles, _FIRST)[0]
 
     def _embed(self, towers: Towers, side: str, texts: TextBatch) -> np.ndarray:
         encoder, weights = towers.encoder, towers.weights[side]
