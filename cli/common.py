@@ -4,7 +4,7 @@ import contextlib
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from sentemb.cli.program import note
@@ -97,13 +97,13 @@ def read_texts(path: str) -> tuple[list[str], list[str]]:
     return ids, texts
 
 
-def read_titles(path: str, scratch: "Path | None") -> "Titles":
+def read_titles(path: str, scratch: "Path | None", text_columns: Collection[str] = ()) -> "Titles":
     """As `read_texts`, for any number of titles: their text is kept in a folder; shows progress."""
     from sentemb.search import title_files
     from sentemb.system.files import place_name
 
     with _lines_read() as show, warnings_to_stderr():
-        titles = title_files.read_titles(path, scratch, show)
+        titles = title_files.read_titles(path, scratch, show, text_columns)
     if not titles.ids:
         raise SentembError(f"{place_name(path)}: the input is empty; write lines id<TAB>text")
     return titles

@@ -120,6 +120,8 @@ def command(
 
     if p is not None and vectors is None:
         raise click.UsageError("--p needs --vectors")
+    if cosine and not compare_with:
+        raise click.UsageError("--cosine needs --compare-with")
     if models == [_LIST]:
         _show_rows(_with_vectors(list(ROWS.values()), vectors, p))
         return

@@ -96,8 +96,8 @@ def command(
 ) -> None:
     """Measure rankings on judged sets or held-out clicks, or accuracy on labels.
 
-    MODEL_OR_RUN is the folder of a model, or a TREC run from this or any other program: a file, or
-    - for standard input.
+    MODEL_OR_RUN is the folder of a model or of an index, or a TREC run from this or any other
+    program: a file, or - for standard input.
 
     JUDGED is a folder with queries.tsv, docs.tsv and qrels.txt. The judged titles of each query are
     ranked, or taken from the run, and NDCG is measured.
@@ -204,6 +204,7 @@ def _judged(
     from sentemb.evaluation.evaluate import evaluate_model
     from sentemb.evaluation.metrics import ndcg
     from sentemb.evaluation.trec import read_run
+    from sentemb.search.index_files import MODEL, is_index
     from sentemb.search.ranking.opening import load_best
     from sentemb.search.ranking.ranker import HybridRanker
     from sentemb.system.files import is_folder, path_of, status
@@ -213,7 +214,8 @@ def _judged(
         raise SentembError(f"{model_or_run}: no such model or run; give a folder, a file or -")
     alone: dict[str, Any] = {}
     if is_folder(model_or_run):
-        model = load_best(model_or_run, cosine=cosine)
+        folder = model_or_run / MODEL if is_index(model_or_run) else model_or_run
+        model = load_best(folder, cosine=cosine)
         result = evaluate_model(model, judgments, cutoffs, gain)
         if isinstance(model, HybridRanker):
             alone = {
@@ -221,6 +223,7 @@ def _judged(
                 for name, part in model.parts_alone().items()
             }
     else:
+        _refuse({"--cosine": cosine or None}, "a run")
         result = ndcg(judgments, read_run(model_or_run), cutoffs, gain)
     if as_json:
         figures = _as_dict(result, alone, judgments.query_ids, per_query)

@@ -215,7 +215,7 @@ def _changed(path: str, changes: dict[str, str | None], output: str) -> "Index":
         if remove is not None:
             index.remove(read_ids(remove))
         if add is not None:
-            ids, texts, fields = read_titles(add, scratch)
+            ids, texts, fields = read_titles(add, scratch, index.fields.text_columns)
             index.add(texts, ids, line.show, fields)
     return index
 

@@ -53,7 +53,7 @@ def command(
     sentemb keywords model/ "hotels in shanghai" --compare-with rnn/ --markdown
     """
     from sentemb.analysis.keywords import extract_keywords
-    from sentemb.analysis.labels import short_names
+    from sentemb.analysis.labels import same_words, short_names
     from sentemb.data.lines import write_lines
     from sentemb.models.sentence_encoder import SentenceEncoder
 
@@ -79,6 +79,8 @@ def command(
         ]
         write_lines("-", [json.dumps({"side": side, "texts": described}, indent=1)])
         return
+    for keywords in findings:
+        same_words(of_model.words for of_model in keywords)
     show = _markdown if markdown else _table
     names = [""] if compare_with is None else short_names(folders)
     write_lines(

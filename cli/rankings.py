@@ -103,20 +103,27 @@ def _tsv(rankings: Iterable[Ranking]) -> Iterator[str]:
     """A line of names, then one line per hit."""
     named = False
     for ranking in rankings:
-        for rank, hit in enumerate(map(_by_column, ranking.hits), 1):
+        for rank, hit in enumerate(ranking.hits, 1):
+            columns = _by_column({"query_id": ranking.id, "rank": rank, **hit})
             if not named:
-                yield "\t".join(["query_id", "rank", *hit])
+                yield "\t".join(columns)
                 named = True
-            yield "\t".join(map(_cell, [ranking.id, rank, *hit.values()]))
+            yield "\t".join(map(_cell, columns.values()))
     if not named:
         yield "\t".join(["query_id", "rank", "id", "title", "score"])
 
 
 def _by_column(hit: Mapping[str, Any]) -> dict[str, Any]:
-    """The printed fields of a hit; each part of its score is a column."""
+    """The columns of a hit; each part of its score, and each field, is one.
+
+    A field with the name of another column has ``field.`` before its own.
+    """
     columns: dict[str, Any] = {}
     for name, value in hit.items():
-        columns |= value if isinstance(value, dict) else {name: value}
+        for column, cell in (value if isinstance(value, dict) else {name: value}).items():
+            while column in columns:
+                column = f"field.{column}"
+            columns[column] = cell
     return columns
 
 

@@ -1,6 +1,7 @@
 """``sentemb score``: the scores of a query and titles."""
 
 import json
+import os
 
 import click
 
@@ -29,10 +30,17 @@ def command(model: str, query: str, titles: tuple[str, ...], cosine: bool, as_js
     import numpy as np
 
     from sentemb.data.lines import write_lines
+    from sentemb.errors import SentembError
     from sentemb.models.pair_scorer import PairScorer
+    from sentemb.search.index_files import MODEL, is_index
     from sentemb.search.ranking.opening import load_best
     from sentemb.system.tables import visible
 
+    if is_index(model):
+        raise SentembError(
+            f"{model}: is an index; give {os.path.join(model, MODEL)}, or use `sentemb search` "
+            "or `sentemb explain`"
+        )
     ranker = load_best(model, cosine=cosine)
     texts = list(titles)
     pairs = np.zeros(len(texts), np.int64), np.arange(len(texts))

@@ -12,7 +12,14 @@ from sentemb.cli.common import (
     read_texts,
     warnings_to_stderr,
 )
-from sentemb.cli.options import Text, cosine_option, option, text_output_option, threads_option
+from sentemb.cli.options import (
+    Names,
+    Text,
+    cosine_option,
+    option,
+    text_output_option,
+    threads_option,
+)
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.cli.rankings import (
@@ -69,7 +76,7 @@ _PORTION = 1024
 @option(
     "--facets",
     metavar="FIELDS",
-    type=Text(),
+    type=Names(),
     help="Also count the values of these fields, with commas between them, among the matches.",
 )
 @option("--like", "similar", metavar="ID", type=Text(), help="Find titles similar to this one.")
@@ -97,7 +104,7 @@ def command(
     only: str | None,
     where: str | None,
     sort: str | None,
-    facets: str | None,
+    facets: list[str] | None,
     similar: str | None,
     min_score: float | None,
     min_confidence: float | None,
@@ -140,6 +147,8 @@ def command(
     folders, query = _given(arguments, has_query=queries is None and similar is None)
     if as_trec and sort is not None:
         raise click.UsageError("a TREC run is in the order of the scores; leave --sort out")
+    if facets and form in ("tsv", "trec"):
+        raise click.UsageError(f"--{form} has no place for facets; leave --facets out")
     if (queries, only).count("-") > 1:
         raise click.UsageError("standard input can be only one of the files")
     with warnings_to_stderr():
@@ -147,7 +156,7 @@ def command(
     limits: dict[str, Any] = {
         "where": where,
         "sort": sort,
-        "facets": [] if facets is None else facets.split(","),
+        "facets": facets or [],
         "cosine": cosine,
     }
     of_query = {"only": only, "min_score": min_score, "min_confidence": min_confidence}

@@ -65,7 +65,7 @@ class TrainCommand(Command):  # type: ignore[misc]
         if model is None and isinstance(start_from, str):
             model = _started_pair_model(start_from)
         if model is None:
-            model = Settings.presets.get(preset, {}).get("model")
+            model = Settings.presets.get(str(preset), {}).get("model")
         ctx.meta[_SHOWS_CONFIG] = "--show-config" in args
         ctx.meta[_MODEL] = model if model in model_names() else ENCODERS.model.default
         known = {parameter.name for parameter in self.get_params(ctx)} - set(_RUN)
@@ -75,7 +75,9 @@ class TrainCommand(Command):  # type: ignore[misc]
         for parameter in self.get_params(ctx):
             is_flag = isinstance(parameter, click.Option) and parameter.is_flag
             if isinstance(values.get(parameter.name), bool) and not is_flag:
-                raise click.UsageError(f"{config}: {parameter.name} is no flag; give a value", ctx)
+                raise click.UsageError(
+                    f"{config}: {parameter.name} takes a value, not true or false", ctx
+                )
         ctx.default_map = values
         try:
             return super().parse_args(ctx, args)

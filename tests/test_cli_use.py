@@ -386,6 +386,8 @@ class TestEvaluate:
         assert "no such file or folder" in refused("evaluate", model_dir, "nowhere")
         assert "cut-offs" in refused("evaluate", model_dir, "judged", "--metrics", "ndcg@0")
         run("evaluate", model_dir, "judged", "--metrics", "mrr@10", code=2)
+        of_run = run("evaluate", "queries.tsv", "judged", "--cosine", code=2)
+        assert "--cosine does not go with a run" in of_run.stderr
         Path("judged/qrels.txt").write_text("q1 0 d1 good\n")
         assert "qrels.txt:1: the grade 'good'" in refused("evaluate", model_dir, "judged")
         Path("judged/qrels.txt").write_text("q1 0 d1 0\nq1 0 d2 -1\n")

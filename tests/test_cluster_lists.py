@@ -12,6 +12,7 @@ from test_ranker_index import RECIPES, WORDS, made_up_texts
 from sentemb import Index, SentembError
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLog
+from sentemb.evaluation.held_out import evaluate_clicks
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.cluster_lists import ClusterLists
 from sentemb.retrieval.nearest import nearest
@@ -133,7 +134,7 @@ def test_what_an_index_finds_has_exact_scores(index, bag):
 
 def test_searches_that_need_more_than_the_clusters_are_exact(index, bag):
     exact = Index.build(bag, TITLES, IDS, threads=1)
-    assert index.search(QUERIES, 101) == exact.search(QUERIES, 101)
+    assert index.search(QUERIES, 201) == exact.search(QUERIES, 201)
     few = IDS[::3]
     assert index.search(QUERIES, only=few) == exact.search(QUERIES, only=few)
     most = IDS[1:]
@@ -141,6 +142,19 @@ def test_searches_that_need_more_than_the_clusters_are_exact(index, bag):
     assert all(hit.id != "p0" for hits in allowed for hit in hits)
     assert index.search("p7")[0].id == "p7"
     assert all(hit.id != "p7" for hit in index.similar("p7"))
+
+
+def test_a_measurement_up_to_rank_100_looks_titles_up_in_the_clusters(index, monkeypatch):
+    fetched, looked_up = [], ClusterLists.nearest
+
+    def spy(lists, queries, rows, k, *others):
+        fetched.append(k)
+        return looked_up(lists, queries, rows, k, *others)
+
+    monkeypatch.setattr(ClusterLists, "nearest", spy)
+    clicks = ClickLog.from_pairs([(query, TITLES[0]) for query in QUERIES])
+    evaluate_clicks(index, clicks, TITLES, ("recall@100",))
+    assert fetched == [101]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -211,7 +225,7 @@ def test_sums_have_no_clusters(bag, index):
     with pytest.raises(SentembError, match="no title has a word that the model knows"):
         Index.build(bag, ["...", "x7"], clusters=True)
     assert index.ranked_by(ranker).clusters is None
-    assert engine.MOST_OF_CLUSTERS == 100
+    assert engine.MOST_OF_CLUSTERS == 200
 
 
 REFUSED = {

@@ -365,6 +365,8 @@ def test_wrong_input(data, tmp_path, model_dir):
     assert away == "the reference lstm-96 is not among the rows; choose from random, length\n"
     assert "there is no model here" in refused(data, *out, "--compare-with", data)
     compare(data, code=2)
+    alone = compare(data, *out, "--models", "random", "--cosine", code=2)
+    assert "--cosine needs --compare-with" in alone.stderr
     compare(data, *out, "--json", "--markdown", code=2)
     compare(data, *out, "--seeds", 0, code=2)
     full = tmp_path / "full"

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from helpers import failing_calls, tree
 
-from sentemb import SentembError
+from sentemb import SentembError, SentenceEncoder
 from sentemb.cli import main
 from sentemb.comparison import runner, store
 from sentemb.comparison.baselines import BASELINES
@@ -18,7 +18,11 @@ from sentemb.comparison.baselines.baseline import Baseline
 from sentemb.comparison.data_folder import read_data
 from sentemb.comparison.rows import ROWS, EncoderRow, ModelRow, Row, rows_of
 from sentemb.comparison.runner import Comparison
+from sentemb.data.click_log import ClickLog
 from sentemb.data.simulation.simulator import simulate
+from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import Recipe
 
 TINY = {"model": "bag", "cells": 4, "epochs": 1, "batch_size": 64}
 
@@ -300,6 +304,23 @@ def test_lines_of_models_that_are_not_asked_for_are_kept(data, out, model_dir):
     assert [line["row"] for line in lines] == ["random", "length", "tiny"]
     again(data, out, "--force")
     assert lines_of(out) == lines
+
+
+def test_lines_of_a_ranker_that_is_not_asked_for_are_kept(data, out, model_dir, tmp_path):
+    model = shutil.copytree(model_dir, tmp_path / "ranked")
+    log = ClickLog.from_pairs([("red bat", "red bat"), ("sea", "sea fish")])
+    recipe = Recipe({"cosine": 1.0, "memory": 1.0, "bm25": 0.5})
+    clicks = ClickedQueries.of(log)
+    HybridRanker(SentenceEncoder.from_pretrained(model), recipe, clicks, threads=1).save(model)
+    again(data, out, "--compare-with", model)
+    lines = lines_of(out)
+    names = ["ranked", "ranked-cosine", "ranked-memory", "ranked-bm25"]
+    assert [line["row"] for line in lines] == ["random", "length", *names]
+    again(data, out, "--force")
+    assert lines_of(out) == lines
+    lines[2]["settings"]["part"] = "other"
+    write_lines(out, lines)
+    assert ":3: there is no row ranked" in refused(data, out)
 
 
 DAMAGED_DESCRIPTIONS = [

@@ -226,6 +226,14 @@ def test_wrong_arguments(clicks, changed, message):
         difference(Fixed(A[:rows]), Fixed(B[:rows]), **arguments)
 
 
+def test_the_smaller_of_two_rankings_ends_with_nothing(clicks):
+    arguments = QUERIES, TITLES, clicks, 3
+    wide, short = (difference(Fixed(A), Fixed([row[:n] for row in B]), *arguments) for n in (3, 2))
+    assert short.k == 3 and (short.title_index[0] == wide.title_index[0]).all()
+    assert (short.title_index[1, :, 2] == -1).all() and (short.scores[1, :, 2] == -np.inf).all()
+    assert (short.title_index[1, :, :2] == wide.title_index[1, :, :2]).all()
+
+
 # -- the page --------------------------------------------------------------------------------------
 
 

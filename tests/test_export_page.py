@@ -310,7 +310,8 @@ def test_words_and_confidence_are_those_of_the_package(show, stored):
 @needs_engine
 def test_the_page_refuses_the_queries_that_the_package_refuses(show):
     ranker = ranker_of(model_of(("bag", {})), WEIGHTS, clicks())
-    index = Index.build(ranker, LONGER)
+    fields = {"kind": ["b" if k % 5 else "a" for k in range(len(LONGER))]}
+    index = Index.build(ranker, LONGER, fields=fields)
     whole = index.ranker.fields.whole
     # The threshold is between two of the queries, so that some are refused and some are not.
     queries = [*QUERIES, *TITLES, "zqx wv", "hotel zqx", "", "..."]
@@ -318,19 +319,21 @@ def test_the_page_refuses_the_queries_that_the_package_refuses(show):
     for threshold in (-9.0, -4.0, -3.0, -2.0, -1.0, 9.0):
         index.ranker.floor = Floor(weights, threshold, Letters.of(whole))
         tab = show(index, dtype="float32", min_queries=1)
-        answers = ask(
-            tab,
-            """async (queries) => {
-              const answers = [];
-              for (const query of queries) answers.push(await engine.search(query, 3));
-              const ids = (hits) => hits.map(({ id }) => id);
-              return answers.map(({ hits, no_match }) => [ids(hits), no_match ?? null]);
-            }""",
-            queries,
-        )
-        for query, (ids, reason) in zip(queries, answers, strict=True):
-            hits = index.search(query, 3)
-            assert (ids, reason) == ([hit.id for hit in hits], hits.reason), query
+        for filters, where in (({}, None), ({"kind": "a"}, "kind = 'a'")):
+            answers = ask(
+                tab,
+                """async ([queries, filters]) => {
+                  const answers = [];
+                  for (const query of queries)
+                    answers.push(await engine.search(query, 3, undefined, { filters }));
+                  const ids = (hits) => hits.map(({ id }) => id);
+                  return answers.map(({ hits, no_match }) => [ids(hits), no_match ?? null]);
+                }""",
+                [queries, filters],
+            )
+            for query, (ids, reason) in zip(queries, answers, strict=True):
+                hits = index.search(query, 3, where=where)
+                assert (ids, reason) == ([hit.id for hit in hits], hits.reason), query
 
 
 @needs_engine

@@ -17,7 +17,7 @@ from helpers import made_up_log, made_up_pair_model
 from matplotlib.text import Text
 
 import sentemb
-from sentemb import SentembError
+from sentemb import SentembError, SentenceEncoder
 from sentemb.analysis.figures import fonts, palette
 from sentemb.analysis.figures.cell_figure import cells_figure
 from sentemb.analysis.figures.drawing import figure_png, save_figure
@@ -32,6 +32,7 @@ from sentemb.analysis.labels import short_names
 from sentemb.cli import main
 from sentemb.models.pairs.registry import PAIR_MODELS
 from sentemb.models.towers.registry import ENCODERS
+from sentemb.text.vocabulary import Vocabulary
 
 # Models of these tests know few words.
 pytestmark = pytest.mark.filterwarnings("ignore:1 of 1 texts have no word that the model knows")
@@ -423,6 +424,13 @@ class TestCommand:
             "query.y": (10, 3),
         }
 
+    def test_an_archive_has_nothing_but_the_numbers(self, monkeypatch):
+        """NumPy 2.0 takes every keyword for an array."""
+        keywords = {}
+        monkeypatch.setattr(np, "savez", lambda file, **arrays: keywords.update(arrays))
+        self.run("--gates", "i", "--output-numbers", "gates.npz")
+        assert keywords.keys() == {"query.words", "query.i"}
+
     def test_mistakes(self):
         Path("file").touch()
         assert "end in .npz" in self.run("--output-numbers", "gates.csv", code=1).stderr
@@ -468,6 +476,19 @@ def test_figures_of_two_models_name_both(make_model):
     assert [ax.get_title() for ax in same.axes] == ["lstm 1", "lstm 2"]
     with pytest.raises(SentembError, match="scale must be shared or own, not 'each'"):
         sentemb.plot_gates(first, QUERY, scale="each")
+
+
+def test_models_that_split_a_text_into_other_words_are_not_drawn_under_one_label(model):
+    known = model.vocabulary
+    bare = SentenceEncoder(
+        model.encoder, Vocabulary(known.trigrams, known.words, "bare"), model.weights
+    )
+    assert len(read_gates(bare, "東京都 hub").texts[0].words) == 3
+    for draw in (sentemb.plot_keywords, sentemb.plot_cells):
+        draw(model, "hotels in", compare_with=bare)
+        with pytest.raises(SentembError, match="other words; compare models of one --splitting"):
+            draw(model, "東京都 hub", compare_with=bare)
+    sentemb.plot_gates(model, "東京都 hub", compare_with=bare)  # each panel has its own words
 
 
 @pytest.mark.parametrize("name", ["lstm", "bilstm"])

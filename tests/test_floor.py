@@ -136,6 +136,24 @@ def test_search_says_why_and_shows_the_nearest_titles_on_request(ranker, folder,
     assert len(json.loads(search("--json", "--cosine"))["titles"]) == 10
 
 
+def test_a_filter_does_not_refuse_a_query_that_other_titles_answer(folder, sides):
+    index = Index.open(folder / "index")
+    queries = sides[2].queries
+    answered = [q for q, hits in zip(queries, index.search(queries), strict=True) if hits]
+    only = index.ids[::20]
+    mask = index.mask_of(only)
+    refused = index.ranker.is_below_floor(answered, index.ranked(answered, 1, mask))
+    assert refused.any()
+    for query, hits in zip(answered, index.search(answered, only=only), strict=True):
+        assert hits.reason is None
+        assert hits == index.search(query, only=only, everything=True)
+    texts = nonsense(7, index.ranker.fields.whole, queries)[300:]
+    whole = [hits.reason for hits in index.search(texts)]
+    within = [hits.reason for hits in index.search(texts, only=only)]
+    assert BELOW_FLOOR in within
+    assert all(a == b for a, b in zip(whole, within, strict=True) if b == BELOW_FLOOR)
+
+
 def other_floor(folder, tmp_path, change):
     """A copy of the model whose floor ``change`` has changed, with a right checksum."""
     path = folder / "model" / "ranker" / "ranker.safetensors"

@@ -266,8 +266,8 @@ def test_a_training_is_configured_by_a_file(tmp_path):
     assert "--bag-dim is not for arc2" in result.output
     for text, said in (
         ("epochs = 2.9", "'2.9' is not a valid integer"),
-        ("seed = true", "seed is no flag"),
-        ("dev = true", "dev is no flag"),
+        ("seed = true", "seed takes a value"),
+        ("dev = true", "dev takes a value"),
         ("preset = ['small']", "'small' is not one of"),
     ):
         config.write_text(text)

@@ -248,3 +248,20 @@ def test_a_mask_of_another_index_is_refused(model):
     index.remove(GONE)
     with pytest.raises(SentembError, match=r"a mask of shape \(40,\) is not of the 36 titles"):
         index.find(QUERIES, 3, mask)
+
+
+def test_the_model_alone_can_be_changed_and_keeps_nothing_of_the_ranker(model, tmp_path):
+    alone = made(model).model_alone()
+    alone.save(tmp_path / "index")
+    assert not {"memory", "bm25", "model/ranker"} & {
+        str(path.relative_to(tmp_path / "index")) for path in (tmp_path / "index").rglob("*")
+    }
+    expected = Index.build(model, TITLES, IDS, threads=1)
+    for index in (alone, Index.open(tmp_path / "index", 1)):
+        add(index)
+        sync(index)
+        assert index.snapshot.catalogue.parts.keys() == {"cosine"}
+        remove(index)
+    add(expected), sync(expected), remove(expected)
+    queries = CLICKS.queries[:9]
+    assert alone.search(queries) == expected.search(queries) == index.search(queries)

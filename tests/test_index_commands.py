@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from helpers import made_up_model, made_up_pair_model, tree
 
-from sentemb import Index, SentembError, load
+from sentemb import Index, SentembError, evaluate, load
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLog
 from sentemb.retrieval.clicked_queries import ClickedQueries
@@ -116,6 +116,42 @@ def test_many_queries_in_every_form(place, tmp_path):
     assert [line.split()[0] for line in trec] == ["q1"] * 3 + ["q2"] * 3
     piped = run("search", place / "index", "--queries", "-", "-k", 3, stdin=queries.read_text())
     assert piped[0] == listed
+
+
+def test_a_field_with_the_name_of_a_column_is_a_column_of_its_own(hybrid, tmp_path):
+    names = ["memory", "rank", "field.memory", "brand"]
+    fields = "\t".join(["16 GB", "first", "x", "Acme"])
+    lines = [f"{line}\t{fields}" for line in LINES.splitlines()]
+    (tmp_path / "titles.tsv").write_text("\n".join(["\t".join(["id", "title", *names]), *lines]))
+    run("index", hybrid, tmp_path / "titles.tsv", "-o", tmp_path / "index")
+    arguments = "search", tmp_path / "index", "red hat", "-k", 1
+    line, cells = (text.split("\t") for text in run(*arguments, "--tsv")[0].splitlines())
+    (hit,) = json.loads(run(*arguments, "--json")[0])["titles"]
+    shown = dict(zip(line, cells, strict=True))
+    assert (shown["rank"], shown["memory"]) == ("1", str(hit["parts"]["memory"]))
+    of_fields = {name: shown[name] for name in line[-4:]}
+    assert of_fields == {
+        "field.memory": "16 GB", "field.rank": "first", "field.field.memory": "x", "brand": "Acme"
+    }  # fmt: skip
+
+
+def test_an_index_in_place_of_a_model(place, hybrid, tmp_path):
+    judged = tmp_path / "judged"
+    judged.mkdir()
+    (judged / "queries.tsv").write_text("q1\thats\n")
+    (judged / "docs.tsv").write_text(LINES)
+    (judged / "qrels.txt").write_text("q1 0 p0 2\nq1 0 p1 0\nq1 0 p2 1\n")
+    run("index", hybrid, place / "titles.tsv", "-o", tmp_path / "index")
+    for options in ((), ("--cosine",)):
+        of_model, of_index = (
+            run("evaluate", folder, judged, *options)[0] for folder in (hybrid, tmp_path / "index")
+        )
+        assert of_index == of_model
+    found = json.loads(run("evaluate", tmp_path / "index", judged, "--json")[0])
+    assert found["ndcg@3"] == evaluate(tmp_path / "index", judged).mean[1]
+    _, err = run("score", place / "index", "red hat", "hat", code=1)
+    remedy = f"give {place / 'index' / 'model'}, or use `sentemb search` or `sentemb explain`"
+    assert err == f"Error: {place / 'index'}: is an index; {remedy}\n"
 
 
 def test_only_some_ids_and_scores(place, tmp_path):

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from sentemb import SentembError
+from sentemb import SentembError, SentenceEncoder
 from sentemb.analysis.gates import most_active
 from sentemb.analysis.keywords import NOT_COMPARED, extract_keywords, step_changes
 from sentemb.cli import main
 from sentemb.models.sentence_encoder import GateTrace
+from sentemb.text.vocabulary import Vocabulary
 
 WORDS_10 = "how to fix bath tub that wont turn off today"
 TEXTS = {
@@ -162,6 +163,18 @@ class TestCommand:
         assert names.split() == ["tiny", "bidirectional"]
         assert " ".join(head.split()) == "left to right keyword left to right right to left keyword"
         assert lines[0].split()[:4] == ["hotels", "-", "-", "-"]
+
+    def test_models_that_split_a_text_into_other_words(self, model, model_dir, tmp_path):
+        known = model.vocabulary
+        vocabulary = Vocabulary(known.trigrams, known.words, "bare")
+        SentenceEncoder(model.encoder, vocabulary, model.weights).save_pretrained(tmp_path / "bare")
+        arguments = model_dir, "hotels in", "東京都 hub", "--compare-with", tmp_path / "bare"
+        for options in ((), ("--markdown",)):
+            refused = run(*arguments, *options, code=1)
+            assert "the models split the text into other words" in refused.stderr
+            assert refused.stdout == ""
+        of_models = json.loads(run(*arguments, "--json").stdout)["texts"][1]["models"]
+        assert [len(of_model["words"]) for of_model in of_models] == [2, 3]
 
     def test_markdown(self, model_dir, tmp_path):
         printed = run(model_dir, "hotels a|b *c*", "--markdown", "--min-change", "0").stdout

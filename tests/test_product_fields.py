@@ -128,6 +128,7 @@ def test_a_condition_finds_the_rows_that_meet_it(fields, condition, rows):
         ("brand = 'open", "cannot be read from"),
         ("brand glob '" + "*a" * 60 + "'", "the condition is wrong"),
         ("price = 1\0", "cannot be read from"),
+        ("brand = '\ud800'", "the condition is wrong: .* surrogates not allowed"),
         (" ", "is empty"),
         ("brand > 10", "brand is text and cannot be compared with the number 10; put the number"),
         ("10 <= Brand", "compared with the number 10"),
@@ -357,6 +358,19 @@ def test_a_file_that_is_added_keeps_a_column_of_numbers(index, tmp_path, price, 
             assert types["price"] in ("REAL", "INTEGER")
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_file_that_is_added_keeps_a_column_of_texts_as_written(model, tmp_path):
+    Index.build(model, TITLES, IDS, {"Size": ["S", "38", None, "M"]}).save(tmp_path / "i")
+    file = tmp_path / "e.tsv"
+    file.write_text("id\ttitle\tsize\twidth\nE1\tnew hotels\t38\t1\nE2\thotels\t12.50\t2\n")
+    done = run("index", tmp_path / "i", "--add", file)
+    assert not done.exit_code, done.output
+    fields = Index.open(tmp_path / "i").fields
+    assert fields.types == {"Size": "TEXT", "width": "INTEGER"}
+    assert list(fields.rows())[-2:] == [("38", 1), ("12.50", 2)]
+    assert fields.mask("size = '38'").tolist() == [False, True, False, False, True, False]
+
+
 def test_an_open_index_reads_its_own_fields_after_the_folder_was_replaced(index, tmp_path):
     index.save(tmp_path / "i")
     old = Index.open(tmp_path / "i")
@@ -502,6 +516,8 @@ def test_from_an_export_of_a_shop_to_a_filtered_search(model_dir, tmp_path):
     assert "hotels shanghai  price 12.5  brand Acme\n" in text
     assert "brand: Acme (" in text
     assert "Bolt" not in text
+    both = json.loads(searched("shanghai", "--json", "--all", "--facets", "brand, price"))
+    assert list(both["facets"]) == ["brand", "price"]
     line = json.loads(searched("shanghai", "--json", "--all", "--facets", "brand"))
     assert {hit["fields"]["price"] for hit in line["titles"]} <= {12.5, 80.0, 9.9}
     assert sum(line["facets"]["brand"].values()) <= 3
@@ -512,6 +528,8 @@ def test_from_an_export_of_a_shop_to_a_filtered_search(model_dir, tmp_path):
         (["--like", "9"], "the id 9 is not in the index"),
         (["--like", "1", "--min-score", "2"], "does not go with --like"),
         (["x", "--like", "1"], "x is not an index; give no QUERY with"),
+        (["x", "--facets", "brand", "--tsv"], "--tsv has no place for facets; leave --facets"),
+        (["x", "--facets", "brand", "--trec"], "--trec has no place for facets"),
     ):
         done = run("search", tmp_path / "index", *wrong)
         assert done.exit_code

@@ -1,6 +1,7 @@
 """The numbers of a figure of gates as a NumPy archive; docs/formats.md describes it."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -55,8 +56,8 @@ def check_numbers_path(path: AnyPath) -> None:
         raise SentembError(f"{path}: the numbers are a NumPy archive; let the name end in .npz")
 
 
-def save_numbers(arrays: dict[str, np.ndarray], path: AnyPath) -> None:
+def save_numbers(arrays: dict[str, Any], path: AnyPath) -> None:
     """Write a dict of arrays as a NumPy archive (.npz), replacing an earlier one."""
     check_numbers_path(path)
     with replacing(path) as temporary, open(temporary, "wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
+        np.savez(file, **arrays)

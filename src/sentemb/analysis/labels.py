@@ -1,9 +1,10 @@
 """Labels of texts, words and models where they are shown, and how long a text may be."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from sentemb.errors import SentembError
 from sentemb.system.paths import AnyPath
 
 # A figure and a page have room for this many words of a text.
@@ -26,3 +27,13 @@ def fitting(text: str, longest: int) -> str:
     """``text`` without control characters, cut to ``longest`` characters."""
     text = "".join(letter for letter in text if letter.isprintable())
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def same_words(of_models: Iterable[Sequence[str]]) -> Sequence[str]:
+    """The words of a text that several models read; a `SentembError` where they differ."""
+    first, *following = of_models
+    if any(words != first for words in following):
+        raise SentembError(
+            "the models split the text into other words; compare models of one --splitting"
+        )
+    return first

@@ -363,7 +363,9 @@ def difference(
     if len(index_of) < len(catalogue):
         raise SentembError("some titles are equal; give each once")
     results = [retriever.find(texts, k) for retriever in (first, second)]
-    title_index, scores = (np.stack(parts) for parts in zip(*results, strict=True))
+    width = max(numbers.shape[1] for numbers, _ in results)
+    title_index = np.stack([_padded(numbers, width, -1) for numbers, _ in results])
+    scores = np.stack([_padded(values, width, -np.inf) for _, values in results])
     by_clicks = None if clicks is None else _by_clicks(title_index, texts, index_of, clicks)
     change = np.zeros(len(texts))
     if by_clicks is not None:
@@ -381,6 +383,12 @@ def difference(
         by_clicks,
         order.astype(np.int64),
     )
+
+
+def _padded(ranks: NDArray[Any], width: int, nothing: float) -> NDArray[Any]:
+    """Columns of ``nothing`` where a ranker has fewer titles than the other."""
+    missing = (0, 0), (0, width - ranks.shape[1])
+    return np.pad(ranks, missing, constant_values=nothing)
 
 
 def _by_clicks(

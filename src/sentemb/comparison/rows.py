@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from sentemb.comparison.data_folder import Data
 from sentemb.comparison.row import Point, Row, distinct
-from sentemb.comparison.store import is_row_name
+from sentemb.comparison.store import SUM, is_row_name
 from sentemb.comparison.vector_rows import VECTOR_ROWS
 from sentemb.errors import SentembError
 from sentemb.models.contracts import Ranker
@@ -131,7 +131,7 @@ class RankerRow(ModelRow):
         with reading(path_of(folder) / RANKER / RANKER_FILE) as file:
             fixed = {**row.fixed, "ranker": hashlib.file_digest(file, "sha256").hexdigest()}
         alone = [COSINE, *(part for part in ranker.recipe.parts if part not in (COSINE, UNCLICKED))]
-        rows: list[ModelRow] = [cls(row.name, {**fixed, "part": "sum"})]
+        rows: list[ModelRow] = [cls(row.name, {**fixed, "part": SUM})]
         for part in alone:
             name = f"{row.name}-{part}"
             if not is_row_name(name):
@@ -147,7 +147,7 @@ class RankerRow(ModelRow):
     ) -> tuple[Ranker, int]:
         ranker = load_ranker(self.fixed["path"], threads=threads)
         part = self.fixed["part"]
-        return ranker if part == "sum" else ranker.alone(part), trained_parameters(ranker.model)
+        return ranker if part == SUM else ranker.alone(part), trained_parameters(ranker.model)
 
 
 def some_of(names: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Never, TypeAlias, TypeGuard
 
 from sentemb.data.lines import is_id
 from sentemb.errors import SentembError
+from sentemb.search.ranking.recipe import PARTS
 from sentemb.system.bounds import is_integer, is_number, plain
 from sentemb.system.files import is_file, is_folder, path_of, reading, status, write_text
 from sentemb.system.locks import is_temporary
@@ -23,6 +24,8 @@ from sentemb.system.paths import AnyPath
 
 DESCRIPTION, RESULTS, RUNS, MODELS = "comparison.json", "results.jsonl", "runs", "models"
 MAX_SEEDS = 100
+# The part of a line that is of a whole ranker.
+SUM = "sum"
 # A line of results.jsonl, see `_FIELDS`.
 Result: TypeAlias = dict[str, Any]
 # Largest files, in bytes. A line of the results has about 600.
@@ -266,7 +269,13 @@ def _is_settings(value: object) -> bool:
 
 
 def _is_of_model(settings: dict[str, Any]) -> bool:
-    return settings.keys() == {"sha256"} and _is_hash(settings["sha256"])
+    """Whether a line is of a model alone, or of its ranker or a part of that."""
+    checks: dict[str, Callable[[Any], bool]] = {"sha256": _is_hash}
+    if "ranker" in settings:
+        checks |= {"ranker": _is_hash, "part": {SUM, *PARTS}.__contains__}
+    return settings.keys() == checks.keys() and all(
+        is_right(settings[name]) for name, is_right in checks.items()
+    )
 
 
 def _is_setting(value: object) -> bool:

@@ -28,10 +28,10 @@ _NUMBER = re.compile(r"-?[0-9]+(?:[.,][0-9]+)*")
 
 
 class FieldColumn:
-    """A column that is read in portions."""
+    """A column that is read in portions; one that ``is_text`` has no numbers."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, is_text: bool = False) -> None:
+        self.name, self.is_text = name, is_text
         self._forms = set(_FORMS)
         self._portions: list[str] = []
 
@@ -43,7 +43,7 @@ class FieldColumn:
 
     def kind(self) -> str:
         """INTEGER, REAL or TEXT."""
-        if not any(portion.strip() for portion in self._portions):
+        if self.is_text or not any(portion.strip() for portion in self._portions):
             return TEXT
         if "integer" in self._forms:
             return INTEGER
@@ -92,7 +92,7 @@ def _wrong(texts: Sequence[str]) -> str:
 def fields_of(columns: Sequence[FieldColumn], count: int) -> ProductFields:
     """The fields of ``count`` products in ``columns``."""
     for column in columns:
-        if column.kind() == TEXT:
+        if column.kind() == TEXT and not column.is_text:
             column.warn_if_numbers()
     types = {column.name: column.kind() for column in columns}
     rows = zip(*(column.values() for column in columns), strict=True)

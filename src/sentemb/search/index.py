@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -434,7 +435,9 @@ class Index(Searcher):
         """The same titles ranked by the cosine of the model alone."""
         snapshot = self._snapshot
         ranker = HybridRanker(self.model, MODEL_ALONE, threads=self._threads)
-        return Index(snapshot.changed(ranker=ranker), self._threads)
+        cosine = {COSINE: snapshot.catalogue.parts[COSINE]}
+        catalogue = replace(snapshot.catalogue, parts=cosine)
+        return Index(snapshot.changed(ranker=ranker, catalogue=catalogue), self._threads)
 
     def ranked_by(self, ranker: HybridRanker) -> Snapshot:
         """The contents of the index with another ranker of the same model; see `adopt`.

@@ -165,6 +165,12 @@ class ProductFields:
         statement = 'SELECT 1 FROM products WHERE "{}" IS NOT NULL LIMIT 1'
         return frozenset(name for name in self.types if not self._read(statement.format(name)))
 
+    @property
+    def text_columns(self) -> frozenset[str]:
+        """The columns of texts that have a value, in small letters."""
+        texts = {name for name, kind in self.types.items() if kind == TEXT}
+        return frozenset(map(str.lower, texts - self._empty))
+
     def check(self) -> None:
         """Refuse a file that does not hold the one table that it must hold.
 
@@ -249,7 +255,7 @@ class ProductFields:
             return reader.base.execute(statement).fetchall()
         except UnicodeDecodeError as error:
             raise _damaged(error) from error
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeEncodeError) as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in _DAMAGE or (type(error) is sqlite3.DatabaseError and not code):
                 raise _damaged(error) from error

@@ -254,6 +254,12 @@ class Searcher:
         is_below = np.zeros(len(texts), np.bool_)
         if not (limits.everything or limits.cosine):
             is_below = shards.ranker.is_below_floor(texts, ranked)
+        if mask is not None and is_below.any():
+            # The floor was fitted without a filter, which may leave out what answers the query.
+            below = np.flatnonzero(is_below)
+            refused = [texts[q] for q in below.tolist()]
+            of_all = self._ranked(shards, refused, 1, None, cosine=False)
+            is_below[below] = shards.ranker.is_below_floor(refused, of_all)
         confidences: list[float] | list[None] = [None] * len(texts)
         if confidence is not None and ranked.titles.size:
             # A query for which nothing is found has the score -inf; its confidence is not used.

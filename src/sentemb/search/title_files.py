@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
@@ -33,6 +33,7 @@ def read_titles(
     path: AnyPath,
     scratch: AnyPath | None = None,
     on_progress: Callable[[int], None] | None = None,
+    text_columns: Collection[str] = (),
 ) -> Titles:
     """Ids, titles and fields of a file, as `sentemb.data.judged_set.product_lines` reads them.
 
@@ -49,6 +50,9 @@ def read_titles(
         A folder on the disk that the text is kept on; see `sentemb.system.growing.Growing`.
     on_progress : function, optional
         Called with the number of lines that were read.
+    text_columns : set of str, optional
+        The fields, in small letters, that are texts even if they look like numbers; for a file that
+        is added to an index, its `ProductFields.text_columns`.
 
     Raises
     ------
@@ -60,7 +64,7 @@ def read_titles(
 
     def on_columns(names: list[str]) -> None:
         check_columns(names)
-        columns.extend(map(FieldColumn, names))
+        columns.extend(FieldColumn(name, name.lower() in text_columns) for name in names)
 
     faults: list[SentembError] = []
     for lines in _portions(_until_fault(path, on_columns, faults), on_progress):

@@ -19,6 +19,7 @@ from sentemb.analysis.figures.heat_map import (
     word_columns,
 )
 from sentemb.analysis.gates import Reading, TextReading
+from sentemb.analysis.labels import same_words
 
 # Inches.
 _PANEL_HEIGHT, _MARGIN_WIDTH, _BAR_WIDTH = 2.0, 1.2, 0.6
@@ -33,7 +34,8 @@ def cells_figure(readings: Sequence[Reading], scale: str = "shared") -> Figure:
     value in the final vector. ``readings`` are of one model, or two that read the same texts.
     ``scale`` is "shared", one colour scale for the figure, or "own", one for each panel; 0 is
     always in the middle. The axes of the panels come first, row by row, then those of the colour
-    bars. Raises `SentembError` for a text with more than 200 words.
+    bars. Raises `SentembError` for a text with more than 200 words, or one that the models split
+    into other words.
     """
     columns = word_columns(readings)
     texts = readings[0].texts
@@ -54,9 +56,10 @@ def cells_figure(readings: Sequence[Reading], scale: str = "shared") -> Figure:
                 draw_colour_bar(image, ax, 1, "neither")
         model = f"{short_name(reading)}\n" if len(readings) > 1 else ""
         row[0].set_ylabel(f"{model}cell", fontsize=LABEL_SIZE, parse_math=False)
-    for top, bottom, text in zip(axes[0], axes[-1], texts, strict=True):
-        top.set_title(text.name, fontsize=TITLE_SIZE)
-        label_words(bottom, text.words, columns)
+    by_text = zip(*(reading.texts for reading in readings), strict=True)
+    for top, bottom, of_models in zip(axes[0], axes[-1], by_text, strict=True):
+        top.set_title(of_models[0].name, fontsize=TITLE_SIZE)
+        label_words(bottom, same_words(text.words for text in of_models), columns)
     name_cosines(figure, readings)
     if scale == "shared":
         draw_colour_bar(image, axes, len(readings), "neither")

@@ -11,7 +11,7 @@ from sentemb.analysis.figures.drawing import LABEL_SIZE, TITLE_SIZE
 from sentemb.analysis.figures.heat_map import label_words, panel_width
 from sentemb.analysis.figures.palette import BLUE, ORANGE
 from sentemb.analysis.keywords import DIRECTIONS, KEYWORD_SHARE, Keywords
-from sentemb.analysis.labels import MAX_WORDS, fitting
+from sentemb.analysis.labels import MAX_WORDS, fitting, same_words
 from sentemb.errors import SentembError
 
 # The hatching tells the directions apart without colour.
@@ -27,9 +27,9 @@ def keywords_figure(keywords: Sequence[Keywords], names: Sequence[str]) -> Figur
     The dashed line is at 40 % of the cells: a word above it, in every direction, is a keyword, and
     its name is bold. A direction has no bar at the first word that it reads. ``keywords`` are those
     of one text by several models; ``names`` are the titles of the panels. Raises `SentembError` for
-    a text with more than 200 words.
+    a text with more than 200 words, or one that the models split into other words.
     """
-    words = keywords[0].words
+    words = same_words(of_model.words for of_model in keywords)
     if len(words) > MAX_WORDS:
         raise SentembError(
             f"the text has {len(words)} words, a figure has room for {MAX_WORDS}; shorten it"

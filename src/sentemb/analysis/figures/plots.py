@@ -116,6 +116,7 @@ def plot_cells(
     """Draw the outputs of the ten cells that are most active in the final vector, word by word.
 
     After Figures 6, 11 and 12 of Palangi et al.; parameters and errors are those of `plot_gates`.
+    Two models must split the texts into the same words.
     """
     _check_scale(scale)
     return Drawing(cells_figure(_readings(model, compare_with, query, title), scale))
@@ -151,7 +152,8 @@ def plot_keywords(
     Raises
     ------
     SentembError
-        If a model is not recurrent, or for a text without words or with more than 200.
+        If a model is not recurrent, for a text without words or with more than 200, or if the
+        models split it into other words.
 
     Notes
     -----

@@ -253,11 +253,12 @@ async function search(query, k, signal, { filters = {}, sort = "" } = {}) {
   parts.filter(({ own }) => !own.isEvidence).forEach(add);
   const passes = (place) => Object.entries(filters).every((filter) => isWithin(fields, place, ...filter));
   const isLeft = titles.map((_, place) => passes(place));
+  const [first] = highest(scores, isFound, 1);
   isFound.forEach((is, place) => (isFound[place] = is && isLeft[place]));
   const hasFacets = HEADER.facts.facets.length > 0 || sort;
   const best = highest(scores, isFound, hasFacets ? Math.max(k, HEADER.matches.most) : k);
   const isNone = titles.length > 0 && !isLeft.includes(true);
-  let no_match = isNone ? HEADER.no_match.product : reasonFor(floor, query, values, best);
+  let no_match = isNone ? HEADER.no_match.product : reasonFor(floor, query, values, best, first);
   const matches = no_match ? [] : hasFacets ? matching(best, scores) : best;
   const facets = counted(matches, fields);
   let shown = sort ? ordered(matches, fields, sort) : no_match ? [] : best;
@@ -287,10 +288,11 @@ async function search(query, k, signal, { filters = {}, sort = "" } = {}) {
   return { ...answer, hits };
 }
 
-/** Why a query has no answer; null if it has one. */
-function reasonFor(floor, query, { memory, bm25 }, best) {
+/** Why a query has no answer; null if it has one. `first` is its best title without filters. */
+function reasonFor(floor, query, { memory, bm25 }, best, first) {
   if (!best.length) return HEADER.no_match.nothing;
-  return floor?.isBelow(query, memory[best[0]], bm25[best[0]]) ? HEADER.no_match.below : null;
+  const isBelow = (place) => floor?.isBelow(query, memory[place], bm25[place]);
+  return isBelow(best[0]) && isBelow(first) ? HEADER.no_match.below : null;
 }
 
 /** What each part adds to the score of a title, and where that comes from. */
