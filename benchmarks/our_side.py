@@ -16,7 +16,7 @@ from sentemb.training.batches.corpus import Corpus
 from sentemb.training.objectives.candidates import BatchCandidates
 from sentemb.training.optimisers import renormalisation
 from sentemb.training.optimisers.row_tasks import spread_rows
-from sentemb.training.towers.settings import HARD_FROM_EPOCH, Settings
+from sentemb.training.towers.settings import ADAM, HARD_FROM_EPOCH, Settings
 from sentemb.training.towers.two_tower_task import TwoTowerTask
 
 
@@ -25,7 +25,8 @@ def settings_of(case):
 
     The momentum is constant, as in `torch.optim.SGD`, and so is the learning rate.
     """
-    constant = {"momentum": 0.9, "decay": "none"}
+    is_adam = Settings.of(case["preset"], **case["settings"]).optimiser == ADAM
+    constant = {"decay": "none"} if is_adam else {"decay": "none", "momentum": 0.9}
     return Settings.of(case["preset"], **constant | case["settings"])
 
 

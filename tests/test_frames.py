@@ -96,7 +96,7 @@ def test_a_table_of_pyarrow_is_a_log():
         ([("tap", "T", 0)], "pair 0: the clicks are 0"),
         ([("tap", "T", True)], "pair 0: the clicks are True"),
         ([("tap", "T", 1.5)], "pair 0: the clicks are 1.5"),
-        ([("tap", "T", 2**63)], "pair 0: the clicks are more than"),
+        ([("tap", "T", 2**63)], "pair 0: the clicks are 9223372036854775808"),
     ],
 )
 def test_a_bad_pair_is_named(pairs, message):

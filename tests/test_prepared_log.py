@@ -318,7 +318,11 @@ def test_parquet_is_a_log_wherever_a_log_is_read(tmp_path):
         (("query", "title"), ("x", " "), r"bad.parquet: row 5: the title is empty"),
         (("query", "title", "clicks"), ("a", "b", 0), r"bad.parquet: row 5: the clicks are 0; giv"),
         (("query", "title", "clicks"), ("a", "b", None), r"row 5: the clicks are None"),
-        (("query", "title", "clicks"), ("a", "b", 2**63), r"row 5: the clicks are more than"),
+        (
+            ("query", "title", "clicks"),
+            ("a", "b", 2**63),
+            r"row 5: the clicks are 92233720",
+        ),
         (("query", "titel"), ("a", "b"), r"bad.parquet: has no column title; its columns are q"),
     ],
 )

@@ -71,7 +71,6 @@ if TYPE_CHECKING:
     from sentemb.training.batches.preparing import prepare_log
     from sentemb.training.classifiers.classifier import Classifier, train_classifier
     from sentemb.training.progress import Progress
-    from sentemb.training.stopping import Interrupted
     from sentemb.training.trainer import train
 
 # Where each name is, by the sections of docs/python.md.
@@ -82,7 +81,6 @@ _SECTIONS = {
         "load": "models.loading",
         "train": "training.trainer",
         "Progress": "training.progress",
-        "Interrupted": "training.stopping",
         "SIF": "models.vectors.sif",
         "GateTrace": "models.sentence_encoder",
         "make_pair_model": "models.pairs",
@@ -186,7 +184,6 @@ __all__ = [
     "Hit",
     "HybridRanker",
     "Index",
-    "Interrupted",
     "JudgedSet",
     "LabelledPairs",
     "Likelihood",

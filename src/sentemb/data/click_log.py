@@ -217,7 +217,9 @@ class ClickLogBuilder:
         and nothing is added.
         """
         if not (is_integer(clicks) and _is_count(clicks)):
-            raise SentembError(f"{brief(clicks)} clicks; give an integer from 1 to {MAX_CLICKS:,}")
+            raise SentembError(
+                f"the clicks are {brief(clicks)}; give an integer from 1 to {MAX_CLICKS:,}"
+            )
         query_index = self._query_of.get(query)
         title_index = self._title_of.get(title)
         skipped_index: list[int] = []
@@ -382,10 +384,6 @@ def _log_of(clicks: Iterable[tuple[str, str, int]], what: str) -> ClickLog:
     for number, (query, title, count) in enumerate(clicks):
         try:
             builder.add(query, title, count)
-        except OverflowError:
-            raise SentembError(
-                f"{what} {number}: the clicks are more than {MAX_CLICKS}; scale them down"
-            ) from None
         except SentembError as error:
             raise SentembError(f"{what} {number}: {error}") from None
     if number < 0:
@@ -658,10 +656,7 @@ def _add_first_line(builder: Collector, line: str) -> None:
 
 
 def _add_row(builder: Collector, row: Sequence[Any]) -> None:
-    query, title, clicks = checked_pair(*row)
-    if not _is_count(clicks):
-        raise SentembError(f"the clicks are more than {MAX_CLICKS}; scale them down")
-    builder.add(query, title, clicks)
+    builder.add(*checked_pair(*row))
 
 
 def _add_tsv_line(builder: Collector, line: str) -> None:

@@ -163,7 +163,7 @@ def train(
     ------
     SentembError
         For bad settings or data, a place that cannot be written, or a training that diverges.
-    Interrupted
+    sentemb.training.stopping.Interrupted
         After Ctrl-C or SIGTERM, once the checkpoint is written.
     """
     run = Run(

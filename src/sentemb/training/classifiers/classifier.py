@@ -227,7 +227,7 @@ def train_classifier(
     ------
     SentembError
         For bad settings or data, a place that cannot be written, or a training that diverges.
-    Interrupted
+    sentemb.training.stopping.Interrupted
         After Ctrl-C or SIGTERM, once the checkpoint is written.
 
     Examples
