@@ -75,8 +75,8 @@ def command(
     _run("index", model, titles, "-o", index, *replaces)
     try:
         _run("calibrate", index, parts / "dev.tsv")
-    except SentembError as error:  # a small log; a search works without confidence
-        say(f"the index stays without confidence: {error}")
+    except SentembError as error:  # the log is small; a search works without confidence
+        say(f"the index is not calibrated: {error}")
     with open(titles, "rb") as lines:
         n_titles = sum(1 for _ in lines)
     if n_titles <= _TITLES_OF_A_PAGE:

@@ -320,7 +320,7 @@ def test_lines_of_a_ranker_that_is_not_asked_for_are_kept(data, out, model_dir, 
     assert lines_of(out) == lines
     lines[2]["settings"]["part"] = "other"
     write_lines(out, lines)
-    assert ":3: there is no row ranked" in refused(data, out)
+    assert ":3: no row is named ranked" in refused(data, out)
 
 
 DAMAGED_DESCRIPTIONS = [

@@ -275,7 +275,7 @@ def test_a_training_is_configured_by_a_file(tmp_path):
     config.write_text("dev = 0.05\nlearning-rate = 1e-3\nforget-gate = true\n")
     shown = run("train", "--config", str(config), "--show-config").output
     assert "forget_gate = true\n" in shown and "learning_rate = 0.001\n" in shown
-    # A number for a path is no file descriptor.
+    # A number is the text of an option that takes a path, not the number of an open file.
     (tmp_path / "pairs.tsv").write_text("a\tb\n")
     config.write_text("dev = 0.05")
     args = ("train", tmp_path / "pairs.tsv", "-o", tmp_path / "m", "--config", config)

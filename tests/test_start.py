@@ -110,7 +110,7 @@ def test_a_log_that_is_too_small_to_calibrate_becomes_a_page(tmp_path):
     rows = [f"{query},{title}\n" for query, title in zip(queries, titles, strict=True)]
     (tmp_path / "clicks.csv").write_text("query,title\n" + "".join(rows))
     said = start(tmp_path / "clicks.csv", "-o", tmp_path / "shop")
-    assert "stays without confidence: a title was found for" in said
+    assert "is not calibrated: a title was found for" in said
     assert (tmp_path / "shop/page.html").exists() and "sentemb search" in said
 
 

@@ -125,7 +125,7 @@ class Store:
         if line["run"] is not None and line["test"] is None:
             raise _Fault('"test" is missing, but there is a "run"')
         if line["row"] not in self._rows and not _is_of_model(line["settings"]):
-            raise _Fault(f"there is no row {plain(line['row'])}")
+            raise _Fault(f"no row is named {plain(line['row'])}")
         return line
 
     def run_hash(self, line: Result) -> str | None:

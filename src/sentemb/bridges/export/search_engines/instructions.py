@@ -86,9 +86,9 @@ def readme(
     )
     condition = json.dumps({"exists": {"field": [*names, TITLE][0]}})
     filling = (
-        f"`{REQUEST}` fills in a query, for a program that calls its function `request`, or here. "
-        "A condition that titles must meet may follow, a query of the engine such as "
-        f"`{condition}`."
+        f"`{REQUEST}` fills in a query. Call its function `request` from a program, or run it as "
+        "below. To leave titles out, give a condition after the query: a query of the engine, such "
+        f"as `{condition}`."
     )
     listed = "\n".join(
         _filled(f"- {text}", "  ")
