@@ -169,6 +169,8 @@ def test_the_request_is_a_program(indexes, model, tmp_path):
     done = subprocess.run([*program, '{"match_all": {}}'], capture_output=True, check=True)
     expected = request_of(tmp_path / "out", model)("red hat", {"match_all": {}})
     assert json.loads(done.stdout) == expected
+    done = subprocess.run(program[:3], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr.startswith("Fill in query.json: python request.py")
 
 
 def test_stems_become_an_analyzer(model, tmp_path):

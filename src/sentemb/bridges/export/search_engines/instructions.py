@@ -150,6 +150,8 @@ def request(model, text, condition=None):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) not in (3, 4):
+        sys.exit(__doc__)
     folder, text, *conditions = sys.argv[1:]
     condition = json.loads(conditions[0]) if conditions else None
     print(json.dumps(request(SentenceEncoder.from_pretrained(folder), text, condition)))
