@@ -14,6 +14,7 @@ from sentemb.cli.options import (
     json_option,
     option,
     per_query_option,
+    refuse,
     threads_option,
 )
 from sentemb.cli.options import command as new_command
@@ -136,7 +137,7 @@ def command(
                 "--per-query": per_query or None,
                 "--cosine": cosine or None,
             }
-            _refuse({**of_clicks, **switches}, "--labels")
+            refuse({**of_clicks, **switches}, "--labels")
             lines: Iterable[str] = _labelled(model_or_run, held_out, threshold, as_json)
         elif threshold is not None:
             raise click.UsageError("--threshold needs --labels")
@@ -145,7 +146,7 @@ def command(
             learned = None if log is None else read_click_log(log)
             known = held_out_clicks.note_known_queries(held_out, judgments, log, learned)
             if isinstance(judgments, JudgedSet):
-                _refuse(of_clicks, "a judged set; give a file of held-out clicks")
+                refuse(of_clicks, "a judged set; give a file of held-out clicks")
                 try:
                     cutoffs = cutoffs_of(metrics or _JUDGED_METRICS)
                 except SentembError as error:
@@ -153,7 +154,7 @@ def command(
                 chosen = cutoffs, gain or "exponential"
                 lines = _judged(model_or_run, judgments, *chosen, cosine, per_query, as_json, known)
             else:
-                _refuse({"--gain": gain}, "held-out clicks")
+                refuse({"--gain": gain}, "held-out clicks")
                 _check_model(model_or_run, held_out)
                 needs_log = [name for name in compare_with if name.endswith("-clicks")]
                 if needs_log and learned is None:
@@ -167,13 +168,6 @@ def command(
     write_lines("-", printed)
     if not (as_json or labels) and is_folder(model_or_run):
         note(f"next: {next_step(model_or_run, titles=catalogue)}")
-
-
-def _refuse(given: Mapping[str, object], what: str) -> None:
-    """Raise a usage error for the first option that was given and does not go with ``what``."""
-    unused = next((name for name, value in given.items() if value is not None), None)
-    if unused is not None:
-        raise click.UsageError(f"{unused} does not go with {what}")
 
 
 def _check_model(model: str, clicks: str) -> None:
@@ -223,7 +217,7 @@ def _judged(
                 for name, part in model.parts_alone().items()
             }
     else:
-        _refuse({"--cosine": cosine or None}, "a run")
+        refuse({"--cosine": cosine or None}, "a run")
         result = ndcg(judgments, read_run(model_or_run), cutoffs, gain)
     if as_json:
         figures = _as_dict(result, alone, judgments.query_ids, per_query)

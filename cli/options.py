@@ -1,6 +1,6 @@
 """Options: from a declaration, in groups of the help; and those shared."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -241,6 +241,13 @@ def _type_of(declared: Hyperparameter, choices: Sequence[str]) -> dict[str, Any]
 def given(options: dict[str, Any]) -> dict[str, Any]:
     """The options that were given on the command line."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+def refuse(options: Mapping[str, object], what: str) -> None:
+    """Raise a usage error for the first option that was given and does not go with ``what``."""
+    name = next((name for name, value in options.items() if value is not None), None)
+    if name is not None:
+        raise click.UsageError(f"{name} does not go with {what}")
 
 
 # -- options of several commands --------------------------------------------------------------

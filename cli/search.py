@@ -17,6 +17,7 @@ from sentemb.cli.options import (
     Text,
     cosine_option,
     option,
+    refuse,
     text_output_option,
     threads_option,
 )
@@ -161,9 +162,7 @@ def command(
     }
     of_query = {"only": only, "min_score": min_score, "min_confidence": min_confidence}
     if similar is not None:
-        given = next((name for name, value in of_query.items() if value is not None), None)
-        if given:
-            raise click.UsageError(f"--{given.replace('_', '-')} does not go with --like")
+        refuse({f"--{name.replace('_', '-')}": value for name, value in of_query.items()}, "--like")
         rankings = _similar(opened, similar, top_k, limits)
     else:
         ids, texts = (["query"], [query]) if query is not None else read_texts(queries or "-")

@@ -1,12 +1,11 @@
 """``sentemb tune``: fit the ranker of a model or of an index."""
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
 
-from sentemb.cli.options import Read, json_option, option, threads_option
+from sentemb.cli.options import Read, json_option, option, refuse, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.cli.ranker import describe, fitted, log_and_share
@@ -77,7 +76,7 @@ def command(
     from sentemb.search.index_files import is_index
 
     if is_index(source):
-        _refuse({"--replay": replay, "--catalogue": catalogue}, "an index; it has its titles")
+        refuse({"--replay": replay, "--catalogue": catalogue}, "an index; it has its titles")
         ranker = _of_index(source, dev, log, skip_bad_lines, dry_run)
     elif not is_model(source):
         raise SentembError(
@@ -95,13 +94,6 @@ def command(
         write_lines("-", [json.dumps(facts, indent=1)])
     else:
         describe(ranker, None if dry_run else source)
-
-
-def _refuse(options: Mapping[str, object], what: str) -> None:
-    """Raise a usage error for the first option that was given and does not go with ``what``."""
-    name = next((name for name, value in options.items() if value is not None), None)
-    if name is not None:
-        raise click.UsageError(f"{name} does not go with {what}")
 
 
 def _of_model(

@@ -346,6 +346,15 @@ def test_clicks_that_may_be_thousands_are_bad(tmp_path, cell):
     assert done.left_out == {"without clicks": 1}
 
 
+def test_positions_that_may_be_thousands_are_bad(tmp_path):
+    head = ("search", "query", "title", "n", "place")
+    columns = Columns(search="search", clicks="n", position="place")
+    rows = [("1", "tv", "TV", "1", "2.0"), ("1", "tv", "Radio", "0", "1,000")]
+    path = write_csv(tmp_path / "c.csv", [head, *rows])
+    with pytest.raises(SentembError, match=r"c\.csv:3: the position '1,000' may be .* thousand"):
+        imported(tmp_path, path, columns=columns)
+
+
 def test_an_output_that_exists_needs_force(tmp_path):
     path = write_csv(tmp_path / "c.csv", [("query", "title"), ("tv", "TV")])
     (tmp_path / "log.tsv").write_text("mine\n")

@@ -414,6 +414,7 @@ def test_wrong_data_say_what_to_do(tmp_path):
         (same, {}, "same: only label 1"),
         (labels, {"objective": "hinge"}, "choose objective logistic"),
         (labels, {"teacher": "bm25"}, "leave teacher out"),
+        (labels, {"negatives": "log"}, "leave negatives out"),
         (labels, {"margin": 2}, "the objective logistic has no margin"),
         (labels, {"skip_bad_lines": True}, "leave skip_bad_lines out"),
         (labels, {"dev": made_up_judged_set(log)}, "dev is a judged set; give labelled pairs"),

@@ -279,6 +279,7 @@ def test_a_model_keeps_the_words_that_texts_can_have(words):
     ("arguments", "words"),
     [
         ({"a": 0}, "a is 0"),
+        ({"a": 0.01, "weights": "idf"}, "the weights idf have no a; leave a out"),
         ({"a": float("nan")}, "a is nan"),
         ({"weights": "tfidf"}, "weights is 'tfidf'"),
         ({"components": -1}, "components is -1"),

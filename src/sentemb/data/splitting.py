@@ -106,7 +106,10 @@ class Split:
             )
         if by not in WAYS:
             raise SentembError(f"by is {brief(by)}; choose {', '.join(WAYS)}")
-        return cls(*shares, str(by), whole("seed", seed, 0, MAX_SEED))
+        checked = whole("seed", seed, 0, MAX_SEED)
+        if by == TIME and checked:
+            raise SentembError("a split by time draws nothing; leave seed out")
+        return cls(*shares, str(by), checked)
 
     def side_function(self) -> Callable[[str], int]:
         """The function that gives the side of a text: 0 training, 1 dev, 2 test.

@@ -468,6 +468,11 @@ def _search(click: _Click) -> tuple[str, str]:
 
 
 def _position(extras: Sequence[str]) -> float:
+    if may_be_thousands(extras[2].strip()):
+        raise SentembError(
+            f"the position {brief(extras[2])} may be a decimal or thousands; write it without a "
+            "separator"
+        )
     try:
         position = float(extras[2].replace(",", "."))
     except ValueError:

@@ -137,6 +137,8 @@ class SIF:
             parameter.name: parameter.checked(given[parameter.name])
             for parameter in HYPERPARAMETERS
         }
+        if self.settings["a"] != A.default and weights != WEIGHTS.default:
+            raise SentembError(f"the weights {weights} have no a; leave a out")
         self.vectors: WordVectors = _read(vectors)
         vectors = self.vectors
         if not len(vectors) or not 1 <= vectors.dim <= MAX_CELLS:

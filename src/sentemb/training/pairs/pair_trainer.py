@@ -180,12 +180,18 @@ def _checked(settings: PairSettings, labelled: bool, inputs: Inputs) -> None:
     objective = _objective(settings, labelled)
     if objective != HINGE and settings.margin != PAIR_MARGIN.default:
         raise SentembError(f"the objective {objective} has no margin; leave margin out")
-    if not labelled:
-        return
+    if labelled:
+        _check_labelled(settings, inputs)
+
+
+def _check_labelled(settings: PairSettings, inputs: Inputs) -> None:
+    """Raise a `SentembError` for what does not go with labelled pairs."""
     if inputs.replay is not None:
         raise SentembError("replay is for click logs, not for labelled pairs; leave it out")
     if inputs.teacher is not None:
         raise SentembError("labelled pairs have their own negatives; leave teacher out")
+    if settings.negatives == "log":
+        raise SentembError("labelled pairs have their own negatives; leave negatives out")
     if settings.objective == HINGE:
         raise SentembError(
             "the hinge compares a pair with its negatives, which labelled pairs do not have; "
