@@ -7,7 +7,8 @@ continue with is removed first if other code or data made any of it.
 
 The same seed gives the same bits. So a change of the code that should change no result is checked
 by a sample: some rows are measured again in a copy of the pages, and if every figure but times is
-the same, the record is moved to the new code. Times cannot be confirmed.
+the same, the record is moved to the new code. On another processor the last digit shown may differ
+by one, because NumPy's linear algebra rounds in another way there. Times cannot be confirmed.
 
     python benchmarks/evidence.py [NAME ...]     measure NAME, or everything that is stale
     python benchmarks/evidence.py --confirm ...  check by samples, where evidence.toml has them
@@ -27,6 +28,7 @@ import sys
 import time
 from collections import defaultdict
 from datetime import date
+from decimal import Decimal
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -49,10 +51,11 @@ from sentemb.system.tables import markdown_table
 FILE = "evidence.csv"
 KEPT = ROOT / "build" / "evidence.json"
 SAMPLES = ROOT / "build" / "samples"
-# Columns that differ from one measurement to the next.
-_IS_TIME = re.compile(
-    r"second|time|memory|minute|wall|CPU|/s\b|\((s|ms|µs|MB)\)|\b(date|commit)\b", re.I
+# Columns that differ from one measurement to the next; a p is corrected for the rows beside it.
+_VARIES = re.compile(
+    r"second|time|memory|minute|wall|CPU|/s\b|\((s|ms|µs|MB)\)|\b(date|commit)\b|^p\b", re.I
 )
+_DECIMAL = re.compile(r"-?\d+\.\d+")
 COLUMNS = (
     "name", "commit", "date", "minutes", "processor", "versions", "code", "data", "confirmed",
 )  # fmt: skip
@@ -198,6 +201,8 @@ def confirm(names):
     before = {path: path.stat().st_mtime_ns for path in results.rglob("*")}
     if exit_code := _run(command, copy):
         return exit_code
+    rows = recorded()
+    is_same_machine = all(rows[name]["processor"].startswith(processor()) for name in names)
     made = [
         path
         for path in sorted(results.rglob("*"))
@@ -206,14 +211,15 @@ def confirm(names):
     changed = [
         f"{path.relative_to(results)}: {row}"
         for path in made
-        for row in changed_rows(path, RESULTS / path.relative_to(results))
+        for row in changed_rows(
+            path, RESULTS / path.relative_to(results), units=0 if is_same_machine else 1
+        )
     ]
     for line in changed:
         print(line)
     print(f"{len(made)} tables measured, {len(changed)} rows differ", flush=True)
     if changed or not made:
         return 1
-    rows = recorded()
     for name, code in codes.items():
         rows[name] |= {"code": code, "data": _data(name)}
         rows[name] |= {"confirmed": _git("rev-parse", "--short", "HEAD")}
@@ -221,22 +227,39 @@ def confirm(names):
     return 0
 
 
-def changed_rows(new, old):
-    """The rows of a CSV file that an older one lacks, without times; of JSON the whole text."""
+def changed_rows(new, old, units=0):
+    """The rows of a CSV file that an older one lacks, without what varies; of JSON the whole text.
+
+    A decimal may differ by ``units`` of its last digit.
+    """
 
     def rows(path):
         if not path.exists():
             return []
         if path.suffix == ".json":
-            return [path.read_text("utf-8")]
+            return [{"": path.read_text("utf-8")}]
         with path.open(encoding="utf-8", newline="") as file:
             return [
-                {head: cell for head, cell in row.items() if not _IS_TIME.search(head)}
+                {head: cell for head, cell in row.items() if not _VARIES.search(head)}
                 for row in csv.DictReader(file)
             ]
 
+    def is_near(a, b):
+        return a == b or (
+            bool(_DECIMAL.fullmatch(a) and _DECIMAL.fullmatch(b))
+            and abs(Decimal(a) - Decimal(b))
+            <= units * Decimal(10) ** Decimal(b).as_tuple().exponent
+        )
+
     before = rows(old)
-    return [row for row in rows(new) if row not in before]
+    return [
+        row
+        for row in rows(new)
+        if not any(
+            row.keys() == known.keys() and all(is_near(row[head], known[head]) for head in row)
+            for known in before
+        )
+    ]
 
 
 def remove_outdated(name, root=ROOT, kept=KEPT):

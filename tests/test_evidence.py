@@ -186,7 +186,8 @@ def test_a_sample_confirms_what_has_not_changed(rows, code, tmp_path, monkeypatc
     written = {}
     for name in ("made-up", "made-up-too"):
         monkeypatch.setitem(MEASURED, name, {"sample": f"{new} docs/results/made-up.csv"})
-        written[name] = {"commit": "abc", "code": "old", "confirmed": ""}
+        machine = evidence.processor()
+        written[name] = {"commit": "abc", "code": "old", "confirmed": "", "processor": machine}
     monkeypatch.setattr(evidence, "ROOT", tmp_path)
     monkeypatch.setattr(evidence, "RESULTS", results)
     monkeypatch.setattr(evidence, "SAMPLES", tmp_path / "build" / "samples")
@@ -201,14 +202,33 @@ def test_a_sample_confirms_what_has_not_changed(rows, code, tmp_path, monkeypatc
     assert ("0.6" in capsys.readouterr().out) == (rows == "lstm,0.6,2\n")
 
 
-def test_dates_commits_and_times_are_no_change_of_a_row(tmp_path):
+def test_dates_commits_times_and_p_are_no_change_of_a_row(tmp_path):
     old, new = tmp_path / "old.csv", tmp_path / "new.csv"
-    head = "check,updates,tried,seconds,date,commit\n"
-    old.write_text(f"{head}kills,1,20,3,2020-02-02,abc\n", "utf-8")
-    new.write_text(f"{head}kills,1,20,4,2021-01-01,def\n", "utf-8")
+    head = "check,updates,tried,seconds,date,commit,p,p against x\n"
+    old.write_text(f"{head}kills,1,20,3,2020-02-02,abc,0.01,0.02\n", "utf-8")
+    new.write_text(f"{head}kills,1,20,4,2021-01-01,def,0.03,0.04\n", "utf-8")
     assert evidence.changed_rows(new, old) == []
-    new.write_text(f"{head}kills,2,20,3,2020-02-02,abc\n", "utf-8")
+    new.write_text(f"{head}kills,2,20,3,2020-02-02,abc,0.01,0.02\n", "utf-8")
     assert evidence.changed_rows(new, old) == [{"check": "kills", "updates": "2", "tried": "20"}]
+
+
+@pytest.mark.parametrize(
+    ("cells", "is_changed"),
+    [
+        ("W,0.306,2", False),
+        ("W,0.304,2", False),
+        ("W,0.307,2", True),
+        ("W,0.305,3", True),
+        ("V,0.305,2", True),
+        ("W,,2", True),
+    ],
+)
+def test_another_processor_may_change_the_last_digit_of_a_decimal(cells, is_changed, tmp_path):
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    old.write_text("row,NDCG@1,updates\nR,0.1,2\nW,0.305,2\n", "utf-8")
+    new.write_text(f"row,NDCG@1,updates\n{cells}\n", "utf-8")
+    assert bool(evidence.changed_rows(new, old, units=1)) == is_changed
+    assert evidence.changed_rows(new, old)
 
 
 @pytest.mark.parametrize(
