@@ -212,7 +212,7 @@ rerank: venv ## Re-rank the best titles of two towers by pair models and write d
 	$(BIN)/python benchmarks/rerank.py
 
 .PHONY: engines
-engines: venv ## Compare the ranking of an export to a search engine with that of its index, after `make ranking` (minutes)
+engines: venv ## Compare the ranking of an export to a search engine with that of its index (minutes)
 	$(BIN)/python benchmarks/engines.py
 
 .PHONY: scale

@@ -2,8 +2,8 @@
 
 For each log the titles of the judged test set are indexed and exported to Elasticsearch, and what
 query.json asks for is added up in Python, with the words of the package. The titles with the best
-grade of a query count as clicked. The models and their rankers are the defaults with seed 0, which
-benchmarks/ranking.py leaves in build/systems. Writes docs/results/exports.md.
+grade of a query count as clicked. The models and their rankers are the defaults with seed 0; they
+stay in build/systems. Writes docs/results/exports.md.
 
     python benchmarks/engines.py [--data DIR] [--threads 1]
 """
@@ -14,10 +14,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from pages import ROOT, SETS, options_for, write_tables
-from systems import with_interval
+from pages import SETS, options_for, write_tables
+from systems import BUILD, ranker_of, trained, with_interval
 
-from sentemb import Index, export, load_ranker
+from sentemb import Index, export
 from sentemb.bridges.export.search_engines.scoring import CLICKED, NEAREST, TITLE, WORDS
 from sentemb.data.best_graded import best_graded
 from sentemb.data.judged_set import read_judged_set
@@ -28,7 +28,6 @@ from sentemb.retrieval.words_and_stems import words_of
 from sentemb.system.parallel import Workers
 from sentemb.system.tables import markdown_table
 
-BUILD = ROOT / "build" / "systems"
 METRICS = {"mrr@10": "MRR@10", "hit@1": "hit@1", "recall@10": "recall@10"}
 # Queries that are scored at a time.
 BLOCK = 256
@@ -111,7 +110,9 @@ class Engine:
 
 def rows(data, name, threads):
     """The rows of the table of one log."""
-    ranker = load_ranker(BUILD / name / "seed-0", threads=threads)
+    folder, log, dev = BUILD / name / "seed-0", data / name / "pairs.tsv", data / name / "dev"
+    trained(folder, log, dev, threads=threads)
+    ranker = ranker_of(folder, log, dev, threads=threads)
     judged = read_judged_set(data / name / "test")
     held_out = HeldOutClicks(best_graded(judged), judged.titles, list(METRICS))
     index = Index.build(ranker, judged.titles, threads=threads)

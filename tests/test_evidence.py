@@ -231,21 +231,6 @@ def test_another_processor_may_change_the_last_digit_of_a_decimal(cells, is_chan
     assert evidence.changed_rows(new, old)
 
 
-@pytest.mark.parametrize(
-    ("reader", "maker", "path"),
-    [("engines", "ranking", "build/systems")],
-)
-def test_a_measurement_that_only_reads_removes_nothing(reader, maker, path, tmp_path, monkeypatch):
-    state = dict.fromkeys(MEASURED, "old")
-    monkeypatch.setattr(evidence, "_state", state.__getitem__)
-    kept = tmp_path / "kept.json"
-    evidence.remove_outdated(maker, tmp_path, kept)
-    (tmp_path / path / "tldr").mkdir(parents=True)
-    state[reader] = "new"
-    evidence.remove_outdated(reader, tmp_path, kept)
-    assert (tmp_path / path / "tldr").exists()
-
-
 def test_the_check_names_what_is_stale_with_minutes_and_numbers_without_a_csv(
     tmp_path, monkeypatch, capsys
 ):
