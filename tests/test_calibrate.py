@@ -262,3 +262,13 @@ def test_wrong_input_of_the_commands(folder, command):
     ]:
         code, _, err = run(command, *arguments)
         assert code in (1, 2) and message in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_another_order_of_summation_gives_the_same_bits(seed):
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=600)
+    is_right = rng.random(600) < 1 / (1 + np.exp(-2 * scores))
+    fitted = Confidence.fit(scores, is_right)
+    # Rolled by a multiple of the parts of the cross-validation, so that each keeps its queries.
+    assert Confidence.fit(np.roll(scores, 60), np.roll(is_right, 60)) == fitted

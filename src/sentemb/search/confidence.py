@@ -84,14 +84,12 @@ class Confidence:
         for part in range(_PARTS):
             in_part = np.arange(s.size) % _PARTS == part
             left_out[in_part] = _logistic(*_fit(s[~in_part], y[~in_part]), s[in_part])
-        intercept, slope = _fit(s, y)
-        return cls(
-            intercept,
-            slope,
-            s.size,
-            float(np.mean((left_out - y) ** 2)),
-            float(np.mean((y.mean() - y) ** 2)),
+        brier, base_brier = (float(np.mean((p - y) ** 2)) for p in (left_out, y.mean()))
+        # Linear algebra rounds differently on other processors: the digits that it leaves alone.
+        intercept, slope, brier, base_brier = (
+            float(f"{value:.7g}") for value in (*_fit(s, y), brier, base_brier)
         )
+        return cls(intercept, slope, s.size, brier, base_brier)
 
     def __call__(self, scores: ArrayLike) -> NDArray[np.float64]:
         """The confidence of scores, from 0 to 1."""
