@@ -38,8 +38,8 @@ def compared(data, options, name, rows=None, models=(), reference=REFERENCE):
     arguments = ["-o", folder, "--threads", options.threads, "--reference", reference]
     if rows is not None:
         arguments += ["--models", ",".join(rows)]
-    for model in models:
-        arguments += ["--compare-with", model]
+    for model in models:  # alone: a ranker is of the clicks of its own log
+        arguments += ["--compare-with", model, "--cosine"]
     sentemb("compare", data, *arguments)
     measured = rows_of(rows) + [ModelRow.of(model) for model in models]
     comparison = opened(data, folder, measured)
