@@ -51,7 +51,7 @@ from sentemb.system.tables import markdown_table
 FILE = "evidence.csv"
 KEPT = ROOT / "build" / "evidence.json"
 SAMPLES = ROOT / "build" / "samples"
-# Columns that differ from one measurement to the next; a p is corrected for the rows beside it.
+# Columns that differ from one measurement to the next; a p is corrected for the rows of its table.
 _VARIES = re.compile(
     r"second|time|memory|minute|wall|CPU|/s\b|\((s|ms|µs|MB)\)|\b(date|commit)\b|^p\b", re.I
 )
