@@ -201,7 +201,7 @@ def confirm(names):
     before = {path: path.stat().st_mtime_ns for path in results.rglob("*")}
     if exit_code := _run(command, copy):
         return exit_code
-    rows = recorded()
+    rows, varies = recorded(), MEASURED[names[0]].get("varies", ())
     is_same_machine = all(rows[name]["processor"].startswith(processor()) for name in names)
     made = [
         path
@@ -212,7 +212,7 @@ def confirm(names):
         f"{path.relative_to(results)}: {row}"
         for path in made
         for row in changed_rows(
-            path, RESULTS / path.relative_to(results), units=0 if is_same_machine else 1
+            path, RESULTS / path.relative_to(results), 0 if is_same_machine else 1, varies
         )
     ]
     for line in changed:
@@ -227,10 +227,10 @@ def confirm(names):
     return 0
 
 
-def changed_rows(new, old, units=0):
+def changed_rows(new, old, units=0, varies=()):
     """The rows of a CSV file that an older one lacks, without what varies; of JSON the whole text.
 
-    A decimal may differ by ``units`` of its last digit.
+    A decimal may differ by ``units`` of its last digit; ``varies`` names columns that may differ.
     """
 
     def rows(path):
@@ -240,7 +240,11 @@ def changed_rows(new, old, units=0):
             return [{"": path.read_text("utf-8")}]
         with path.open(encoding="utf-8", newline="") as file:
             return [
-                {head: cell for head, cell in row.items() if not _VARIES.search(head)}
+                {
+                    head: cell
+                    for head, cell in row.items()
+                    if head not in varies and not _VARIES.search(head)
+                }
                 for row in csv.DictReader(file)
             ]
 

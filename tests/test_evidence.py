@@ -210,6 +210,7 @@ def test_dates_commits_times_and_p_are_no_change_of_a_row(tmp_path):
     assert evidence.changed_rows(new, old) == []
     new.write_text(f"{head}kills,2,20,3,2020-02-02,abc,0.01,0.02\n", "utf-8")
     assert evidence.changed_rows(new, old) == [{"check": "kills", "updates": "2", "tried": "20"}]
+    assert evidence.changed_rows(new, old, varies=("updates",)) == []
 
 
 @pytest.mark.parametrize(
