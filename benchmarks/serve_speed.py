@@ -15,7 +15,6 @@ import asyncio
 import contextlib
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np
-from pages import DATA, machine, print_tables, write_tables
+from pages import DATA, machine, write_tables
 from rounds import note
 
 from sentemb import Index, fit_ranker, train
@@ -38,6 +37,10 @@ BATCH = 100
 DEV = 0.1
 QUERIES = 2000
 TURNS = 5  # of the server and of `Index.search`
+SERVER = [
+    "log", "titles", "queries of the log", "ready after", "memory before", "memory after",
+    "CPU of an answer, 8 clients", "CPU of `Index.search`", "ratio",
+]  # fmt: skip
 
 
 @dataclass
@@ -136,8 +139,8 @@ def processor_seconds(process):
     return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
 
-def processor_ratio(port, process, searches, index, queries, seconds):
-    """Processor time of an answer, with 8 clients, over that of `Index.search`: a note."""
+def processor_times(port, process, searches, index, queries, seconds):
+    """Processor seconds of an answer to 8 clients and of `Index.search`, and their ratio."""
     served, alone = [], []
     for _ in range(TURNS):
         before = processor_seconds(process)
@@ -147,11 +150,7 @@ def processor_ratio(port, process, searches, index, queries, seconds):
         for query in queries[:500]:
             index.search(query)
         alone.append((time.process_time() - began) / len(queries[:500]))
-    ratio = np.median(np.array(served) / np.array(alone))
-    return (
-        f"{1e3 * np.median(served):.2f} ms of processor time for an answer with 8 clients, "
-        f"{ratio:.2f} times that of `Index.search`"
-    )
+    return np.median([served, alone, np.array(served) / np.array(alone)], axis=1).tolist()
 
 
 def memory_of(process):
@@ -183,8 +182,8 @@ def row(what, clients, found, per_request=1):
     ]
 
 
-def section(name, folder, seconds):
-    """The table of one data set."""
+def tables_of(name, folder, seconds):
+    """The table of the requests of a data set, and the row of its server."""
     log, index = read_click_log(folder / "pairs.tsv"), Index.open(folder / "index")
     rng = np.random.default_rng(0)
     chosen = rng.choice(len(log.queries), min(QUERIES, len(log.queries)), replace=False)
@@ -210,17 +209,19 @@ def section(name, folder, seconds):
         found = asyncio.run(measured(port, 1, explained, seconds))
         rows.append(row("`GET /explain`", 1, found))
         after = memory_of(process)
-        note(f"{name}: {processor_ratio(port, process, searches, index, queries, seconds)}")
-    alone = []
-    for query in queries[:500]:
-        began = time.perf_counter()
-        index.search(query)
-        alone.append(time.perf_counter() - began)
-    note(
-        f"{name}: {len(index):,} titles, ready after {ready:.1f} s, `Index.search` for one query "
-        f"{1e3 * statistics.median(alone):.2f} ms, {before:,.0f} MB before, {after:,.0f} MB after"
-    )
-    return markdown_table(rows)
+        answer, search, ratio = processor_times(port, process, searches, index, queries, seconds)
+    server = [
+        name,
+        f"{len(index):,}",
+        f"{len(log.queries):,}",
+        f"{ready:.1f} s",
+        f"{before:,.0f} MB",
+        f"{after:,.0f} MB",
+        f"{1e3 * answer:.2f} ms",
+        f"{1e3 * search:.2f} ms",
+        f"{ratio:.2f} ×",
+    ]
+    return markdown_table(rows), server
 
 
 def main():
@@ -229,7 +230,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="short, results not written")
     options = parser.parse_args()
     seconds = 1 if options.quick else 3
-    tables = {}
+    tables, servers = {}, [SERVER]
     with tempfile.TemporaryDirectory() as temporary:
         for name in SETS:
             folder = Path(temporary) / name
@@ -238,12 +239,11 @@ def main():
             else:
                 folder.mkdir()
                 made(name, folder)
-            tables[name] = section(name, folder, seconds)
-    if options.quick:
-        print_tables(tables)
-    else:
-        note(f"load of other programs: {os.getloadavg()[0]:.1f}")
-        write_tables("serve-speed", tables, machine())
+            tables[name], server = tables_of(name, folder, seconds)
+            servers.append(server)
+    write_tables(
+        "serve-speed", tables | {"Server": markdown_table(servers)}, machine(), options.quick
+    )
 
 
 if __name__ == "__main__":
