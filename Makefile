@@ -221,7 +221,8 @@ scale: venv ## Prepare, train on, look up and index logs of 0.1 to 10 million pa
 
 .PHONY: bench-dask
 bench-dask: venv ## Train in parts, in one process and on two local workers, and write the tables of docs/results/scale.md (an hour)
-	$(BIN)/python benchmarks/parts.py --threads 2
+	$(BIN)/python benchmarks/parts.py --part quality --threads 2
+	$(BIN)/python benchmarks/parts.py --part times
 
 .PHONY: evidence
 evidence: ## Name what is stale with its minutes and measure it again, or PAGES="ranking languages", and record it in docs/results/evidence.csv (hours)

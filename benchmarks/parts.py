@@ -1,17 +1,20 @@
 """Training in parts: what more parts and fewer meetings cost, and what a meeting takes.
 
-Each set is trained with several numbers of parts and of meetings and measured without a ranker, on
-test. A log that is made has the times: one part on two threads, two parts one after the other in a
-process, and two parts on two local workers. Writes tables of docs/results/scale.md.
+``--part quality`` trains each set with several numbers of parts and of meetings and measures
+without a ranker, on test. ``--part times`` takes a log that is made: one part on two threads, two
+parts one after the other in a process, and two parts on two local workers. Writes tables of
+docs/results/scale.md.
 
 What is finished is kept in build/parts; a run that was stopped continues there.
 
-    python benchmarks/parts.py [--data DIR] [--sets tldr ...] [--seeds 1] [--lines 1140000]
+    python benchmarks/parts.py --part quality [--data DIR] [--sets tldr ...] [--seeds 1]
+    python benchmarks/parts.py --part times [--lines 1140000]
 """
 
 import json
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 from large_log import write_large_log
@@ -153,38 +156,32 @@ def rows_of_estimates(found):
 
 
 def main():
-    more = {
-        "seeds": {"type": int, "default": 1, "help": "how many seeds of each case"},
-        "lines": {
-            "type": int,
-            "default": 1_140_000,
-            "help": "lines of the log that is made; 0: no times",
-        },
-    }
-    options = options_for(__doc__, SETS, **more)
+    options = options_for(
+        __doc__,
+        SETS,
+        part={"choices": ("quality", "times"), "required": True, "help": "what to measure"},
+        seeds={"type": int, "default": 1, "help": "how many seeds of each case"},
+        lines={"type": int, "default": 1_140_000, "help": "lines of the log that is made"},
+    )
+    if options.part == "times":
+        path = BUILD / f"times-{options.lines}.json"
+        spent = kept(path, lambda: times(options.lines))
+        tables = {
+            "Time in parts": markdown_table(rows_of_times(spent)),
+            "Estimate for several machines": markdown_table(rows_of_estimates(spent)),
+        }
+        write_tables("parts", tables, machine())
+        return
     tables = {}
-    for name in SETS:
+    for name in options.sets:
         found = {}
         for case in CASES:
             for seed in range(options.seeds):
                 path = BUILD / name / f"{case[0]}-{case[1]}-{seed}.json"
-                if name in options.sets or path.exists():
-                    found.setdefault(case, []).append(
-                        kept(
-                            path,
-                            lambda name=name, case=case, seed=seed: quality(
-                                options.data, name, *case, seed, options.threads
-                            ),
-                        )
-                    )
-        if found:
-            tables[f"Quality in parts, {name}"] = markdown_table(rows_of_quality(found))
-    if options.lines:
-        path = BUILD / f"times-{options.lines}.json"
-        spent = kept(path, lambda: times(options.lines))
-        tables["Time in parts"] = markdown_table(rows_of_times(spent))
-        tables["Estimate for several machines"] = markdown_table(rows_of_estimates(spent))
-    write_tables("parts", tables, machine())
+                make = partial(quality, options.data, name, *case, seed, options.threads)
+                found.setdefault(case, []).append(kept(path, make))
+        tables[f"Quality in parts, {name}"] = markdown_table(rows_of_quality(found))
+    write_tables("parts", tables)
 
 
 if __name__ == "__main__":
