@@ -3,7 +3,7 @@
 For each size a log is generated, prepared, trained on for one epoch from disk, with hard negatives
 that are looked up first, and evaluated; then all its titles are indexed.
 Every step is a process of its own. Results are kept in a folder, so that a stopped run continues.
-Writes docs/results/scale.md, docs/figures/scale.png and tables of docs/howto/large.md.
+Writes docs/results/scale.md, docs/figures/scale.png and a table of docs/howto/large.md.
 
     python benchmarks/scale.py [--sizes 100000,1000000] [--folder build/scale] [--no-page]
 """
@@ -218,29 +218,6 @@ def tables_of(found):
     }
 
 
-def summary(found):
-    """A small table for the how-to page: measured sizes, then estimated ones."""
-    rows = [["distinct pairs", "prepare", "look-up and one epoch", "index of all titles"]]
-    for pairs, figures in found.items():
-        steps = (figures[step] for step in ("prepare", "train", "index"))
-        rows.append(
-            [
-                f"{pairs:,}",
-                *(f"{one['seconds']:.0f} s, {one['own'] / 1000:.1f} GB" for one in steps),
-            ]
-        )
-    return [
-        f"Machine: {machine()}. The memory is that of the process, without the pages of mapped "
-        "files.",
-        "",
-        *markdown_table(rows),
-        "",
-        "Larger logs, estimated from the last two sizes:",
-        "",
-        *estimates(found),
-    ]
-
-
 def estimates(found):
     """What larger logs would take, from the last two sizes that were measured."""
     small, large = sorted(found)[-2:]
@@ -258,7 +235,7 @@ def estimates(found):
             size = _by_line(first[place], last[place], small, large, pairs) / 1000
             row.append(f"{_figure(size)} GB")
         rows.append(row)
-    return list(markdown_table(rows))
+    return markdown_table(rows)
 
 
 def machines():
@@ -383,7 +360,7 @@ def main():
     }
     if not options.no_page:
         write_tables("scale", tables_of(found), machine())
-        fill(DOCS / "howto" / "large.md", {"scale": summary(found), "machines": machines()})
+        fill(DOCS / "howto" / "large.md", {"machines": machines()})
         draw(found, DOCS / "figures" / "scale.png")
 
 
