@@ -244,13 +244,14 @@ readme: ## Write the console output of README.md and docs/ and the figures of RE
 
 # lint-imports reads the package as it is installed: with the folder `cli` in it.
 .PHONY: lint
-lint: venv ## Check style, types and which room imports which
+lint: venv ## Check style, types, which room imports which, and numbers of pages (of a release: that none is stale)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	rm -rf build/lint && mkdir -p build/lint/sentemb
 	ln -s $(CURDIR)/src/sentemb/* $(CURDIR)/cli build/lint/sentemb/
 	PYTHONPATH=build/lint $(BIN)/lint-imports --no-logo --cache-dir build/import_linter
+	$(BIN)/python benchmarks/evidence.py --lint
 
 .PHONY: audit
 audit: ## Look up known vulnerabilities of constraints.txt and list its components in build/

@@ -253,3 +253,21 @@ def test_the_check_names_what_is_stale_with_minutes_and_numbers_without_a_csv(
         "page.md: no CSV has the 0.98765 of its text",
         f"{len(MEASURED) - 2} of {len(MEASURED)} measurements are those of the present code",
     ]
+
+
+@pytest.mark.parametrize(
+    ("version", "stale", "number", "code"),
+    [("1.0.0", "old", "", 1), ("1.1.0.dev0", "old", "", 0), ("1.1.0.dev0", "", "0.98765", 1)],
+)
+def test_lint_fails_a_release_with_stale_pages_and_any_version_with_a_number_without_a_csv(
+    version, stale, number, code, tmp_path, monkeypatch
+):
+    page = tmp_path / "page.md"
+    page.write_text(f"A gain {number}", "utf-8")
+    monkeypatch.setattr(evidence, "__version__", version)
+    monkeypatch.setattr(evidence, "why_stale", lambda name, row: stale)
+    monkeypatch.setattr(evidence, "prose", lambda: [page])
+    monkeypatch.setattr(evidence, "ROOT", tmp_path)
+    monkeypatch.setattr(evidence, "page_of", lambda name: page)
+    monkeypatch.setattr("sys.argv", ["evidence.py", "--lint"])
+    assert evidence.main() == code
