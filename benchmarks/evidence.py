@@ -13,7 +13,7 @@ by one, because NumPy's linear algebra rounds in another way there. Times cannot
     python benchmarks/evidence.py [NAME ...]     measure NAME, or everything that is stale
     python benchmarks/evidence.py --confirm ...  check by samples, where evidence.toml has them
     python benchmarks/evidence.py --check        name what is stale; exit code 1 if anything is
-    python benchmarks/evidence.py --lint         the same; what is stale fails only a released version
+    python benchmarks/evidence.py --lint         the same; what is stale fails a release only
 """
 
 import argparse
@@ -423,6 +423,8 @@ def main():
         fresh = len(reasons) - len(stale)
         print(f"{fresh} of {len(reasons)} measurements are those of the present code")
         is_strict = options.check or __version__.replace(".", "").isdigit()
+        if stale and options.lint and is_strict:
+            print(f"{__version__} is a release; further work needs a version such as 1.0.1.dev0")
         return int(bool(numbers or (stale and is_strict)))
     if options.confirm:
         by_sample = defaultdict(list)
