@@ -244,7 +244,7 @@ readme: ## Write the console output of README.md and docs/ and the figures of RE
 
 # lint-imports reads the package as it is installed: with the folder `cli` in it.
 .PHONY: lint
-lint: venv ## Check style, types, which room imports which, and numbers of pages (of a release: that none is stale)
+lint: venv ## Check style, types, which room imports which, the numbers of pages, and that no page of a release is stale
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
