@@ -46,9 +46,13 @@ demo: venv ## Set up, make a small shop, train on its clicks, measure, write a s
 test: venv ## Set up and run the quick tests
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
+.PHONY: test-ci
+test-ci: venv ## Run what CI tests besides: the commands of README and the how-to pages, the notebooks
+	$(BIN)/python -m pytest -q -m ci -n auto --maxprocesses 4 --dist worksteal
+
 .PHONY: test-slow
 test-slow: venv ## Run the long tests too, on random examples and the shared data sets if present
-	$(BIN)/python -m pytest -q -m "slow or not slow" --hypothesis-profile=random
+	$(BIN)/python -m pytest -q -m "" --hypothesis-profile=random
 
 # One virtual environment per version; a version without an interpreter is named and skipped.
 VERSIONS ?= 3.11 3.12 3.13 3.14

@@ -71,7 +71,7 @@ def test_the_page_adds_files_and_a_registration_each():
 @pytest.mark.parametrize(
     "settings",
     [
-        (),
+        pytest.param((), marks=pytest.mark.ci),
         pytest.param(("--bag-dim", 4, "--lengths", "1,1"), marks=pytest.mark.slow),
         pytest.param(("--cells", 17, "--shared-towers"), marks=pytest.mark.slow),
     ],

@@ -106,6 +106,7 @@ def run_page(page, folder, leave_out=()):
     return printed, names
 
 
+@pytest.mark.ci
 def test_the_pages_run(shop, monkeypatch):
     monkeypatch.chdir(shop)
     # sentence-transformers takes seconds to import: the next test runs these blocks.

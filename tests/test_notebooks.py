@@ -1,4 +1,4 @@
-"""The notebooks are whole and small; the slow test runs them and compares what they print."""
+"""The notebooks are whole and small; a test of CI runs them and compares what they print."""
 
 import importlib.util
 import json
@@ -107,7 +107,7 @@ def test_notebook_5_shows_the_identity_the_gates_and_what_word_order_is_worth():
     assert right["wordembed"] == "50.0" and float(right["arc2"]) > 95
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_prints_what_it_shows(path):
     pytest.importorskip("nbclient", reason="needs the extra `notebooks`")

@@ -37,6 +37,7 @@ def demo(tmp_path_factory):
     return folder
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("page", [page for page in PAGES if "```console" in PAGES[page]])
 def test_consoles_show_what_the_commands_print(demo, page):
     assert_same_output(PAGES[page], _module("docs/make_readme.py").filled(PAGES[page], demo))
@@ -47,6 +48,7 @@ def test_output_is_shown_in_consoles_alone():
         assert not re.findall(r"^\$ .*", "".join(_blocks(page, "", "sh")), re.M), page
 
 
+@pytest.mark.ci
 def test_python_runs(demo, monkeypatch):
     monkeypatch.chdir(demo)
     names = {}

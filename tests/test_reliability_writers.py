@@ -1,5 +1,6 @@
 """Writers killed and failing at calls of the file system: a sample of the long check."""
 
+import pytest
 from reliability import overlays, writers
 from reliability.count import held
 from reliability.filesystem import Faults, in_a_child
@@ -7,11 +8,19 @@ from reliability.filesystem import Faults, in_a_child
 from sentemb.system.files import write_text
 
 
-def test_some_kills():
+@pytest.fixture
+def every_other_writer(monkeypatch, request):
+    """The writers at even or odd places; `make reliability` kills all of them and fails all."""
+    monkeypatch.setattr(writers, "WRITERS", writers.WRITERS[request.param :: 2])
+
+
+@pytest.mark.parametrize("every_other_writer", [0], indirect=True)
+def test_some_kills(every_other_writer):
     held(writers.killed(every=113))
 
 
-def test_some_errors():
+@pytest.mark.parametrize("every_other_writer", [1], indirect=True)
+def test_some_errors(every_other_writer):
     held(writers.failing(every=113))
 
 

@@ -10,6 +10,7 @@ import hashlib
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from mutants import ROOT
@@ -87,19 +88,22 @@ def read_tree_faults(seed: str = "0") -> list[TreeFault]:
         file = f"src/sentemb/{file}"
         possible = faults_of(file, (ROOT / file).read_text("utf-8"))
         names |= {str(fault) for fault in possible}
-        possible.sort(key=lambda fault: hashlib.sha256(f"{seed} {fault}".encode()).digest())
+        drawn = sorted(
+            possible, key=lambda fault: hashlib.sha256(f"{seed} {fault}".encode()).digest()
+        )
         chosen += [
             TreeFault(
                 **vars(fault) | {"tests": tuple(tests), "equivalent": reasons.get(str(fault), "")}
             )
-            for fault in possible[: table["faults"]]
+            for fault in drawn[: table["faults"]]
         ]
     if missing := reasons.keys() - names:
         raise ValueError(f"{path.name} lists as equivalent what is not possible: {missing}")
     return chosen
 
 
-def faults_of(file: str, source: str) -> list[TreeFault]:
+@cache
+def faults_of(file: str, source: str) -> tuple[TreeFault, ...]:
     """All faults that are possible in the functions of a module; names are different."""
     lines = [0]
     for line in source.encode().splitlines(keepends=True):
@@ -112,7 +116,7 @@ def faults_of(file: str, source: str) -> list[TreeFault]:
             old = source.encode()[begin:end].decode()
             fault = TreeFault(file, function, begin, end, old, new)
             faults.setdefault(str(fault), fault)
-    return list(faults.values())
+    return tuple(faults.values())
 
 
 def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
