@@ -54,6 +54,18 @@ def model_dir(model, tmp_path_factory):
     return str(path)
 
 
+@pytest.fixture
+def two_steps(request, monkeypatch):
+    """Differences of smooth losses take two steps, not the best of five: half of the time.
+
+    For tests of what a check finds. At full size the steps are all there.
+    """
+    from sentemb.gradients import differences
+
+    if "slow" not in request.keywords:
+        monkeypatch.setattr(differences, "STEPS", (1e-3, 3e-4))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
     """Modules and tests stay to the end: looking for garbage in them took a third of the time."""

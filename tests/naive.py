@@ -514,13 +514,9 @@ def highest_titles(Uq, Ud, clicked, k):
     return found
 
 
-def highest_of_clusters(Uq, Ud, cluster_of, probed, clicked, k):
-    """As `highest_titles`, among the titles in the clusters that each query has in ``probed``."""
-    left_out = [
-        clicked[q] | {j for j in range(len(Ud)) if cluster_of[j] not in probed[q]}
-        for q in range(len(Uq))
-    ]
-    return highest_titles(Uq, Ud, left_out, k)
+def highest_cosines(cosines, left_out, k):
+    """The k largest cosines of each query, largest first; -inf where fewer titles are left."""
+    return np.sort(np.where(left_out, -np.inf, cosines), axis=1)[:, ::-1][:, :k]
 
 
 def group_pairs(order, queries, titles, hard_titles, size, key):

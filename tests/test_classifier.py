@@ -132,6 +132,7 @@ def test_targets_have_the_score_as_expectation():
 # -- gradcheck --------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("two_steps")
 @pytest.mark.parametrize("task", ["similarity", "entailment", "sentiment"])
 def test_every_block_agrees_with_differences(task):
     report = sentemb.gradcheck("sif-classifier", task=task, seed=1, entries=6)
@@ -153,6 +154,7 @@ def test_kinks_of_the_distance_are_left_out_and_counted(monkeypatch):
     assert sum(block.kinks for block in report.blocks) == 0
 
 
+@pytest.mark.usefixtures("two_steps")
 def test_a_wrong_gradient_fails(monkeypatch):
     from sentemb.gradients import sif_classifier
 

@@ -129,7 +129,7 @@ def test_a_linear_layer_over_whole_words_is_the_projection_of_the_average(splitt
 def test_kinks_of_max_pooling_are_left_out_and_counted(window, monkeypatch):
     # Coarse steps only, so that some go over a kink.
     monkeypatch.setattr(differences, "STEPS", (1e-2, 5e-3))
-    sizes = {"cells": 4, "hidden": 12, "entries": 60, "lengths": (8, 13, 20)}
+    sizes = {"cells": 4, "hidden": 12, "entries": 40, "lengths": (8, 13, 20), "n_negatives": 1}
     report = sentemb.gradcheck("clsm", window=window, **sizes, tolerance=1e-5)
     assert report.passed and sum(block.kinks for block in report.blocks) > 0
     assert sum(block.checked for block in report.blocks) > 200
@@ -137,6 +137,7 @@ def test_kinks_of_max_pooling_are_left_out_and_counted(window, monkeypatch):
     assert not sentemb.gradcheck("clsm", window=window, **sizes, tolerance=1e-5).passed
 
 
+@pytest.mark.usefixtures("two_steps")
 @pytest.mark.parametrize(**each_variant(FEED_FORWARD))
 def test_gradients_of_texts_of_one_word(variant):
     """The outer slices of a convolution have none then, and the checker is not to miss one."""

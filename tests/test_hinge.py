@@ -136,10 +136,10 @@ def test_nan_is_not_hidden(dtype, workers):
 
 def test_threads_change_no_bit():
     Yq, Yd, pairs, clicks = made_up_problem(6, np.float32, 90, 130, 33)
-    found = []
+    candidates, found = candidates_of(pairs, clicks), []
     for threads in (1, 2, 3):
         with Workers(threads) as some:
-            arguments = candidates_of(pairs, clicks), 0.4, np.ones(len(pairs)), some, Workspace()
+            arguments = candidates, 0.4, np.ones(len(pairs)), some, Workspace()
             found.append([part.tobytes() for part in hinge_loss(Yq, Yd, *arguments)])
     assert found[0] == found[1] == found[2]
 
@@ -147,6 +147,7 @@ def test_threads_change_no_bit():
 # -- the check -----------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("two_steps")
 @pytest.mark.parametrize(
     ("model", "shared_towers"), [("bag", False), ("rnn", True), ("clsm", False)]
 )
@@ -161,9 +162,9 @@ def test_gradcheck_passes(model, shared_towers):
 def test_kinks_are_left_out_and_counted(monkeypatch):
     # Steps so coarse that some cross a kink.
     monkeypatch.setattr(differences, "STEPS", (0.5, 0.3, 0.1, 0.03, 0.01))
-    report = gradcheck("bag", objective="hinge", tolerance=1e-3)
+    report = gradcheck("bag", objective="hinge", tolerance=1e-3, entries=10)
     assert report.passed and sum(block.kinks for block in report.blocks) > 0
-    smooth = gradcheck("bag", tolerance=1e-3)
+    smooth = gradcheck("bag", tolerance=1e-3, entries=10)
     assert sum(block.kinks for block in smooth.blocks) == 0
     monkeypatch.setattr(differences, "STEPS", (300.0, 200.0, 100.0, 50.0, 30.0))
     found = explain_gradient("query.W[0,0]", "bag", objective="hinge")
@@ -202,7 +203,9 @@ def test_a_broken_line_is_found(old, new, monkeypatch):
 
 
 def test_the_command_checks_it():
-    result = CliRunner().invoke(main, ["gradcheck", "--model", "bag", "--objective", "hinge"])
+    result = CliRunner().invoke(
+        main, ["gradcheck", "--model", "bag", "--objective", "hinge", "--lengths", "1,3"]
+    )
     assert result.exit_code == 0 and "objective hinge" in result.stdout, result.output
 
 

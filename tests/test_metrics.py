@@ -130,7 +130,7 @@ def test_tie_ranks():
 
 @pytest.mark.parametrize("gain", ["exponential", "linear"])
 def test_against_the_twin(gain):
-    for qrels, run in cases(seed=1, n_cases=500):
+    for qrels, run in cases(seed=1, n_cases=150):
         result = ndcg(judged_set(qrels), run, CUTOFFS, gain)
         for row, (query_id, grades) in zip(result.values, qrels.items(), strict=True):
             for value, cutoff in zip(row, CUTOFFS, strict=True):
@@ -147,7 +147,7 @@ def test_against_ir_measures(gain, gains):
     options = {} if gains is None else {"gains": gains}
     measures = {cutoff: ir_measures.nDCG(**options) @ cutoff for cutoff in CUTOFFS}
     qrels, run = {}, {}
-    for number, (some_qrels, some_run) in enumerate(cases(seed=2, n_cases=2000)):
+    for number, (some_qrels, some_run) in enumerate(cases(seed=2, n_cases=500)):
         qrels |= {f"{number}-{id}": grades for id, grades in some_qrels.items()}
         run |= {f"{number}-{id}": scores for id, scores in some_run.items()}
     result = ndcg(judged_set(qrels), run, CUTOFFS, gain)

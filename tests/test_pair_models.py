@@ -12,7 +12,7 @@ from helpers import made_up_texts
 import sentemb
 from sentemb import SentembError
 from sentemb.cli import main
-from sentemb.gradients import differences
+from sentemb.gradients import agreement, differences
 from sentemb.gradients.checks import all_checks
 from sentemb.gradients.differences import entry_differences
 from sentemb.gradients.pair_models import PairModelProblem, PairPasses
@@ -28,7 +28,7 @@ from sentemb.training.objectives.pair_losses import PairObjective
 
 CASES = [(name, settings) for name, one in PAIR_MODELS.items() for settings in one.variants]
 SMALL = {"embedding": 3, "mlp": 6, "max_words": 9}
-QUICK = {"lengths": (3, 9), "n_negatives": 3}
+QUICK = {"lengths": (3, 9), "n_negatives": 2}
 # They sum up words.
 ORDER_FREE = "wordembed", "deepmatch"
 # Two texts are longer than what is read.
@@ -93,12 +93,13 @@ def problem_of(case, **settings):
     return PairModelProblem(case[0], **own | entry.defaults | case[1] | settings)
 
 
+@pytest.mark.usefixtures("two_steps")
 @each_case
 def test_every_gradient_agrees_with_differences(case):
     name, settings = case
     # The hinge's differences have no error but rounding. Errors are relative to a thousandth of the
     # largest entry of a block, or more.
-    report = sentemb.gradcheck(name, **settings, **QUICK, entries=3, dropout=0.2, tolerance=1e-8)
+    report = sentemb.gradcheck(name, **settings, **QUICK, entries=2, dropout=0.2, tolerance=1e-8)
     assert report.passed and report.repeatable, report.failed
 
 
@@ -264,13 +265,16 @@ def test_towers_have_no_logistic_loss():
         sentemb.gradcheck("bag", objective="logistic")
 
 
-def test_the_command_takes_the_settings_of_a_pair_model():
-    arguments = "--model arc2 --gate printed --lengths 2,3"
-    result = CliRunner().invoke(main, ["gradcheck", *arguments.split()])
+@pytest.mark.usefixtures("two_steps")
+def test_the_command_takes_the_settings_of_a_pair_model(monkeypatch):
+    # Twenty entries of each block take five seconds.
+    monkeypatch.setattr(agreement, "_choose", lambda g, entries, rng: [(0,) * g.ndim])
+    arguments = ["gradcheck", "--model", "arc2", "--lengths", "2,3"]
+    result = CliRunner().invoke(main, [*arguments, "--gate", "printed"])
     assert result.exit_code == 0, result.output
     assert re.search(r"arc2, form scan: .*maps \[5, 4\], gate printed", result.output)
     assert re.search(r"^pair.W1x .* pass$", result.output, re.M)
-    result = CliRunner().invoke(main, ["gradcheck", "--model", "arc2", "--explain", "pair.b1[0]"])
+    result = CliRunner().invoke(main, [*arguments, "--explain", "pair.b1[0]"])
     assert result.exit_code == 0 and "PASS" in result.output
 
 

@@ -64,9 +64,19 @@ def test_styles_differ_without_colour():
 
 
 @pytest.mark.parametrize(
-    "losses", [[3.1], [3.1, 2.9], [3.0, 1.0, 0.3], [2.2, 0.58], [5, 0.1, 2e-6], [1, 0], [0]]
+    ("losses", "runs"),
+    [
+        ([3.1], 1),
+        ([3.1, 2.9], 1),
+        ([3.0, 1.0, 0.3], 1),
+        ([2.2, 0.58], 1),
+        ([2.2, 0.58], 40),
+        ([5, 0.1, 2e-6], 1),
+        ([5, 0.1, 2e-6], 40),
+        ([1, 0], 1),
+        ([0], 1),
+    ],
 )
-@pytest.mark.parametrize("runs", [1, 40])
 @pytest.mark.filterwarnings("error")
 def test_numbers_are_plain_and_nothing_is_covered(losses, runs):
     epochs = list(range(1, len(losses) + 1))
