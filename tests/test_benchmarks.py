@@ -1,5 +1,8 @@
 """The parts of the benchmarks that reach into the package still find what they measure."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,27 +10,62 @@ from helpers import run_python
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
-# In a process of its own: names such as `pages` and `floor` stay out of other tests.
+# Runs the code of each line it reads; answers with what was printed and the traceback, if any.
+_RUNNER = """
+import contextlib, io, json, sys, traceback
+sys.path[:0] = sys.argv[1:]
+for line in sys.stdin:
+    code, sys.argv = json.loads(line)
+    printed, failed = io.StringIO(), ""
+    with contextlib.redirect_stdout(printed):
+        try:
+            exec(code, {"__name__": "__main__"})
+        except BaseException:
+            failed = traceback.format_exc()
+    print(json.dumps([printed.getvalue(), failed]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def run():
+    """A function that runs code in a process of its own and returns what it prints.
+
+    Names such as `pages` and `floor` stay out of other tests. It is one process for the whole file:
+    importing Numba, SciPy and PyTorch takes longer than what the tests do with them.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", _RUNNER, FOLDER, Path(__file__).parent],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+
+        def run(code, *arguments):
+            print(json.dumps([code, ["-c", *map(str, arguments)]]), file=process.stdin, flush=True)
+            printed, failed = json.loads(process.stdout.readline())
+            assert not failed, failed
+            return printed
+
+        yield run
+        process.stdin.close()
+
+
 _WHOLE_JOB = """
 import json, sys
-sys.path.insert(0, sys.argv[1])
 from synthetic import write_log
 from whole_job import measure_reading, measure_whole_job
 
-write_log(sys.argv[2], 200, trigrams=500)
-seconds = measure_whole_job(sys.argv[2], 1, 1)
-print(json.dumps([sorted(seconds), measure_reading(sys.argv[2])["lines"]]))
+write_log(sys.argv[1], 200, trigrams=500)
+seconds = measure_whole_job(sys.argv[1], 1, 1)
+print(json.dumps([sorted(seconds), measure_reading(sys.argv[1])["lines"]]))
 """
 
 _SIDE = """
 import json, sys
-sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from floor import measure_lists, needs_of
 from synthetic import write_log
 from our_side import Ours
 
-folder = Path(sys.argv[2])
+folder = Path(sys.argv[1])
 write_log(folder / "log.tsv", 600, trigrams=500)
 (folder / "case.json").write_text(
     json.dumps({
@@ -53,27 +91,26 @@ print(sorted(ours.profile(1)))
 """
 
 
-def test_a_whole_training_is_measured_by_part(tmp_path):
-    done = run_python(_WHOLE_JOB, FOLDER, tmp_path / "log.tsv", check=True)
+def test_a_whole_training_is_measured_by_part(run, tmp_path):
+    printed = run(_WHOLE_JOB, tmp_path / "log.tsv")
     for part in ("reading", "vocabulary", "planning", "training", "saving", "whole"):
-        assert f'"{part}"' in done.stdout
-    assert done.stdout.rstrip().endswith("200]")
+        assert f'"{part}"' in printed
+    assert printed.rstrip().endswith("200]")
 
 
-def test_our_side_of_the_speed_benchmark_runs(tmp_path):
-    done = run_python(_SIDE, FOLDER, tmp_path, check=True)
-    assert "everything else" in done.stdout and "lstm_backward" in done.stdout
+def test_our_side_of_the_speed_benchmark_runs(run, tmp_path):
+    printed = run(_SIDE, tmp_path)
+    assert "everything else" in printed and "lstm_backward" in printed
 
 
 _RACE = """
 import importlib.util, json, sys
-sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from synthetic import write_log
 from contenders import contender_class
 from rounds import Bench
 
-folder = Path(sys.argv[2])
+folder = Path(sys.argv[1])
 write_log(folder / "log.tsv", 600, trigrams=500)
 bench = Bench(folder, 1, 1, "cpu", compared=6)
 kinds = ["ours", "dense", "fused", "best", "lstm", "sparse_adam", "best_adam", "jax"]
@@ -99,31 +136,33 @@ print("done")
 """
 
 
-def test_losses_of_all_contenders_agree(tmp_path):
+def test_losses_of_all_contenders_agree(run, tmp_path):
     pytest.importorskip("torch")
-    done = run_python(_RACE, FOLDER, tmp_path, check=True)
-    assert done.stdout.endswith("done\n")
+    assert run(_RACE, tmp_path).endswith("done\n")
 
 
 _PARTS = """
 import sys
-sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 import order
-from compared import sentemb
+from sentemb.cli import main
 
-folder = Path(sys.argv[2])
-sentemb("simulate", "-o", folder / "made-up", "--pairs", 400)
+def here(*arguments):  # without the start of a process
+    main.main([*map(str, arguments), "--quiet"], standalone_mode=False)
+
+folder = Path(sys.argv[1])
+few = ("--pairs", 400, "--dev-queries", 50, "--test-queries", 50)
+here("simulate", "-o", folder / "made-up", *few)
 order.TRAINED = ("random", "unigram")
-for again in range(2):  # the second time it reads what the first has kept
-    part = order.on_part(folder / "made-up", 4, folder / "kept", 1)
+part = order.on_part(folder / "made-up", 4, folder / "kept", 1)
+order.sentemb = here
+part = order.on_part(folder / "made-up", 4, folder / "kept", 1)  # reads what the first has kept
 print(part.data.log.query_index.size, part.per_query("unigram").shape[1])
 """
 
 
-def test_a_fraction_of_a_log_is_compared(tmp_path):
-    done = run_python(_PARTS, FOLDER, tmp_path, check=True)
-    assert done.stdout.endswith("100 3\n")
+def test_a_fraction_of_a_log_is_compared(run, tmp_path):
+    assert run(_PARTS, tmp_path).endswith("100 3\n")
 
 
 _RECORD = """
@@ -165,7 +204,6 @@ def test_the_record_of_speed_has_a_row_for_every_commit_and_only_for_commits(tmp
 # Logs and judged sets in the layout of the shared ones, in which some titles are never clicked.
 _SYSTEMS = """
 import json, sys
-sys.path[:0] = [sys.argv[1], sys.argv[2]]
 from functools import partial
 from pathlib import Path
 from helpers import made_up_judged_set, made_up_log
@@ -173,7 +211,7 @@ from sentemb.data.click_log import write_click_log
 from sentemb.data.judged_set import write_judged_set
 import held_out, learning_curve, robustness, slices, systems
 
-data, build = Path(sys.argv[3]) / "data", Path(sys.argv[3]) / "build"
+data, build = Path(sys.argv[1]) / "data", Path(sys.argv[1]) / "build"
 log = made_up_log(120)
 (data / "tldr").mkdir(parents=True)
 write_click_log(log, data / "tldr" / "pairs.tsv")
@@ -254,25 +292,21 @@ print("done")
 """
 
 
-def test_a_learning_curve_of_two_shares(tmp_path):
-    done = run_python(_CURVE, FOLDER, FOLDER.parent / "tests", tmp_path, check=True)
-    assert done.stdout.endswith("done\n")
+def test_a_learning_curve_of_two_shares(run, tmp_path):
+    assert run(_CURVE, tmp_path).endswith("done\n")
 
 
-def test_the_ranker_and_its_trials(tmp_path):
-    done = run_python(_RANKING, FOLDER, FOLDER.parent / "tests", tmp_path, check=True)
-    assert done.stdout.endswith("done\n")
+def test_the_ranker_and_its_trials(run, tmp_path):
+    assert run(_RANKING, tmp_path).endswith("done\n")
 
 
 @pytest.mark.slow
-def test_slices_churn_robustness_and_held_out_clicks_of_rankers(tmp_path):
-    done = run_python(_SLICES, FOLDER, FOLDER.parent / "tests", tmp_path, check=True)
-    assert done.stdout.endswith("done\n")
+def test_slices_churn_robustness_and_held_out_clicks_of_rankers(run, tmp_path):
+    assert run(_SLICES, tmp_path).endswith("done\n")
 
 
 _WORD_MATCH = """
 import sys
-sys.path[:0] = [sys.argv[1], sys.argv[2]]
 from helpers import made_up_log
 import index_speed
 
@@ -284,20 +318,18 @@ print("done")
 
 
 @pytest.mark.slow
-def test_bm25s_finds_the_same_scores():
+def test_bm25s_finds_the_same_scores(run):
     for package in ("bm25s", "faiss"):
         pytest.importorskip(package)
-    done = run_python(_WORD_MATCH, FOLDER, FOLDER.parent / "tests", check=True)
-    assert done.stdout.endswith("done\n")
+    assert run(_WORD_MATCH).endswith("done\n")
 
 
 _TABLES = """
 import sys
-sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 import import_speed
 
-folder = Path(sys.argv[2])
+folder = Path(sys.argv[1])
 head = "time,query,sku,title,clicks"
 (folder / "clicks.csv").write_text(f'{head}\\r\\n1,tv,p1,"A, TV",2\\r\\n2,bed,p2,Bed,1\\r\\n')
 jobs = import_speed.jobs(folder, True)
@@ -311,11 +343,10 @@ print("done")
 """
 
 
-def test_pandas_and_pyarrow_write_the_same_columns(tmp_path):
+def test_pandas_and_pyarrow_write_the_same_columns(run, tmp_path):
     for package in ("pandas", "pyarrow"):
         pytest.importorskip(package)
-    done = run_python(_TABLES, FOLDER, tmp_path, check=True)
-    assert done.stdout.endswith("done\n")
+    assert run(_TABLES, tmp_path).endswith("done\n")
 
 
 # The package that is a contender, and the benchmarks that import it.
@@ -327,16 +358,14 @@ CONTENDERS = {
 
 
 @pytest.mark.parametrize("contender", [None, *CONTENDERS])
-def test_all_benchmarks_import(contender):
+def test_all_benchmarks_import(run, contender):
     if contender:
         pytest.importorskip(contender)
     needing = {name: package for package, names in CONTENDERS.items() for name in names}
     names = [path.stem for path in sorted(FOLDER.glob("*.py"))]
     some = [name for name in names if needing.get(name) == contender]
-    # One process for all: most of the time goes into importing the same packages.
     code = f"""
-import importlib, sys, traceback
-sys.path.insert(0, {str(FOLDER)!r})
+import importlib, traceback
 failed = []
 for name in {some}:
     try:
@@ -344,6 +373,6 @@ for name in {some}:
     except Exception:
         failed.append(name)
         traceback.print_exc()
-sys.exit(f"these do not import: {{failed}}" if failed else 0)
+assert not failed, failed
 """
-    assert run_python(code).returncode == 0
+    run(code)

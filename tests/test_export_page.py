@@ -331,8 +331,8 @@ def test_the_page_refuses_the_queries_that_the_package_refuses(show):
                 }""",
                 [queries, filters],
             )
-            for query, (ids, reason) in zip(queries, answers, strict=True):
-                hits = index.search(query, 3, where=where)
+            found = index.search(queries, 3, where=where)
+            for query, (ids, reason), hits in zip(queries, answers, found, strict=True):
                 assert (ids, reason) == ([hit.id for hit in hits], hits.reason), query
 
 

@@ -1,10 +1,11 @@
 """The commands index and search: what they print, write and refuse."""
 
 import json
+import multiprocessing
 import os
 import signal
-import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from sentemb.search.ranking.opening import load_ranker
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import MEANINGS, Recipe
 from sentemb.search.searcher import NOTHING_KNOWN
+from sentemb.system import whole_folder
 from sentemb.system.exchange import exchange
 
 TITLES = [f"{colour} {thing}" for colour in ("red", "blue", "green") for thing in ("hat", "bag")]
@@ -311,35 +313,34 @@ def test_wrong_input_is_one_clear_line(place, monkeypatch, arguments, message):
 
 # -- a killed writer -------------------------------------------------------------------------------
 
-SLOW_SAVE = """
-import sys, time
-from sentemb import Index
-from sentemb.system import whole_folder
-index = Index.open(sys.argv[1])
-index.add(["new hat"], ["new"])
-when = sys.argv[2]
-swap = whole_folder._swap
-def slow(*names):
-    if when == "before":
-        print("now", flush=True)
+
+def save_slowly(path, when, ready):
+    """Add a title and save; say so and wait before or after the folders are exchanged."""
+    swap = whole_folder._swap
+
+    def slow(*names):
+        if when == "after":
+            swap(*names)
+        ready.send(None)
         time.sleep(60)
-    swap(*names)
-    print("now", flush=True)
-    time.sleep(60)
-whole_folder._swap = slow
-index.save(sys.argv[1], force=True)
-"""
+
+    whole_folder._swap = slow
+    index = Index.open(path)
+    index.add(["new hat"], ["new"])
+    index.save(path, force=True)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="folders are exchanged on Linux only")
 @pytest.mark.parametrize(("when", "expected"), [("before", 6), ("after", 7)])
 def test_a_killed_writer_leaves_the_old_or_the_new_index(index, when, expected):
-    writer = subprocess.Popen(
-        [sys.executable, "-c", SLOW_SAVE, index, when], stdout=subprocess.PIPE, text=True
-    )
-    assert writer.stdout.readline() == "now\n"
-    writer.send_signal(signal.SIGKILL)
-    writer.wait()
+    fork = multiprocessing.get_context("fork")
+    told, ready = fork.Pipe(duplex=False)
+    writer = fork.Process(target=save_slowly, args=(index, when, ready), daemon=True)
+    writer.start()
+    assert told.poll(60)
+    writer.kill()
+    writer.join()
+    assert writer.exitcode == -signal.SIGKILL
     Index.verify(index)
     assert len(Index.open(index)) == expected
     Index.open(index).save(index, force=True)

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from functools import partial
 
 import numpy as np
 import paper_models
@@ -113,6 +114,8 @@ def test_texts_are_reversed_word_by_word():
 
 def test_a_stopped_training_continues(tmp_path, monkeypatch):
     monkeypatch.setattr(paper_models, "PAIRS", 100)
+    few = partial(paper_models.simulate, dev_queries=20, test_queries=20)
+    monkeypatch.setattr(paper_models, "simulate", few)
     monkeypatch.setitem(paper_models.SETTINGS, "lstm-3", {"cells": 3, "epochs": 4})
 
     def stopped(*args, **settings):

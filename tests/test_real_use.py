@@ -1,6 +1,7 @@
 """The public face as programs use it: interrupts, forks, threads, pickles."""
 
 import copy
+import multiprocessing
 import os
 import pickle
 import signal
@@ -105,8 +106,14 @@ def test_a_forked_child_answers_as_its_parent(make):
     assert answers(model) == expected
 
 
-def test_answers_of_threads_and_processes():
-    held(faces.processes_and_threads(rounds=2))
+def test_answers_of_threads_and_processes(monkeypatch):
+    models = model_of(2), scorer_of(2)
+    # One process for both models: to start it takes most of the time.
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.map(answers, models) == [*map(answers, models)]
+    fork = multiprocessing.get_context("fork")
+    monkeypatch.setattr(multiprocessing, "get_context", lambda method: fork)
+    held(faces.processes_and_threads(rounds=1))
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])

@@ -1,10 +1,11 @@
 """The page of `sentemb report` in a real browser: no errors, keys, dark mode, a phone's width."""
 
+import contextlib
 import re
 
 import numpy as np
 import pytest
-from browsers import chromium, needs_chromium, opened
+from browsers import chromium, needs_chromium
 from helpers import made_up_pair_model
 from matplotlib.image import imread
 
@@ -36,13 +37,37 @@ CLICKS = [
     (NASTY, LONG),
     ("notebook", "a notebook for universities"),
 ]
-WIDE = {"viewport": {"width": 1000, "height": 800}}
+WIDE = {"width": 1000, "height": 800}
+PHONE = {"width": 375, "height": 900}
 
 
 @pytest.fixture(scope="module")
-def browser():
-    with chromium() as started:
-        yield started
+def tab():
+    """One tab for all tests: another takes a third of a second of the processor."""
+    with chromium() as browser:
+        yield browser.new_page()
+
+
+@contextlib.contextmanager
+def opened(tab, address, viewport=WIDE, color_scheme="light"):
+    """A page in the tab; at the end its console must be silent and no script have failed."""
+    said = []
+    heard = {
+        "console": lambda message: said.append(message.text),
+        "pageerror": lambda error: said.append(str(error)),
+    }
+    tab.set_viewport_size(viewport)
+    tab.emulate_media(media="screen", color_scheme=color_scheme)
+    tab.goto("about:blank")  # from an address that differs behind the # only, nothing is loaded
+    for event, listener in heard.items():
+        tab.on(event, listener)
+    try:
+        tab.goto(address)
+        yield tab
+        assert not said
+    finally:
+        for event, listener in heard.items():
+            tab.remove_listener(event, listener)
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +122,8 @@ def picture(shown, folder):
         ("bilstm", {}),
     ],
 )
-def test_opens_without_a_word_on_the_console(browser, report, name, settings):
-    with opened(browser, report(name, **settings), **WIDE) as shown:
+def test_opens_without_a_word_on_the_console(tab, report, name, settings):
+    with opened(tab, report(name, **settings)) as shown:
         assert shown.locator("[role=option]").count() == len(PAIRS) + (
             16 if name == "bilstm" else 8
         )
@@ -107,19 +132,19 @@ def test_opens_without_a_word_on_the_console(browser, report, name, settings):
         assert shown.locator("#triage").is_hidden() and shown.locator("#filters").is_hidden()
 
 
-def test_a_console_that_complains_is_noticed(browser, tmp_path):
+def test_a_console_that_complains_is_noticed(tab, tmp_path):
     (tmp_path / "broken.html").write_text("<!doctype html><script>nonsense()</script>")
-    with pytest.raises(AssertionError), opened(browser, (tmp_path / "broken.html").as_uri()):
+    with pytest.raises(AssertionError), opened(tab, (tmp_path / "broken.html").as_uri()):
         pass
 
 
-def test_the_page_of_a_pair_model(browser, tmp_path):
+def test_the_page_of_a_pair_model(tab, tmp_path):
     scorer = made_up_pair_model(QUERIES, name="arc2", maps=(4, 3), max_words=9)
     scorer.history = [{"epoch": 1, "loss": 0.5, "dev": {"accuracy": 0.75}}]
     pairs = [pair for pair in PAIRS if pair.title]
     path = tmp_path / "pair.html"
     path.write_text(page(collect(scorer, "tiny", pairs, [])))
-    with opened(browser, f"{path.as_uri()}#pair=2", **WIDE) as shown:
+    with opened(tab, f"{path.as_uri()}#pair=2") as shown:
         assert shown.locator("[role=option]").count() == len(pairs)
         assert "Accuracy on the dev set" in shown.locator("#curves").inner_text()
         cut = "The last 21 words of the title are not read."
@@ -129,18 +154,18 @@ def test_the_page_of_a_pair_model(browser, tmp_path):
         assert shown.locator("#cells").is_hidden()
 
 
-def test_a_model_without_gates(browser, make_model, tmp_path):
+def test_a_model_without_gates(tab, make_model, tmp_path):
     model = make_model("bag")
     path = tmp_path / "bag.html"
     path.write_text(page(collect(model, "bag", PAIRS, [])))
-    with opened(browser, path.as_uri(), **WIDE) as shown:
+    with opened(tab, path.as_uri()) as shown:
         assert shown.locator("#effects tbody").count() == 2
         for hidden in ("#words-box", "#heat-box", "#no-gates", "#cells", "#windows-box"):
             assert shown.locator(hidden).is_hidden()
 
 
-def test_every_pair_opens_by_its_address(browser, report):
-    with opened(browser, "about:blank", **WIDE) as shown:
+def test_every_pair_opens_by_its_address(tab, report):
+    with opened(tab, "about:blank") as shown:
         for number, pair in enumerate(PAIRS, 1):
             shown.goto("about:blank")
             shown.goto(f"{report()}#pair={number}&cell=3&gate=all&order=share")
@@ -149,8 +174,8 @@ def test_every_pair_opens_by_its_address(browser, report):
             assert shown.locator("[role=application]").count() == 4
 
 
-def test_an_address_without_sense_opens_the_first(browser, report, ranked):
-    with opened(browser, "about:blank", **WIDE) as shown:
+def test_an_address_without_sense_opens_the_first(tab, report, ranked):
+    with opened(tab, "about:blank") as shown:
         for place in ("#pair=99&cell=-1&gate=x&query=0", "#pair=&cell=1e999", "#cells", "#%"):
             for address in (report(), ranked[0]):
                 shown.goto("about:blank")
@@ -159,8 +184,8 @@ def test_an_address_without_sense_opens_the_first(browser, report, ranked):
                 assert chosen.get_attribute("id") == "pair-list-0"
 
 
-def test_keys_move_through_pairs_cells_and_maps(browser, report):
-    with opened(browser, f"{report()}#cell=0", **WIDE) as shown:
+def test_keys_move_through_pairs_cells_and_maps(tab, report):
+    with opened(tab, f"{report()}#cell=0") as shown:
 
         def place():
             return shown.evaluate("location.hash")
@@ -195,7 +220,7 @@ def test_keys_move_through_pairs_cells_and_maps(browser, report):
         assert "cell state c" in readout.inner_text()
 
 
-def test_all_that_is_operated_can_be_reached_by_tab_and_has_a_name(browser, report, ranked):
+def test_all_that_is_operated_can_be_reached_by_tab_and_has_a_name(tab, report, ranked):
     script = """
         () => [...document.querySelectorAll(
           'a[href], input, select, button, summary, [role="listbox"], [role="application"]')]
@@ -206,21 +231,21 @@ def test_all_that_is_operated_can_be_reached_by_tab_and_has_a_name(browser, repo
         )).map((element) => element.outerHTML)
     """
     for address in (report(), ranked[0]):
-        with opened(browser, address, **WIDE) as shown:
+        with opened(tab, address) as shown:
             assert shown.evaluate(script) == []
 
 
-def test_a_click_on_a_map_chooses_cell_and_word(browser, report):
-    with opened(browser, report(), **WIDE) as shown:
+def test_a_click_on_a_map_chooses_cell_and_word(tab, report):
+    with opened(tab, report()) as shown:
         box = shown.locator("[role=application]").bounding_box()
         at = {"x": box["width"] * 5.5 / 8, "y": 10}
         shown.locator("[role=application]").click(position=at)
         assert shown.locator("#readout").inner_text().startswith("Cell 5 after “hotels” (query)")
 
 
-def test_nothing_is_wider_than_the_window(browser, report, ranked):
+def test_nothing_is_wider_than_the_window(tab, report, ranked):
     for address in (f"{report(cells=300)}#gate=all", ranked[0]):
-        with opened(browser, address) as shown:
+        with opened(tab, address) as shown:
             for width in (320, 375, 800, 1280):
                 shown.set_viewport_size({"width": width, "height": 800})
                 widths = shown.evaluate(
@@ -235,8 +260,8 @@ def test_nothing_is_wider_than_the_window(browser, report, ranked):
                 assert set(widths) == {width}
 
 
-def test_a_phone_breaks_no_usual_word(browser, ranked):
-    with opened(browser, f"{ranked[0]}#query=1", viewport={"width": 375, "height": 800}) as shown:
+def test_a_phone_breaks_no_usual_word(tab, ranked):
+    with opened(tab, f"{ranked[0]}#query=1", viewport=PHONE) as shown:
         broken = shown.evaluate(
             """() => [...document.getElementById("pair-list").children].flatMap((option) => {
               option.click();
@@ -251,11 +276,9 @@ def test_a_phone_breaks_no_usual_word(browser, ranked):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_dark_and_light_follow_the_system(browser, report, ranked, scheme, tmp_path):
+def test_dark_and_light_follow_the_system(tab, report, ranked, scheme, tmp_path):
     for address in (report(), ranked[0]):
-        with opened(
-            browser, address, color_scheme=scheme, viewport={"width": 390, "height": 900}
-        ) as shown:
+        with opened(tab, address, PHONE, scheme) as shown:
             seen = picture(shown, tmp_path)
         assert seen[5, 5].min() > 0.9 if scheme == "light" else seen[5, 5].max() < 0.2
         different = np.abs(seen - seen[5, 5]).max(axis=2) > 0.1
@@ -264,10 +287,10 @@ def test_dark_and_light_follow_the_system(browser, report, ranked, scheme, tmp_p
 
 
 class TestTriage:
-    def test_a_query_whose_best_title_is_further_down(self, browser, ranked):
+    def test_a_query_whose_best_title_is_further_down(self, tab, ranked):
         address, triaged = ranked
         query = triaged.worst[1]
-        with opened(browser, f"{address}#query=2", **WIDE) as shown:
+        with opened(tab, f"{address}#query=2") as shown:
             assert shown.locator("h1").inner_text() == NASTY
             assert shown.locator("img").count() == 0
             heading = shown.locator("#pair-heading .text").inner_text()
@@ -287,10 +310,10 @@ class TestTriage:
             assert f"{triaged.mean:.3f}" in figures and "7 titles" in figures
             assert "1 click for 1 query" in shown.locator("#evidence").inner_text()
 
-    def test_a_query_with_no_known_words(self, browser, ranked):
+    def test_a_query_with_no_known_words(self, tab, ranked):
         address, triaged = ranked
         number, query = next((n, q) for n, q in enumerate(triaged.worst) if not q.titles)
-        with opened(browser, f"{address}#query={number + 1}", **WIDE) as shown:
+        with opened(tab, f"{address}#query={number + 1}") as shown:
             heading = shown.locator("#pair-heading .text").inner_text()
             assert heading == triaged.queries[query.number]
             option = shown.locator("#pair-list [role=option]").nth(number).inner_text().split("\n")
@@ -303,9 +326,9 @@ class TestTriage:
             assert heads == ["Word", "Best title, not found"]
             assert shown.locator("#title-choice input").count() == 1
 
-    def test_filters_slices_and_orders(self, browser, ranked):
+    def test_filters_slices_and_orders(self, tab, ranked):
         address, found = ranked
-        with opened(browser, address, **WIDE) as shown:
+        with opened(tab, address) as shown:
 
             def left():
                 options = shown.locator("#pair-list [role=option]:visible > :first-child")
@@ -353,8 +376,8 @@ class TestTriage:
             shown.locator("#pair-list").press("ArrowDown")
             assert shown.locator("#pair-heading .text").inner_text() == seen[1]
 
-    def test_the_right_and_the_wrong_title_from_inside(self, browser, ranked):
-        with opened(browser, f"{ranked[0]}#query=2", **WIDE) as shown:
+    def test_the_right_and_the_wrong_title_from_inside(self, tab, ranked):
+        with opened(tab, f"{ranked[0]}#query=2") as shown:
             assert shown.locator("#title-choice input").count() == 2
             first = shown.locator("#words tbody").last.text_content()
             shown.get_by_label("best title").last.check()
@@ -366,23 +389,23 @@ class TestTriage:
             note = shown.locator("#words-note").inner_text()
             assert "Read the table above" in note and "saturated gate" in note
 
-    def test_a_query_that_is_not_among_the_worst(self, browser, ranked):
+    def test_a_query_that_is_not_among_the_worst(self, tab, ranked):
         address, found = ranked
-        with opened(browser, f"{address}#query=6", **WIDE) as shown:
+        with opened(tab, f"{address}#query=6") as shown:
             text = shown.locator("#pair-heading .text").inner_text()
             assert text == found.queries[found.order[5]]
             assert "Only the worst queries" in shown.locator("#ranking-note").inner_text()
             assert shown.locator("#inside").is_hidden()
 
-    def test_new_hard_negatives_are_marked(self, browser, ranked):
-        with opened(browser, ranked[0], **WIDE) as shown:
+    def test_new_hard_negatives_are_marked(self, tab, ranked):
+        with opened(tab, ranked[0]) as shown:
             loss = shown.locator("#curves figure").first
             assert loss.locator("circle").count() == 3
             assert loss.locator("circle:not(.hollow)").count() == 1
             assert "new hard negatives" in loss.inner_text()
 
-    def test_it_is_printed_without_lists_and_filters(self, browser, ranked):
-        with opened(browser, ranked[0], **WIDE) as shown:
+    def test_it_is_printed_without_lists_and_filters(self, tab, ranked):
+        with opened(tab, ranked[0]) as shown:
             shown.emulate_media(media="print")
             assert shown.locator("#filters").is_hidden()
             assert shown.locator("#ranking").is_visible()
@@ -399,14 +422,13 @@ class Fixed:
         return places, np.full(places.shape, 0.5)
 
 
-def test_the_page_of_diff(browser, tmp_path):
+def test_the_page_of_diff(tab, tmp_path):
     titles = [NASTY, LONG, *QUERIES[:3]]
     clicks = ClickLog.from_pairs([(QUERIES[2], NASTY)])
     found = difference(Fixed([0, 1, 2]), Fixed([4, 3, 0]), QUERIES, titles, clicks, 3)
     path = tmp_path / "diff.html"
     path.write_text(difference_page(found, ("old", NASTY), 5))
-    phone = {"viewport": {"width": 375, "height": 900}, "color_scheme": "dark"}
-    with opened(browser, path.as_uri(), **phone) as shown:
+    with opened(tab, path.as_uri(), PHONE, "dark") as shown:
         assert shown.locator("section").count() == 5
         assert "onerror=alert(1)>" in shown.locator("body").inner_text()
         assert shown.locator("img").count() == 0

@@ -147,9 +147,15 @@ class Given(rival_scores.Rival):
         return scores
 
 
+class FewClicks(rival_scores.ClickedBM25):
+    """With some of its settings."""
+
+    settings = rival_scores.ClickedBM25.settings[::25]
+
+
 @pytest.fixture
 def contest(lab, monkeypatch):
-    given = {OURS: Given, CLICKS: rival_scores.ClickedBM25, "popularity": rival_scores.Popularity}
+    given = {OURS: Given, CLICKS: FewClicks, "popularity": rival_scores.Popularity}
     monkeypatch.setattr(rivals, "RIVALS", given)
     sums = {"ours and clicks": (OURS, CLICKS), "ours and the transformer": (OURS, TUNED)}
     monkeypatch.setattr(rivals, "SUMS", sums)

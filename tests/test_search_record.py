@@ -1,14 +1,14 @@
 """Recorded searches and clicks: nothing lost, nothing twice, insights, import."""
 
+import contextlib
 import http.client
 import json
+import multiprocessing
 import os
 import re
 import signal
 import socket
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -368,20 +368,30 @@ def test_anonymous_needs_a_record(tmp_path):
     assert "--record" in run("serve", tmp_path, "--anonymous", code=2)
 
 
+def serve(output, index, record):
+    """Serve until the process ends; the address goes to ``output``."""
+    with open(output, "w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
+        main(["serve", str(index), "--port", "0", "--record", str(record)])
+
+
 class Shop:
-    """`sentemb serve --record` in a process of its own."""
+    """`sentemb serve --record` in a process of its own; a forked one, which starts at once."""
 
     def __init__(self, index, record):
-        command = [sys.executable, "-m", "sentemb", "serve", index, "--port", "0", "--record"]
-        self.process = subprocess.Popen([*command, record], stdout=subprocess.PIPE, text=True)
-        self.address = self.process.stdout.readline().strip()
+        reader, writer = os.pipe()
+        fork = multiprocessing.get_context("fork")
+        self.process = fork.Process(target=serve, args=(writer, index, record), daemon=True)
+        self.process.start()
+        os.close(writer)
+        with open(reader, encoding="utf-8") as output:
+            self.address = output.readline().strip()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *error):
         self.process.kill()
-        self.process.communicate()
+        self.process.join()
 
     def ask(self, path, body):
         data = json.dumps(body).encode()

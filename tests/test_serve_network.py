@@ -489,10 +489,10 @@ def folder(index, tmp_path_factory):
 
 
 @contextlib.contextmanager
-def command(*arguments):
+def command(*arguments, start=(sys.executable, "-m", "sentemb")):
     """A process of ``sentemb serve`` and its address."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "sentemb", "serve", *map(str, arguments)],
+        [*start, "serve", *map(str, arguments)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -534,6 +534,14 @@ def test_the_command_serves_reads_again_and_ends(folder, index):
         assert process.returncode == 130 and out == ""
 
 
+def overwritten(folder):
+    """Empty the files of an index in place, as ``cp`` does at first."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("r+b") as file:
+                file.truncate(0)
+
+
 _HUNG_UP = """
 import os, signal, sys
 from sentemb import Index
@@ -550,16 +558,26 @@ main(sys.argv[1:])
 """
 
 
-def test_a_hangup_while_the_command_starts_is_dealt_with_later(folder):
-    arguments = [sys.executable, "-c", _HUNG_UP, "serve", folder / "index", "--port", "0"]
-    with subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout.readline().startswith("http://127.0.0.1:")
+def test_a_hangup_while_the_command_starts_and_files_overwritten_under_it(index, tmp_path):
+    """The hangup is dealt with later, and an index in memory answers without its files."""
+    path = tmp_path / "index"
+    index.save(path)
+    code = [sys.executable, "-c", _HUNG_UP]
+    with command(path, "--port", 0, "--in-memory", start=code) as (process, address):
         said = {process.stderr.readline(), process.stderr.readline()}
-        assert said == {"Ctrl-C ends the server\n", f"{folder / 'index'}: read again\n"}
+        assert said == {"Ctrl-C ends the server\n", f"{path}: read again\n"}
+        overwritten(path)
+        found = fetched(address, "/search?q=hotels+3&k=4")[1]
+        assert found["hits"] == hits_of(index, "hotels 3", 4) != []
+        # What is there now cannot be opened, and the server says so.
+        process.send_signal(signal.SIGHUP)
+        assert process.stderr.readline().startswith("still serving the old index: ")
+        assert fetched(address, "/health")[0] == 200
         process.terminate()
         assert process.wait(20) == 143
+
+
+def test_the_command_sets_no_handler_for_good(folder):
     before = signal.getsignal(signal.SIGHUP)
     CliRunner().invoke(main, ["serve", str(folder / "nothing")])
     assert signal.getsignal(signal.SIGHUP) is before
@@ -591,55 +609,42 @@ def test_the_command_with_a_log_and_other_ends(folder, index):
             assert answer_to(port, GET.replace(b"localhost", host.encode()))[0] == status
 
 
+# One limit after the other in one process: to start each takes a second.
+_FEW_FILES = """
+import contextlib, resource, sys
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+for files in (40, 66, 71, 72):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    from sentemb.cli import main  # also within the first limit
+    with contextlib.suppress(SystemExit):
+        main(sys.argv[1:])
+"""
+
+
 def test_too_few_open_files_are_refused_before_the_address_is_printed(folder):
-    resource = pytest.importorskip("resource")
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-
-    def serve(files):
-        return subprocess.Popen(
-            [sys.executable, "-m", "sentemb", "serve", str(folder / "index"), "--port", "0"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard)),
-        )  # fmt: skip
-
-    for files in (40, 66, 71):
-        out, err = serve(files).communicate(timeout=60)
-        assert out == "" and err.count("\n") == 1
-        assert f"may have only {files} open files" in err and "raise the limit with ulimit" in err
-    with serve(72) as process:
-        port = int(process.stdout.readline().rsplit(":", 1)[1])
+    pytest.importorskip("resource")
+    start = sys.executable, "-c", _FEW_FILES
+    with command(folder / "index", "--port", 0, start=start) as (process, address):
+        for files in (40, 66, 71):
+            said = process.stderr.readline()
+            assert f"may have only {files} open files" in said
+            assert "raise the limit with ulimit" in said
+        port = int(address.rsplit(":", 1)[1])
         for _ in range(20):
             assert answer_to(port, GET)[0] == 200
         process.kill()
-
-
-def overwritten(folder):
-    """Empty the files of an index in place, as ``cp`` does at first."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("r+b") as file:
-                file.truncate(0)
+        assert process.stdout.read() == "" and "limit" not in process.stderr.read()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="about mapped files of Linux")
-@pytest.mark.parametrize("kept", [False, True])
-def test_an_index_in_memory_survives_that_its_files_are_overwritten(index, tmp_path, kept):
+def test_a_server_ends_when_mapped_files_of_its_index_are_overwritten(index, tmp_path):
+    """docs/serve.md says so."""
     index.save(tmp_path / "index")
-    options = ["--in-memory"] if kept else []
-    with command(tmp_path / "index", "--port", 0, *options) as (process, address):
+    with command(tmp_path / "index", "--port", 0) as (process, address):
         overwritten(tmp_path / "index")
-        if not kept:  # docs/serve.md says so
-            with pytest.raises((ConnectionError, http.client.HTTPException)):
-                fetched(address, "/search?q=hotels+3&k=4")
-            assert process.wait(20) == -signal.SIGBUS
-            return
-        found = fetched(address, "/search?q=hotels+3&k=4")[1]
-        assert found["hits"] == hits_of(index, "hotels 3", 4) != []
-        # What is there now cannot be opened, and the server says so.
-        process.send_signal(signal.SIGHUP)
-        assert process.stderr.readline() == "Ctrl-C ends the server\n"
-        assert process.stderr.readline().startswith("still serving the old index: ")
-        assert fetched(address, "/health")[0] == 200
+        with pytest.raises((ConnectionError, http.client.HTTPException)):
+            fetched(address, "/search?q=hotels+3&k=4")
+        assert process.wait(20) == -signal.SIGBUS
 
 
 def test_the_command_refuses_in_one_line(folder, port):

@@ -70,7 +70,8 @@ def test_shards_find_what_one_index_finds_to_the_bit(rankers, name, tmp_path):
     queries = [*QUERIES, "p41", "p0", "redd hat"]
     for k in (0, 1, 7, N + 5):
         assert all(map(np.array_equal, shards.find(queries, k), whole.find(queries, k)))
-        for limits in LIMITS:
+        # Every number with every limit for one recipe, and each of both for the others.
+        for limits in LIMITS if k == 7 or name == "all" else LIMITS[:1]:
             expected = whole.search(queries, k, **limits)
             found = shards.search(queries, k, **limits)
             assert found == expected

@@ -86,7 +86,7 @@ def test_tables_are_regular_files(tmp_path):
 
 
 def test_the_example_becomes_an_index_and_a_page(tmp_path, monkeypatch):
-    monkeypatch.setattr(example_shop, "_PAIRS", 900)
+    monkeypatch.setattr(example_shop, "_PAIRS", 500)
     shop = tmp_path / "shop"
     said = start("--example", "-o", shop)
     commands = [line.split()[2] for line in said.splitlines() if line.startswith("$ sentemb ")]
@@ -124,7 +124,7 @@ def test_the_suggested_query_has_most_clicks_of_those_with_known_words(tmp_path)
 
 
 def test_the_example_replaces_no_table_of_a_shop(tmp_path, monkeypatch):
-    monkeypatch.setattr(example_shop, "_PAIRS", 700)
+    monkeypatch.setattr(example_shop, "_PAIRS", 40)
     example_shop.write_example_shop(tmp_path)
     (tmp_path / "clicks.csv").unlink()
     (tmp_path / "products.csv").write_text("sku,name\n1,mine\n")

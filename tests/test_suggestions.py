@@ -159,20 +159,25 @@ def test_the_page_has_only_queries_that_were_clicked_often(index, tmp_path):
     assert b"cred 4711" in contents_of(path)[1]
 
 
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as running:
+        yield running
+
+
 @pytest.fixture(scope="module", params=["server", "page"])
-def page(request, index, tmp_path_factory):
+def page(request, index, browser, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "page.html"
-    with chromium() as browser:
-        if request.param == "page":
-            export(index, path, "page", min_queries=1)
-            with opened(browser, path.as_uri()) as tab:
-                yield tab
-        else:
-            with (
-                running(create_app(index)) as port,
-                opened(browser, f"http://127.0.0.1:{port}/") as tab,
-            ):
-                yield tab
+    if request.param == "page":
+        export(index, path, "page", min_queries=1)
+        with opened(browser, path.as_uri()) as tab:
+            yield tab
+    else:
+        with (
+            running(create_app(index)) as port,
+            opened(browser, f"http://127.0.0.1:{port}/") as tab,
+        ):
+            yield tab
 
 
 def listed(page, *queries):

@@ -1,5 +1,6 @@
 """What goes to a terminal: control characters of others are escaped there, and only there."""
 
+import contextlib
 import os
 import pty
 import subprocess
@@ -14,20 +15,19 @@ from sentemb.system import terminal
 from sentemb.system.tables import cut
 from sentemb.system.terminal import escaped, note, working
 
-SENTEMB = sys.executable, "-m", "sentemb"
 TITLE = "r\u00e9d\x1b]0;owned\x07 \x9b31mtea\x7f\r\u3042"
 
 
-def on_terminal(*command):
+def on_terminal(arguments):
     """What a command prints on a terminal."""
     ours, theirs = pty.openpty()
     try:
-        done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, timeout=120)
-        assert done.returncode == 0, done.stderr
-        return os.read(ours, 1 << 16).decode().replace("\r\n", "\n")
+        with open(theirs, "w", encoding="utf-8") as screen, contextlib.redirect_stdout(screen):
+            main.main(arguments, standalone_mode=False)
+            screen.flush()
+            return os.read(ours, 1 << 16).decode().replace("\r\n", "\n")
     finally:
         os.close(ours)
-        os.close(theirs)
 
 
 def piped_from(arguments):
@@ -46,7 +46,7 @@ def rank(model_dir, tmp_path):
 
 
 def test_ids_of_a_run_do_not_reach_the_terminal_raw(rank):
-    printed = on_terminal(*SENTEMB, *rank)
+    printed = on_terminal(rank)
     assert "q\\x1b[1m Q0 d" in printed and "d\\x1b[31m1" in printed
     assert not [c for c in printed if c < " " and c not in "\t\n"]
     piped = piped_from(rank)
@@ -63,7 +63,7 @@ def test_long_titles_are_cut_on_a_terminal_and_only_there(model_dir, tmp_path, m
     search = ["search", index, "hotels", "--all"]
     monkeypatch.setenv("COLUMNS", "60")
     for printing in (rank, search):
-        (line,) = [line for line in on_terminal(*SENTEMB, *printing).split("\n") if "…" in line]
+        (line,) = [line for line in on_terminal(printing).split("\n") if "…" in line]
         assert len(line) == 60 and "hotels in shanghai" in line
         piped = piped_from(printing)
         assert title.strip() in piped and "…" not in piped
@@ -72,13 +72,20 @@ def test_long_titles_are_cut_on_a_terminal_and_only_there(model_dir, tmp_path, m
 
 
 def test_letters_in_pieces_and_bytes_that_are_no_text(tmp_path):
+    """In a process whose standard output is a terminal from its start."""
     code = """
 from sentemb.system.files import writing
 with writing("-") as file:
     for byte in "\u3042\u00e9\x9b".encode() + bytes([255, 27]):
         file.write(bytes([byte]))
 """
-    assert on_terminal(sys.executable, "-c", code) == "\u3042\u00e9\\x9b\\xff\\x1b"
+    ours, theirs = pty.openpty()
+    try:
+        subprocess.run([sys.executable, "-c", code], stdout=theirs, timeout=120, check=True)
+        assert os.read(ours, 1 << 16).decode() == "\u3042\u00e9\\x9b\\xff\\x1b"
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 def test_only_control_characters_are_escaped():
