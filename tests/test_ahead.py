@@ -25,14 +25,18 @@ import os, sys, time
 import numpy as np
 from sentemb.kernels import ahead
 from sentemb.kernels.input_layer import sum_rows
-from sentemb.kernels.lengths import sum_of_squares
+from sentemb.kernels.jit import kernel
 from sentemb.system.parallel import limited_threads
 
-def use_sum_rows():
-    sum_rows(np.zeros(2, np.float32), np.ones((3, 2), np.float32), 0, 3)
+def use_sum_rows(dtype=np.float32):
+    sum_rows(np.zeros(2, dtype), np.ones((3, 2), dtype), 0, 3)
 
-def begin():
-    sum_of_squares(np.ones(3, np.float32))
+@kernel
+def double(number):
+    return 2 * number
+
+def begin(dtype=np.float32):
+    double(dtype(1))
 
 def found():
     return sum(sum_rows.stats.cache_hits.values()), sum(sum_rows.stats.cache_misses.values())
@@ -67,27 +71,23 @@ print(*found(), processes_are_gone())
 
 
 @linux
-@pytest.mark.parametrize(
-    "work",
-    [
+def test_the_other_process_may_fail_or_hang(tmp_path):
+    code = """
+for dtype, work in zip((np.float32, np.float64, np.int32, np.int64), sys.argv[1:], strict=True):
+    with limited_threads(2), ahead.compiling_ahead(lambda: exec(work)):
+        begin(dtype)  # another dtype needs another kernel
+        child = ahead._ahead._child
+        use_sum_rows(dtype)
+    print(child > 0, *found(), processes_are_gone())
+"""
+    works = [
         "raise SystemExit('anything')",
         "os.kill(os.getpid(), 9)",
         "print('a line'); print('a line', file=sys.stderr); os.write(2, b'a line')",
         "time.sleep(1000)",
-    ],
-)
-def test_the_other_process_may_fail_or_hang(tmp_path, work):
-    code = """
-def work():
-    exec(sys.argv[1])
-
-with limited_threads(2), ahead.compiling_ahead(work):
-    begin()
-    child = ahead._ahead._child
-    use_sum_rows()
-print(child > 0, *found(), processes_are_gone())
-"""
-    assert use(code, tmp_path, work) == "True 0 1 True\n"
+    ]
+    expected = [f"True 0 {compiled} True" for compiled in (1, 2, 3, 4)]
+    assert use(code, tmp_path, *works).splitlines() == expected
 
 
 @linux
@@ -134,24 +134,26 @@ with limited_threads(2), ahead.compiling_ahead(lambda: time.sleep(1000)):
 
 @linux
 def test_no_process_with_a_warm_cache_or_where_a_fork_is_a_risk(tmp_path):
+    cold = """
+import threading
+os.fork, linux = None, sys.platform
+with limited_threads(1), ahead.compiling_ahead(begin, print):
+    begin()
+sys.platform = "darwin"
+with limited_threads(2), ahead.compiling_ahead(begin, print):
+    begin(np.float64)
+sys.platform = linux
+threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+with limited_threads(2), ahead.compiling_ahead(begin, print):
+    begin(np.int32)
+"""
+    assert use(cold, tmp_path) == 3 * f"{ahead.NOTE}\n"
     warm = """
-begin()
 os.fork = None
 with limited_threads(2), ahead.compiling_ahead(use_sum_rows, print):
     begin()
 """
-    use("begin()", tmp_path / "warm")
-    assert use(warm, tmp_path / "warm") == ""
-    for number, (context, before) in enumerate(
-        [
-            ("limited_threads(1)", ""),
-            ("limited_threads(2)", "import threading; threading.Thread(target=time.sleep, "
-             "args=(1000,), daemon=True).start()"),
-            ("limited_threads(2)", "sys.platform = 'darwin'"),
-        ]
-    ):  # fmt: skip
-        cold = f"{before}\nos.fork = None\nwith {context}, ahead.compiling_ahead(begin, print):\n"
-        assert use(cold + "    begin()", tmp_path / str(number)) == f"{ahead.NOTE}\n"
+    assert use(warm, tmp_path) == ""
 
 
 @linux
@@ -274,10 +276,9 @@ def test_a_training_needs_few_kernels_that_its_rehearsal_does_not(tmp_path, pair
     assert not_rehearsed("train", *run) <= OF_THE_FIRST_PROCESS
 
 
-@pytest.mark.parametrize("weights", [{"cosine": 1.0}, dict.fromkeys(PARTS, 1.0)])
-def test_a_search_needs_the_kernels_that_read_words_besides(tmp_path, model, weights):
+def test_a_search_needs_the_kernels_that_read_words_besides(tmp_path, model):
     clicks = ClickLog.from_pairs([("hotels", "hotels in shanghai")])
-    ranker = HybridRanker(model, Recipe(weights), ClickedQueries.of(clicks))
+    ranker = HybridRanker(model, Recipe(dict.fromkeys(PARTS, 1.0)), ClickedQueries.of(clicks))
     Index.build(ranker, ["hotels in shanghai", "bath tub"]).save(tmp_path / "index")
     of_words = {"find_words", "add_words", "sum_features"}
     assert not_rehearsed("search", tmp_path / "index", "hotels") <= of_words

@@ -161,20 +161,6 @@ def test_any_flipped_byte_is_found(folder):
     assert load(folder) is not None
 
 
-def test_all_files_of_the_cache_damaged_in_another_process(tmp_path):
-    def use():
-        result = run_python(USE_KERNEL, NUMBA_CACHE_DIR=str(tmp_path))
-        assert result.returncode == 0, result.stderr
-        return result.stdout
-
-    assert use() == COMPILED
-    for path in tmp_path.rglob("*"):
-        if path.is_file():
-            path.write_bytes(b"")
-    assert use() == COMPILED
-    assert use() == CACHED
-
-
 # A kernel that calls another one by its symbol; prints as USE_KERNEL does.
 MULTIPLY = """
 import numpy as np
@@ -197,13 +183,13 @@ def multiplied(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("left", ["*", "add_matmul_rows-*", "_add_tiles-*"])
+@pytest.mark.parametrize("left", ["add_matmul_rows", "_add_tiles"])
 def test_a_kernel_that_multiplies_finds_the_tiles(multiplied, tmp_path, left):
-    """Whatever files of the cache are left."""
+    """Whichever of the two is left in the cache."""
     folder = shutil.copytree(multiplied, tmp_path / "cache")
-    for path in set(folder.rglob("*.kernel")) - set(folder.rglob(left)):
+    for path in set(folder.rglob("*.kernel")) - set(folder.rglob(f"{left}-*")):
         path.unlink()
-    assert multiply(folder) == f"[[3.0, 3.0]] {int(left != '_add_tiles-*')}\n"
+    assert multiply(folder) == f"[[3.0, 3.0]] {int(left != '_add_tiles')}\n"
     found = {path.name.split("-")[0] for path in folder.rglob("*.kernel")}
     assert found >= {"add_matmul_rows", "_add_tiles"}
 
@@ -248,15 +234,14 @@ def test_a_kernel_compiled_around_one_from_the_cache_finds_the_tiles(tmp_path):
     assert use("second") == "[[4.0, 4.0]] 1\n"
 
 
-def test_kernels_multiply_where_numba_calls_nothing_before_it_loads_one(tmp_path):
+def test_kernels_multiply_where_numba_calls_nothing_before_it_loads_one(multiplied):
     older = """
 from numba.core.codegen import CodeLibrary
 begin = CodeLibrary.__init__
 CodeLibrary.__init__ = lambda *arguments: begin(*arguments)
 """
-    for hits in (0, 1):
-        done = run_python(older + MULTIPLY, NUMBA_CACHE_DIR=str(tmp_path), check=True)
-        assert done.stdout == f"[[3.0, 3.0]] {hits}\n"
+    done = run_python(older + MULTIPLY, NUMBA_CACHE_DIR=str(multiplied), check=True)
+    assert done.stdout == "[[3.0, 3.0]] 1\n"
 
 
 def test_the_garbage_collector_rests_while_a_kernel_compiles(folder, monkeypatch):
@@ -282,13 +267,12 @@ def test_what_compiling_leaves_is_old_at_once(folder):
     """A collection after it would look through all of it."""
     gc.unfreeze()  # what the tests freeze once they are collected
     before = []
-    assert not ask() and not gc.get_freeze_count()
-    assert any(it is before for it in gc.get_objects(generation=2))
-    gc.freeze()  # as servers do before they fork
     try:
-        assert not ask(largest) and gc.get_freeze_count()
+        assert not ask() and not gc.get_freeze_count()
+        assert any(it is before for it in gc.get_objects(generation=2))
     finally:
-        gc.unfreeze()
+        gc.freeze()  # as `conftest.py` does, and servers before they fork
+    assert not ask(largest) and gc.get_freeze_count()
 
 
 @pytest.mark.parametrize("compiler", [jit.InnerCompiler, None])
@@ -516,15 +500,6 @@ def test_a_file_of_another_user_does_not_run(folder, planted):
     os.chown(planted, STRANGER, STRANGER)
     assert not ask()
     assert not ran(folder)
-
-
-@as_root
-def test_a_folder_of_another_user_in_another_process(tmp_path):
-    environment = {"NUMBA_CACHE_DIR": str(tmp_path), "XDG_CACHE_HOME": "", "HOME": "/dev/null"}
-    assert run_python(USE_KERNEL, check=True, **environment).stdout == COMPILED
-    for path in tmp_path.rglob("*"):
-        os.chown(path, STRANGER, STRANGER)
-    assert run_python(USE_KERNEL, check=True, **environment).stdout == COMPILED
 
 
 # -- several processes ---------------------------------------------------------------------------

@@ -150,7 +150,7 @@ def test_any_log_is_the_one_that_is_read(lines, block, tmp_path_factory, monkeyp
     home = tmp_path_factory.mktemp("any")
     path, out = home / "log", home / "out"
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=40, deadline=None)
     @given(st.lists(lines, max_size=12), st.booleans(), st.sampled_from(list(SPLITTINGS)))
     def check(some, skip, splitting):
         path.write_bytes("\n".join(some).encode())
@@ -414,13 +414,12 @@ def weights_of(source, output, **given):
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_model_has_the_same_bits_from_memory_and_from_disk(prepared, tmp_path, name):
-    own = VARIANTS[name]
+    own = {**VARIANTS[name], "epochs": 3}
     in_memory = weights_of(prepared.path, tmp_path / "memory", threads=1, **own)
-    for threads in (1, 2, 4):
-        mapped = weights_of(prepared.out, tmp_path / f"{threads}", threads=threads, **own)
-        assert mapped == in_memory
-    opened = PreparedLog.open(prepared.out)
-    assert weights_of(opened, tmp_path / "opened", threads=1, **own) == in_memory
+    assert weights_of(prepared.out, tmp_path / "two threads", threads=2, **own) == in_memory
+    if name == "lstm":
+        opened = PreparedLog.open(prepared.out)
+        assert weights_of(opened, tmp_path / "opened", threads=1, **own) == in_memory
 
 
 def test_other_splittings(tmp_path, prepared):
@@ -480,15 +479,13 @@ sentemb.train(sys.argv[1], output=sys.argv[2], cells=6, epochs=4, batch_size=16,
 def test_a_killed_training_goes_on(prepared, tmp_path):
     whole = weights_of(prepared.path, tmp_path / "whole", threads=1)
     output = tmp_path / "m"
-    for _ in range(2):
-        command = [sys.executable, "-c", TRAIN_IN_A_CHILD, prepared.out, output]
-        run = subprocess.Popen(command)
-        known = set()
-        while run.poll() is None and len(known) < 12:
-            known |= {path.name for path in output.glob("checkpoints/*")}
-            time.sleep(0.001)
-        run.kill()
-        run.wait()
+    run = subprocess.Popen([sys.executable, "-c", TRAIN_IN_A_CHILD, prepared.out, output])
+    known = set()
+    while run.poll() is None and len(known) < 12:
+        known |= {path.name for path in output.glob("checkpoints/*")}
+        time.sleep(0.001)
+    run.kill()
+    assert run.wait() == -signal.SIGKILL, "the kill is to fall into the training"
     assert weights_of(prepared.out, output, threads=1, resume=True) == whole
 
 
