@@ -1,5 +1,6 @@
 """Models and texts that several test files make up."""
 
+import contextlib
 import json
 import os
 import re
@@ -218,6 +219,20 @@ def failing_calls(monkeypatch, names, count, error):
     for name in names:
         monkeypatch.setattr(os, name, failing(getattr(os, name)))
     return calls
+
+
+@contextlib.contextmanager
+def full_disk(size):
+    """In the body no file grows beyond ``size`` bytes, which fails as a full disk does."""
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # What is imported meanwhile would leave bytecode that is cut off, for every later process.
+    with mock.patch.object(sys, "dont_write_bytecode", True):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def run_python(code, *arguments, check=False, **environment):

@@ -1,6 +1,7 @@
 """Arrays that several checkpoints have, in files of their own, and when checkpoints are written."""
 
 import os
+import shutil
 import signal
 import time
 import weakref
@@ -114,11 +115,19 @@ DAMAGES = {
 }
 
 
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """A training whose two checkpoints have the hard negatives of one look-up each."""
+    output = tmp_path_factory.mktemp("killed") / "m"
+    killed_at(output, 6, 2)
+    return output
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_checkpoint_whose_hard_negatives_are_lost_is_passed_over(
-    damage, tmp_path, whole_training
+    damage, tmp_path, killed, whole_training
 ):
-    steps, _ = killed_at(tmp_path / "m", 6, 2)
+    steps, _ = files_of(shutil.copytree(killed, tmp_path / "m"))
     of_step = {}
     for path in steps:
         with open_tensors(path) as file:

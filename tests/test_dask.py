@@ -11,6 +11,7 @@ import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 
 import dask
 import distributed
@@ -268,10 +269,17 @@ def weights(model):
     ]
 
 
+@cache
+def alone(kind):
+    """The weights that one process trains."""
+    return weights(train(LOG, **{"parts": PARTS, "seeds": SEEDS}[kind]))
+
+
 def test_parts_have_the_bits_of_one_process_with_any_number_of_workers(of_threads, tmp_path):
-    whole = weights(train(LOG, **PARTS))
-    for count in (1, 2, 3):
-        assert weights(train(LOG, dask=of_threads(count), **PARTS)) == whole
+    whole = alone("parts")
+    one, three = of_threads(1), of_threads(3)
+    for client in (one, three):
+        assert weights(train(LOG, dask=client, **PARTS)) == whole
 
     def stop(progress):
         if progress.epoch == 2:
@@ -279,8 +287,8 @@ def test_parts_have_the_bits_of_one_process_with_any_number_of_workers(of_thread
 
     out = tmp_path / "model"
     with pytest.raises(Interrupted):
-        train(LOG, dask=of_threads(2), output=out, on_progress=stop, **PARTS)
-    assert weights(train(LOG, dask=of_threads(1), output=out, resume=True, **PARTS)) == whole
+        train(LOG, dask=three, output=out, on_progress=stop, **PARTS)
+    assert weights(train(LOG, dask=one, output=out, resume=True, **PARTS)) == whole
 
 
 def test_a_worker_that_is_lost_in_a_round_changes_no_bit(client):
@@ -331,7 +339,7 @@ def test_seeds_have_the_bits_of_one_process_also_after_a_worker_is_lost(client, 
     ]
     prepare_log(written(tmp_path), tmp_path / "prepared")
     there = train(tmp_path / "prepared", dask=client, **SEEDS)
-    assert weights(there) == weights(train(LOG, **SEEDS))
+    assert weights(there) == alone("seeds")
 
 
 def written(folder):
@@ -352,7 +360,7 @@ def test_seeds_that_are_finished_are_not_trained_again(client, tmp_path, resume_
         train(LOG, dask=client, output=out, **SEEDS)
     more = {"on_note": notes.append, "on_progress": reports.append, "output": out, "resume": True}
     both = train(LOG, dask=client if resume_on == "workers" else None, **more, **SEEDS)
-    assert weights(both) == weights(train(LOG, **SEEDS))
+    assert weights(both) == alone("seeds")
     if resume_on == "workers":
         assert "training 2 of 3 seeds on the workers" in notes
     else:

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from bulk_reader import StandIn, matched, parts_of_search, read_bulk, read_folder
-from helpers import made_up_model
+from helpers import full_disk, made_up_model
 
 from sentemb import Index, SentembError, SentenceEncoder, export
 from sentemb.bridges.export import titles
@@ -429,15 +429,7 @@ def test_an_export_is_the_same_again(indexes, tmp_path):
 
 
 @pytest.mark.parametrize("to", ["elasticsearch", "parquet", "page"])
-def test_a_full_disk_leaves_nothing(indexes, tmp_path, to, monkeypatch):
-    resource = pytest.importorskip("resource")
-    # What is imported meanwhile would leave bytecode that is cut off, for every later process.
-    monkeypatch.setattr("sys.dont_write_bytecode", True)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300, limits[1]))
-    try:
-        with pytest.raises(SentembError, match="cannot be written"):
-            export(indexes["plain"], tmp_path / "out", to)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+def test_a_full_disk_leaves_nothing(indexes, tmp_path, to):
+    with full_disk(300), pytest.raises(SentembError, match="cannot be written"):
+        export(indexes["plain"], tmp_path / "out", to)
     assert not list(tmp_path.iterdir())

@@ -11,7 +11,7 @@ import sys
 import numba
 import numpy as np
 import pytest
-from helpers import run_python
+from helpers import full_disk, run_python
 from numba import types
 from numba.core.registry import cpu_target
 
@@ -330,13 +330,8 @@ def test_settings_of_numba_that_change_the_code(folder, monkeypatch):
 
 
 def test_a_full_disk(folder):
-    resource = pytest.importorskip("resource")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))  # of the file that is written
-    try:
+    with full_disk(1000):
         assert not ask()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not any(folder.iterdir())
     assert not ask() and ask()
 

@@ -149,7 +149,7 @@ def test_the_best_epoch_is_kept():
 
 def test_labels_are_learned():
     pairs = made_up_labels(200)
-    large = {"embedding": 10, "mlp": 40, "epochs": 60, "learning_rate": 0.01}
+    large = {"embedding": 10, "mlp": 40, "epochs": 30, "learning_rate": 0.02}
     model = train(pairs, **{**TINY, **large})
     every = np.arange(len(pairs))
     scores = model.score_pairs(pairs.first, pairs.second, every, every)

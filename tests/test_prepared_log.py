@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -18,7 +17,7 @@ import naive
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import failing_calls, made_up_judged_set, made_up_log, tree
+from helpers import failing_calls, full_disk, made_up_judged_set, made_up_log, tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -643,18 +642,13 @@ def test_whatever_call_fails_all_or_nothing_is_there(tmp_path, state, error, mon
 
 @pytest.mark.parametrize("limit", [200, 2_000, 9_000])
 def test_a_full_disk_is_one_clear_line_and_the_old_log_stays(prepared, tmp_path, limit):
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     for name, make in (("new", None), ("old", prepared.out)):
         out = tmp_path / name
         if make is not None:
             shutil.copytree(make, out)
         before = tree(out) if make is not None else None
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
-        try:
-            with pytest.raises(SentembError) as raised:
-                prepare_log(prepared.path, out, force=True)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        with full_disk(limit), pytest.raises(SentembError) as raised:
+            prepare_log(prepared.path, out, force=True)
         said = str(raised.value)
         assert "\n" not in said and "cannot be written" in said and str(out) in said
         assert ".sentemb" not in said and "File too large" in said

@@ -2,7 +2,6 @@
 
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -14,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import made_up_judged_set, made_up_log, tree
+from helpers import full_disk, made_up_judged_set, made_up_log, tree
 
 from sentemb import SentembError, SentenceEncoder, train
 from sentemb.cli import main
@@ -198,15 +197,11 @@ def test_kills_at_random_moments(tmp_path):
 
 def test_a_disk_that_is_full_at_the_end_keeps_the_members(tmp_path, monkeypatch):
     settings = {**TINY, "cells": 20, "dev": None, "seeds": 2}
-    output, limits = tmp_path / "m", resource.getrlimit(resource.RLIMIT_FSIZE)
+    output = tmp_path / "m"
 
     def write(saved, output):
-        # Files may not grow beyond a limit, which fails as a full disk does.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (6000, limits[1]))
-        try:
+        with full_disk(6000):
             write_model(saved, output)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
     monkeypatch.setattr(seeds, "write_model", write)
     with pytest.raises(SentembError, match=r"m/model\.safetensors: cannot be written.*--resume"):

@@ -334,7 +334,7 @@ def test_remembered_words_have_the_bits_of_new_ones(limit, monkeypatch):
         monkeypatch.setattr(word_memory, "_LIMIT", limit)
     rng, model = np.random.default_rng(1), encoder_of_words()
     seen = []
-    for _ in range(6):
+    for _ in range(3):
         new = texts_of_new_words(rng)
         mixed = [f"{a} {b}" for a, b in zip(new, [*seen[-150:], *new], strict=False)]
         for texts in (new, mixed, seen[:50], mixed[::-1]):
