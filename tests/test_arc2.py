@@ -204,7 +204,7 @@ def test_results_depend_neither_on_threads_nor_on_the_size_of_blocks(monkeypatch
     assert all(other == results[0] for other in results[1:])
 
 
-@pytest.mark.parametrize(("n", "inner"), [(5, 3), (33, 40), (70, 400), (256, 7)])
+@pytest.mark.parametrize(("n", "inner"), [(5, 3), (33, 40), (70, 700), (256, 7)])
 def test_products_of_rows_that_lie_apart(n, inner):
     rng = np.random.default_rng(4)
     for m in (0, 1, 7, 8, 9, 40):

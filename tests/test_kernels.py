@@ -89,8 +89,8 @@ def test_add_matmul_of_all_sizes_changes_its_own_elements_alone(dtype):
     add = _strided_add_matmul(dtype)
     rng = np.random.default_rng(1)
     sizes = [(1, 1, 1), (70, 70, 70), (9, 1, 33), *rng.integers(1, 71, (60, 3)), (5, 0, 7)]
-    # Inner dimensions that are done in parts.
-    sizes += [(40, 700, 37), (18, 513, 33), (3, 1100, 40)]
+    # Inner dimensions that are done in parts, and a row alone, whose columns are done in its way.
+    sizes += [(40, 700, 37), (18, 513, 33), (3, 1100, 40), *((1, 3, n) for n in range(1, 71))]
     for number, (m, k, n) in enumerate(sizes):
         wide = rng.standard_normal((m + 2, n + 5)).astype(dtype)
         A = [
