@@ -9,7 +9,7 @@ import pytest
 
 from sentemb import SentembError
 from sentemb.data.judged_set import JudgedSet
-from sentemb.evaluation.metrics import ndcg, tie_ranks
+from sentemb.evaluation.metrics import JudgedScores, ndcg, tie_ranks
 
 CUTOFFS = (1, 3, 10)
 
@@ -208,6 +208,8 @@ def test_errors():
         SentembError, match="1 scores are NaN, the first for the query with index 1"
     ):
         ndcg(judged, {"p": {"a": 1.0}, "q": {"b": math.nan}})
+    with pytest.raises(SentembError, match="1 scores are NaN, the first for the query with"):
+        JudgedScores(judged).mean(np.array([1.0, 2.0, math.nan]))
     with pytest.raises(SentembError, match="cut-offs"):
         ndcg(judged, run, cutoffs=(0, 1))
     with pytest.raises(SentembError, match="cut-offs"):
