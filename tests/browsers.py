@@ -52,16 +52,30 @@ def opened(browser, address, **settings):
     ``settings`` are those of ``new_context`` of Playwright: ``viewport``, ``color_scheme``, ...
     """
     context = browser.new_context(**settings)
-    page = context.new_page()
-    said = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
     try:
-        page.goto(address)
-        yield page
-        assert not said
+        with visited(context.new_page(), address) as page:
+            yield page
     finally:
         context.close()
+
+
+@contextlib.contextmanager
+def visited(tab, address):
+    """A page in a tab; at the end its console must be silent and no script have failed."""
+    said = []
+    heard = {
+        "console": lambda message: said.append(message.text),
+        "pageerror": lambda error: said.append(str(error)),
+    }
+    for event, listener in heard.items():
+        tab.on(event, listener)
+    try:
+        tab.goto(address)
+        yield tab
+        assert not said
+    finally:
+        for event, listener in heard.items():
+            tab.remove_listener(event, listener)
 
 
 # All that an engine needs of a browser: the texts of the elements that hold its data.

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from browsers import chromium, needs_chromium
+from browsers import chromium, needs_chromium, visited
 from helpers import made_up_pair_model
 from matplotlib.image import imread
 
@@ -50,24 +50,12 @@ def tab():
 
 @contextlib.contextmanager
 def opened(tab, address, viewport=WIDE, color_scheme="light"):
-    """A page in the tab; at the end its console must be silent and no script have failed."""
-    said = []
-    heard = {
-        "console": lambda message: said.append(message.text),
-        "pageerror": lambda error: said.append(str(error)),
-    }
+    """`visited` in a window of this size and with these colours."""
     tab.set_viewport_size(viewport)
     tab.emulate_media(media="screen", color_scheme=color_scheme)
     tab.goto("about:blank")  # from an address that differs behind the # only, nothing is loaded
-    for event, listener in heard.items():
-        tab.on(event, listener)
-    try:
-        tab.goto(address)
-        yield tab
-        assert not said
-    finally:
-        for event, listener in heard.items():
-            tab.remove_listener(event, listener)
+    with visited(tab, address) as page:
+        yield page
 
 
 @pytest.fixture(scope="module")
