@@ -23,7 +23,8 @@ from sentemb.search.confidence import Confidence
 from sentemb.search.frequent_queries import FrequentQueries
 from sentemb.search.id_rows import IdRows
 from sentemb.search.product_fields import ProductFields
-from sentemb.search.ranking.parts import Cosine, Part
+from sentemb.search.ranking.part import Part
+from sentemb.search.ranking.parts import Cosine
 from sentemb.search.ranking.ranker import Catalogue, HybridRanker
 from sentemb.search.ranking.recipe import COSINE, MODEL_ALONE, Recipe
 

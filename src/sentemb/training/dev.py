@@ -17,7 +17,7 @@ import numpy as np
 from sentemb.data.click_log import ClickLog
 from sentemb.data.held_out_clicks import read_held_out
 from sentemb.data.judged_set import JudgedSet
-from sentemb.data.seen_queries import in_log
+from sentemb.data.seen_queries import never_typed_and_typed
 from sentemb.data.splitting import is_share, share_of, split_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.held_out import HeldOutClicks
@@ -95,14 +95,18 @@ class ClicksDev:
     """Held-out clicks, for which the titles of the log and of the clicks themselves are ranked.
 
     ``titles`` are those of the log that is trained on, and of a catalogue; the attribute has all
-    titles that are ranked, each once.
+    titles that are ranked, each once. ``typed`` are held-out clicks of queries of the log, which
+    the weights of a ranking are fitted to; nothing is measured on them, as the model knows them.
     """
 
     metric = CLICKS_FIGURE
 
-    def __init__(self, clicks: ClickLog, titles: Sequence[str]) -> None:
-        self.clicks = clicks
-        self.titles = list(dict.fromkeys([*titles, *clicks.titles]))
+    def __init__(
+        self, clicks: ClickLog, titles: Sequence[str], typed: ClickLog | None = None
+    ) -> None:
+        self.clicks, self.typed = clicks, typed
+        more = () if typed is None else typed.titles
+        self.titles = list(dict.fromkeys([*titles, *clicks.titles, *more]))
         self._held_out = HeldOutClicks(clicks, self.titles, CLICKS_METRICS)
 
     @property
@@ -210,13 +214,18 @@ class DevPlan:
         """The dev set if it is not a share; the parameters are those of `apply`, for any log."""
         if not isinstance(self.read, ClickLog):
             return None if self.read is None else JudgedDev(self.read)
-        n_known = int(in_log(self.read.queries, queries).sum())
-        if n_known:
+        never, typed = never_typed_and_typed(self.read, queries)
+        if typed is not None:
+            n_known, n_all = len(typed.queries), len(self.read.queries)
             note(
-                f"{n_known:,} of the {len(self.read.queries):,} dev queries are also in the "
-                "log: for them the dev figures are too high"
+                f"{n_known:,} of the {n_all:,} dev queries are also in the log: "
+                + (
+                    "for them the dev figures are too high"
+                    if never is self.read
+                    else "epochs are compared by the others"
+                )
             )
-        return ClicksDev(self.read, [*log_titles, *titles])
+        return ClicksDev(never, [*log_titles, *titles], typed)
 
     def record(self) -> dict[str, Any] | None:
         """How the queries can be held out again, as the trained model records it."""
