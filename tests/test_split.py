@@ -11,7 +11,9 @@ import random
 import re
 import shutil
 import sys
+from collections import Counter
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers import failing_calls, tree
@@ -26,8 +28,8 @@ from sentemb.data.click_log import ClickLogBuilder, read_click_log, write_click_
 from sentemb.data.distinct_texts import DistinctTexts
 from sentemb.data.judged_set import read_texts
 from sentemb.data.seen_queries import in_log
-from sentemb.data.split_description import SPLIT, split_warning
-from sentemb.data.splitting import share_of, split_file
+from sentemb.data.split_description import SPLIT, held_out_by, split_warning
+from sentemb.data.splitting import hold_out_clicks, share_of, split_file
 from sentemb.search.title_files import read_titles
 from sentemb.text.words import query_key
 
@@ -224,6 +226,21 @@ def test_the_split_says_how_it_was_made_and_another_is_warned_of(log, tmp_path):
     assert split_warning(out / "test.tsv") is None
 
 
+@pytest.mark.parametrize("by", WAYS)
+def test_a_held_out_file_says_how_it_was_held_out(log, tmp_path, by):
+    out = tmp_path / "out"
+    split_file(log, out, **HALF, by=by)
+    assert [held_out_by(out / name) for name in ("dev.tsv", "test.tsv")] == [by, by]
+    assert held_out_by(out / "pairs.tsv") is None and held_out_by(log) is None
+    (out / SPLIT).write_text(json.dumps({"format": 1, "rule": "distinct words"}))
+    assert held_out_by(out / "dev.tsv") is None
+    (out / SPLIT).write_text("{")
+    with pytest.raises(SentembError, match=r"split\.json: "):
+        held_out_by(out / "dev.tsv")
+    (out / SPLIT).unlink()
+    assert held_out_by(out / "dev.tsv") is None
+
+
 def test_evaluate_warns_of_a_split_by_an_unknown_rule(log, tmp_path, model_dir):
     split_file(log, tmp_path / "out", **HALF)
     (tmp_path / "out" / SPLIT).unlink()
@@ -301,6 +318,56 @@ def test_by_time_the_last_lines_are_test(log, tmp_path):
     assert [text.count("\n") for text in files] == [210, 30, 60]
     clean = ["\t".join(part.strip() for part in line.split("\t")) for line in lines_of(300)]
     assert "".join(files).splitlines() == [line.removesuffix("\t1") for line in clean]
+
+
+# -- single clicks ---------------------------------------------------------------------------------
+
+
+def counted(log):
+    """Clicks by pair."""
+    return {pair[:2]: pair[2] for pair in pairs_of(log)}
+
+
+@st.composite
+def logs(draw):
+    """Click logs of few texts, with counts from one to huge and with skipped titles."""
+    text = st.sampled_from("abcdef")
+    counts = st.integers(1, 30) | st.just(10**12)
+    rows = st.tuples(text, text, counts, st.lists(text, max_size=3))
+    builder = ClickLogBuilder()
+    for row in draw(st.lists(rows, min_size=1, max_size=30)):
+        builder.add(*row)
+    return builder.build()
+
+
+@given(logs(), st.floats(0, 0.99), st.integers(0, 2**63 - 1), st.integers(1, 8))
+def test_held_out_clicks_are_of_queries_that_keep_some(log, share, seed, most):
+    stays, held_out = hold_out_clicks(log, share, seed, most)
+    both = Counter(counted(stays))
+    both.update(counted(held_out))
+    assert both == counted(log)
+    assert stays.queries and set(held_out.queries) <= set(stays.queries) == set(log.queries)
+    assert len(held_out.queries) <= most and not held_out.skipped_index.size
+    skipped = {(query, title): texts for query, title, _, texts in pairs_of(log)}
+    assert all(skipped[query, title] == texts for query, title, _, texts in pairs_of(stays))
+    again = hold_out_clicks(log, share, seed, most)
+    assert [*map(pairs_of, again)] == [pairs_of(stays), pairs_of(held_out)]
+
+
+def test_every_click_is_held_out_with_the_share_whatever_its_pair():
+    builder = ClickLogBuilder()
+    for number in range(2000):
+        builder.add(f"q{number}", "often", 50)
+        builder.add(f"q{number}", "seldom", 2)
+    stays, held_out = hold_out_clicks(builder.build(), 0.1, 0, 10**6)
+    for title, clicks in (("often", 100_000), ("seldom", 4000)):
+        found = sum(count for (_, t), count in counted(held_out).items() if t == title)
+        assert abs(found - 0.1 * clicks) < 4 * np.sqrt(0.09 * clicks)
+    assert len(stays.queries) == 2000 and pairs_of(held_out) != pairs_of(
+        hold_out_clicks(builder.build(), 0.1, 1, 10**6)[1]
+    )
+    few, other = (hold_out_clicks(builder.build(), 0.1, seed, 40)[1].queries for seed in (0, 1))
+    assert len(few) == len(other) == 40 and set(few) != set(other)
 
 
 # -- files -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""``split.json``: by which rule a log was split, and the warning where that is not known."""
+"""``split.json``: how a log was split, and the warning where that is not known."""
 
 import json
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ def split_warning(clicks: Path) -> str | None:
     `SentembError` if there is a ``split.json`` that cannot be read.
     """
     folder = clicks.parent
-    if clicks.name not in (DEV, TEST) or not is_file(folder / TITLES):
+    if not _is_held_out(clicks):
         return None
     reason = f"{SPLIT} is missing"
     if status(folder / SPLIT) is not None:
@@ -45,6 +45,24 @@ def split_warning(clicks: Path) -> str | None:
         f"{folder}: {reason}, so its queries may have been in training in another spelling; split "
         "the log again, or count them with --log"
     )
+
+
+def held_out_by(clicks: Path) -> str | None:
+    """How the clicks in a file were held out: the ``by`` of `split_log`; None if that is not known.
+
+    Queries that were held out "by click" or "by time" are meant to be in the log too. Raises
+    `SentembError` if there is a ``split.json`` that cannot be read.
+    """
+    description = clicks.parent / SPLIT
+    if not _is_held_out(clicks) or status(description) is None:
+        return None
+    by = read_description(description, _FORMAT, _damaged).get("by")
+    return by if isinstance(by, str) else None
+
+
+def _is_held_out(clicks: Path) -> bool:
+    """Whether a file is called as the held-out clicks of a split, and is next to its titles."""
+    return clicks.name in (DEV, TEST) and is_file(clicks.parent / TITLES)
 
 
 def _damaged(path: object, why: str) -> SentembError:

@@ -22,6 +22,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from sentemb.data.click_log import (
     PAIRS,
     ClickLog,
@@ -43,7 +45,7 @@ from sentemb.system.whole_folder import check_free, filling_listed
 from sentemb.text.words import query_key
 
 PAIRS_AND_SKIPPED = "pairs.jsonl"
-QUERY, TITLE, TIME = "query", "title", "time"
+QUERY, TITLE, TIME, CLICK = "query", "title", "time", "click"
 WAYS = (QUERY, TITLE, TIME)
 _SIDES = ("training", "dev", "test")
 _TRAIN, _DEV, _TEST = range(3)
@@ -215,6 +217,39 @@ def split_log(
         builder.build(bad[side]) if counts[side] else None for side, builder in enumerate(builders)
     )
     return train, held_dev, held_test
+
+
+def hold_out_clicks(log: ClickLog, share: float, seed: int, most: int) -> tuple[ClickLog, ClickLog]:
+    """Hold out single clicks of queries that keep others: what stays, and what is held out.
+
+    Every click is held out with probability ``share``. A query that would lose all its clicks
+    keeps them; of the others at most ``most``, drawn by ``seed``, lose theirs. So each query that
+    is held out is in what stays too, and a pair that stays has the skipped titles that it had. What
+    is held out has no pairs if the log has too few clicks.
+
+    Examples
+    --------
+    >>> log = ClickLog.from_pairs([("tap", "Fix a Tap", 30), ("hotel", "Hotels", 1)])
+    >>> stays, held_out = hold_out_clicks(log, share=0.1, seed=0, most=100)
+    >>> stays.queries, held_out.queries
+    (['tap', 'hotel'], ['tap'])
+    >>> int(stays.clicks.sum() + held_out.clicks.sum())
+    31
+    """
+    generator = np.random.default_rng(seed)
+    held = generator.binomial(log.clicks, share)
+    loses, keeps = np.zeros((2, len(log.queries)), bool)
+    loses[log.query_index[held > 0]] = True
+    keeps[log.query_index[held < log.clicks]] = True
+    drawn = generator.permutation(np.flatnonzero(loses & keeps))[:most]
+    held[~np.isin(log.query_index, drawn)] = 0
+    stays, held_out = ClickLogBuilder(), ClickLogBuilder()
+    for pair, count in zip(_pairs_of(log), held.tolist(), strict=True):
+        if count < pair.clicks:
+            stays.add(pair.query, pair.title, pair.clicks - count, pair.skipped)
+        if count:
+            held_out.add(pair.query, pair.title, count)
+    return stays.build(log.bad_lines), held_out.build()
 
 
 def _add(builder: ClickLogBuilder, counts: list[int], side: int, pair: Pair) -> None:
