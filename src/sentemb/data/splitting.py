@@ -297,8 +297,8 @@ class _Sorting:
     def finish(self) -> None:
         cuts = self._split.cuts(len(self._waiting)) if self._split.by == TIME else ()
         for number, pair in enumerate(self._waiting):
-            kept = tuple(t for t in pair.skipped if (pair.query, t) not in self._held_out)
-            self._send(sum(number >= cut for cut in cuts), pair._replace(skipped=kept))
+            skipped = tuple(t for t in pair.skipped if (pair.query, t) not in self._held_out)
+            self._send(sum(number >= cut for cut in cuts), pair._replace(skipped=skipped))
 
 
 class _Placing:
@@ -315,8 +315,8 @@ class _Placing:
         if self._split.by == QUERY:
             return [(self._side_of(pair.query), pair)]
         if self._split.by == TITLE:
-            kept = tuple(title for title in pair.skipped if self._side_of(title) == _TRAIN)
-            return [(self._side_of(pair.title), pair._replace(skipped=kept))]
+            skipped = tuple(title for title in pair.skipped if self._side_of(title) == _TRAIN)
+            return [(self._side_of(pair.title), pair._replace(skipped=skipped))]
         if self._split.by == CLICK:
             counts = enumerate(self._thinned(pair.clicks))
             return [(side, pair._replace(clicks=count)) for side, count in counts if count]
@@ -546,9 +546,9 @@ class _HeldOutPairs:
 
     def has(self, query: str, title: str) -> bool:
         """Whether a pair is one of them, as far as hashes of 8 bytes tell pairs apart."""
-        wanted = np.uint64(_pair_hash(query, title))
-        place = np.searchsorted(self._hashes, wanted)
-        return bool((self._hashes[place : place + 1] == wanted).any())
+        pair = np.uint64(_pair_hash(query, title))
+        first = np.searchsorted(self._hashes, pair)
+        return bool((self._hashes[first : first + 1] == pair).any())
 
 
 def _pair_hash(query: str, title: str) -> int:
@@ -565,8 +565,8 @@ def _write_pairs_and_skipped(unsorted: Path, new: Path, by: str) -> None:
             record: dict[str, object] = {"query": query, "clicked": [title]}
             if clicks != 1:
                 record["clicks"] = [clicks]
-            if kept := [text for text in skipped if not held_out.has(query, text)]:
-                record["skipped"] = kept
+            if never_clicked := [text for text in skipped if not held_out.has(query, text)]:
+                record["skipped"] = never_clicked
             file.write(f"{json.dumps(record, ensure_ascii=False)}\n".encode())
 
 

@@ -47,10 +47,10 @@ class ClickRates:
         generator = np.random.default_rng(seed)
         query = generator.choice(len(self.queries), clicks, p=self.shares)
         # What is beyond the rates of the query is a stray click.
-        places = np.cumsum(self.rates)
-        before = np.concatenate(([0.0], places))[self.offsets]
+        cumulative = np.cumsum(self.rates)
+        before = np.concatenate(([0.0], cumulative))[self.offsets]
         within = before[query] + generator.random(clicks)
-        shown = np.searchsorted(places, within, "right")
+        shown = np.searchsorted(cumulative, within, "right")
         title = generator.integers(len(self.titles), size=clicks)
         is_on_page = within < before[query + 1]
         title[is_on_page] = self.title_index[shown[is_on_page]]

@@ -336,7 +336,7 @@ class _Engine:
         raise _used_up(sort, f"{len(self._asked)} queries")
 
     def _page_of(self, query: Text) -> _Page:
-        """What the engine shows for a query: titles by their grade plus noise."""
+        """The page that the engine shows for a query: titles by their grade plus noise."""
         results = self._results.get(query.need)
         if results is None:
             results = self._results[query.need] = self.world.candidates(
@@ -356,9 +356,9 @@ class _Engine:
 
     def _add_titles(self, n_shown: int) -> list[int]:
         """Publish titles that no page shows, for needs as people have them."""
-        wanted = round(n_shown * ADDED_SHARE / (1 - ADDED_SHARE))
+        count = round(n_shown * ADDED_SHARE / (1 - ADDED_SHARE))
         added: list[int] = []
-        while len(added) < wanted:
+        while len(added) < count:
             before = len(self.world.titles)
             sort, _ = self.draw_sort()
             for _ in range(MAX_DRAWS):
@@ -369,7 +369,7 @@ class _Engine:
             else:
                 raise _used_up(sort, f"{before} titles")
             added.extend(range(before, len(self.world.titles)))
-        return added[:wanted]
+        return added[:count]
 
     def _names(self, shown: Sequence[int], count: int) -> list[_Page]:
         """Up to ``count`` queries of a word or two that one title of the catalogue has."""
@@ -409,7 +409,7 @@ class _Engine:
 def _name(
     words: Sequence[str], titles_with: dict[str, set[int]], random: Random
 ) -> tuple[str, ...] | None:
-    """A word or two neighbours of ``words`` that stand in one title only, if there are some."""
+    """A word, or two neighbours, of ``words`` that only one title has, if there are some."""
     singles = [(word,) for word in words]
     candidates = [*singles, *pairwise(words)]
     random.shuffle(candidates)
@@ -426,7 +426,7 @@ def _name(
 def _rates(pages: Sequence[_Page], shown: Sequence[int], titles: Sequence[Text]) -> ClickRates:
     """The true rates of the clicks: a title is clicked if it is looked at and seems right."""
     shares = 1 / (np.arange(1, len(pages) + 1) + FLAT_RANKS)
-    place_of = {number: place for place, number in enumerate(shown)}
+    row_of = {number: row for row, number in enumerate(shown)}
     rates = []
     for page in pages:
         levels = [level for _, level in page.results]
@@ -439,7 +439,7 @@ def _rates(pages: Sequence[_Page], shown: Sequence[int], titles: Sequence[Text])
         titles=[titles[number].text for number in shown],
         shares=shares / shares.sum(),
         offsets=np.cumsum([0, *(len(page.results) for page in pages)]),
-        title_index=np.array([place_of[title] for page in pages for title, _ in page.results]),
+        title_index=np.array([row_of[title] for page in pages for title, _ in page.results]),
         grades=np.array([level for page in pages for _, level in page.results]),
         rates=np.concatenate(rates),
     )
