@@ -42,7 +42,7 @@ def command(output: str, **settings: Any) -> None:
     topic of every text), rates.jsonl (the true click rates), and a README.md that describes them.
 
     The clicks are like traffic: some queries have hundreds, many have one, some are names of one
-    title, some clicks are stray, and half of the catalogue has no clicks yet.
+    title, some clicks are stray, and more than half of the catalogue has no clicks yet.
 
     \b
     sentemb simulate -o log/ --pairs 60000
