@@ -29,7 +29,7 @@ from sentemb.data.distinct_texts import DistinctTexts
 from sentemb.data.judged_set import read_texts
 from sentemb.data.seen_queries import in_log
 from sentemb.data.split_description import SPLIT, held_out_by, split_warning
-from sentemb.data.splitting import hold_out_clicks, share_of, split_file
+from sentemb.data.splitting import hold_out_clicks, is_share, share_of, split_file
 from sentemb.search.title_files import read_titles
 from sentemb.text.words import query_key
 
@@ -679,6 +679,7 @@ def test_a_folder_is_not_a_log(tmp_path):
 def test_shares():
     assert [share_of("dev", text) for text in ("5%", "0.05", ".05", "5.0 %", 0.05)] == [0.05] * 5
     assert share_of("dev", 0) == 0
+    assert is_share("5%") and is_share(0.05) and not is_share("dev.tsv") and not is_share(None)
 
 
 # -- the command -----------------------------------------------------------------------------------
