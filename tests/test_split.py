@@ -214,6 +214,9 @@ def test_the_split_says_how_it_was_made_and_another_is_warned_of(log, tmp_path):
     assert split_warning(out / "test.tsv") is None
     (out / SPLIT).write_text(json.dumps({"format": 1, "rule": "raw text"}))
     assert "has another rule" in split_warning(out / "dev.tsv")
+    for by, is_warned in (("click", False), ("time", False), ("title", True)):
+        (out / SPLIT).write_text(json.dumps({"format": 1, "rule": "raw text", "by": by}))
+        assert (split_warning(out / "dev.tsv") is not None) == is_warned
     for text in ("{", "[]", '{"format": 2}', '{"format": "1"}'):
         (out / SPLIT).write_text(text)
         with pytest.raises(SentembError, match=r"split\.json: "):

@@ -11,6 +11,8 @@ from sentemb.system.files import is_file, status, write_text
 
 SPLIT = "split.json"
 DEV, TEST, TITLES = "dev.tsv", "test.tsv", "titles.tsv"
+# What is held out. Queries that are held out by click or by time are meant to be in training too.
+QUERY, TITLE, CLICK, TIME = WAYS = "query", "title", "click", "time"
 _FORMAT = 1
 # What decides on the side of a query: `query_key`. Another rule gets another name.
 RULE = "distinct words"
@@ -25,7 +27,7 @@ def write_split_description(folder: Path, facts: Mapping[str, Any]) -> None:
 
 
 def split_warning(clicks: Path) -> str | None:
-    """Why the queries of a file of held-out clicks may have been in training; None if not.
+    """Why queries that were to be new may have been in training; None if they were not.
 
     Nothing is known, and None returned, of files that are not of a split click log. Raises
     `SentembError` if there is a ``split.json`` that cannot be read.
@@ -35,8 +37,8 @@ def split_warning(clicks: Path) -> str | None:
         return None
     reason = f"{SPLIT} is missing"
     if status(folder / SPLIT) is not None:
-        rule = read_description(folder / SPLIT, _FORMAT, _damaged).get("rule")
-        if rule == RULE:
+        description = read_description(folder / SPLIT, _FORMAT, _damaged)
+        if description.get("rule") == RULE or description.get("by") in (CLICK, TIME):
             return None
         reason = f"{SPLIT} has another rule"
     elif is_file(folder / _OF_PUBLISHED):

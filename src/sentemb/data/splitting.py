@@ -38,7 +38,17 @@ from sentemb.data.click_log import (
 )
 from sentemb.data.distinct_texts import DistinctTexts
 from sentemb.data.judged_set import read_products
-from sentemb.data.split_description import DEV, TEST, TITLES, write_split_description
+from sentemb.data.split_description import (
+    CLICK,
+    DEV,
+    QUERY,
+    TEST,
+    TIME,
+    TITLE,
+    TITLES,
+    WAYS,
+    write_split_description,
+)
 from sentemb.data.spreadsheets import is_quoted
 from sentemb.errors import SentembError
 from sentemb.system.bounds import MAX_SEED, brief, is_number, plain, whole
@@ -49,8 +59,6 @@ from sentemb.system.whole_folder import check_free, filling_listed
 from sentemb.text.words import query_key
 
 PAIRS_AND_SKIPPED = "pairs.jsonl"
-QUERY, TITLE, TIME, CLICK = "query", "title", "time", "click"
-WAYS = (QUERY, TITLE, CLICK, TIME)
 _SIDES = ("training", "dev", "test")
 _TRAIN, _DEV, _TEST = range(3)
 _SHARE = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(\s*%)?")
