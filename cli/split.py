@@ -17,10 +17,11 @@ from sentemb.system.terminal import working
 )
 @option(
     "--by",
-    type=click.Choice(["query", "title", "click", "time"]),
+    type=click.Choice(["query", "title", "click", "both", "time"]),
     default="query",
     show_default=True,
-    help="Hold out queries, titles (never clicked in training), single clicks, or the last lines.",
+    help="Hold out queries, titles (never clicked in training), single clicks, both queries and "
+    "single clicks of the others, or the last lines.",
 )
 @option(
     "--catalogue",
@@ -63,12 +64,12 @@ def command(
     not grow with LOG; a catalogue takes 0.3 GB for a million titles of 90 letters.
 
     Most clicks of a month are on queries that people typed before. --by click measures those: each
-    click is drawn on its own, so a pair with many clicks has some in every part. It needs a log
-    with counts, or with a line for each click.
+    click is drawn on its own, so a pair with many clicks has some in every part. --by both holds
+    out queries as well. Both need a log with counts, or with a line for each click.
 
     \b
     sentemb split pairs.tsv -o log/
-    sentemb split pairs.tsv -o known/ --by click
+    sentemb split pairs.tsv -o log/ --by both
     sentemb train log/pairs.tsv --dev log/dev.tsv -o model/
     sentemb evaluate model/ log/test.tsv
     """
@@ -94,7 +95,7 @@ def command(
             "little of what people search for again; use --by query"
         )
     what = "titles" if by == "title" else "queries"
-    unit, sizes = ("clicks", counts.clicks) if by == "click" else ("lines", counts.lines)
+    unit, sizes = ("clicks", counts.clicks) if by in ("click", "both") else ("lines", counts.lines)
     parts = [f"{sizes[0]:,} {unit} to train"]
     for name, size, held_out in zip(("dev", "test"), sizes[1:], counts.held_out, strict=True):
         if size:
@@ -104,6 +105,8 @@ def command(
         "query": "no query is on two sides",
         "title": "no held-out title is clicked in training",
         "click": "a pair may be on several sides, with a part of its clicks on each",
+        "both": "no held-out query is on two sides; a pair of another may be, with a part of its "
+        "clicks on each",
         "time": "a query may be on several sides",
     }
     summarise(

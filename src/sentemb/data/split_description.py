@@ -12,7 +12,9 @@ from sentemb.system.files import is_file, status, write_text
 SPLIT = "split.json"
 DEV, TEST, TITLES = "dev.tsv", "test.tsv", "titles.tsv"
 # What is held out. Queries that are held out by click or by time are meant to be in training too.
-QUERY, TITLE, CLICK, TIME = WAYS = "query", "title", "click", "time"
+QUERY, TITLE, CLICK, BOTH, TIME = WAYS = "query", "title", "click", "both", "time"
+# Where the same query is in training and held out, with other clicks.
+BY_CLICK = (CLICK, BOTH)
 _FORMAT = 1
 # What decides on the side of a query: `query_key`. Another rule gets another name.
 RULE = "distinct words"
@@ -38,7 +40,7 @@ def split_warning(clicks: Path) -> str | None:
     reason = f"{SPLIT} is missing"
     if status(folder / SPLIT) is not None:
         description = read_description(folder / SPLIT, _FORMAT, _damaged)
-        if description.get("rule") == RULE or description.get("by") in (CLICK, TIME):
+        if description.get("rule") == RULE or description.get("by") in (*BY_CLICK, TIME):
             return None
         reason = f"{SPLIT} has another rule"
     elif is_file(folder / _OF_PUBLISHED):

@@ -9,7 +9,8 @@ The hash is a number u from 0 to 1. A line is on the test side if u < test, and 
 u >= 1 - dev. So one of the shares can change without changing the other side.
 
 By click, the clicks of a line are drawn one from the other independently, line after line: a log
-that grows at its end keeps its sides, and the share of dev does not change test.
+that grows at its end keeps its sides, and the share of dev does not change test. By both, queries
+are held out as a whole, and single clicks of those that stay.
 """
 
 import contextlib
@@ -39,7 +40,8 @@ from sentemb.data.click_log import (
 from sentemb.data.distinct_texts import DistinctTexts
 from sentemb.data.judged_set import read_products
 from sentemb.data.split_description import (
-    CLICK,
+    BOTH,
+    BY_CLICK,
     DEV,
     QUERY,
     TEST,
@@ -100,8 +102,8 @@ class Split:
     """How a log is split.
 
     dev, test : the shares of the two held-out sides, from 0 to below 1
-    by : a hash of the "query", a hash of the "title", a draw for each "click", or "time", the
-        position in the log
+    by : a hash of the "query", a hash of the "title", a draw for each "click", "both" a hash of the
+        query and draws for the others, or "time", the position in the log
     seed : key of the hash, or seed of the draws
     """
 
@@ -177,13 +179,14 @@ def split_log(
         See `read_click_log`. A path gives the sides that ``sentemb split`` writes.
     dev, test : float or str
         The shares that are held out, such as 0.05 or "5%"; 0 for none.
-    by : {"query", "title", "click", "time"}
+    by : {"query", "title", "click", "both", "time"}
         "query": a hash of the query's words decides, so that no query is on two sides; spellings
         with the same words are one query, whatever their case, accents, punctuation and order.
         "title": a hash of the title decides: held-out titles
         are never clicked in training, and not among its skipped titles. "click": every single click
         is held out by a draw of its own, so a pair may be on several sides with a part of its
         clicks on each; in training no query has a skipped title that it has held-out clicks on.
+        "both": a hash holds out queries, and draws hold out single clicks of the others.
         "time": the last lines of the file are test, those before them dev; of a `ClickLog`, the
         last pairs to appear.
     seed : int
@@ -325,7 +328,10 @@ class _Placing:
         if self._split.by == TITLE:
             skipped = tuple(title for title in pair.skipped if self._side_of(title) == _TRAIN)
             return [(self._side_of(pair.title), pair._replace(skipped=skipped))]
-        if self._split.by == CLICK:
+        side = self._side_of(pair.query) if self._split.by == BOTH else _TRAIN
+        if side != _TRAIN:
+            return [(side, pair)]
+        if self._split.by in BY_CLICK:
             counts = enumerate(self._thinned(pair.clicks))
             return [(side, pair._replace(clicks=count)) for side, count in counts if count]
         return [(_TRAIN, pair)]
@@ -488,7 +494,7 @@ class _Streaming:
         ]
         for text in titles:
             self._titles.add(text)
-        if self._by == CLICK and not self._has_counts:
+        if self._by in BY_CLICK and not self._has_counts:
             self._has_counts = clicks > 1
             self._ones.add(f"{pair.query}\t{pair.title}")
             self._n_ones += 1
@@ -497,7 +503,7 @@ class _Streaming:
 
     def has_repeats(self) -> bool | None:
         """Whether some pair has more than one click, in one line or in several; only by click."""
-        if self._by != CLICK:
+        if self._by not in BY_CLICK:
             return None
         return self._has_counts or _size(self._ones) < self._n_ones
 
@@ -566,7 +572,7 @@ def _pair_hash(query: str, title: str) -> int:
 
 def _write_pairs_and_skipped(unsorted: Path, new: Path, by: str) -> None:
     """Write the clicks to train on; by click, without skipped titles that have held-out clicks."""
-    held_out = _HeldOutPairs([new / DEV, new / TEST] if by == CLICK else [])
+    held_out = _HeldOutPairs([new / DEV, new / TEST] if by in BY_CLICK else [])
     with open(unsorted, "rb") as lines, writing(new / PAIRS_AND_SKIPPED) as file:
         for line in lines:
             query, title, clicks, skipped = _columns(line)

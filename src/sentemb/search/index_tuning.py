@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
-from sentemb.data.seen_queries import in_log, never_typed_and_typed
+from sentemb.data.seen_queries import never_typed_and_typed
 from sentemb.errors import SentembError
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
@@ -77,9 +77,9 @@ def tune(
         right,
         snapshot.titles,
         snapshot.ids,
-        known.without_queries(in_log(known.queries, right.queries)),
         known,
-        None if typed is None else known.single_clicks(typed),
+        known,
+        typed,
         seed=seed,
         on_progress=on_progress,
         on_note=on_note,

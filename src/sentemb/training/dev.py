@@ -18,7 +18,7 @@ from sentemb.data.click_log import ClickLog
 from sentemb.data.held_out_clicks import read_held_out
 from sentemb.data.judged_set import JudgedSet
 from sentemb.data.seen_queries import never_typed_and_typed
-from sentemb.data.splitting import is_share, share_of, split_log
+from sentemb.data.splitting import hold_out_clicks, is_share, share_of, split_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.held_out import HeldOutClicks
 from sentemb.evaluation.metrics import JudgedScores, ndcg
@@ -31,6 +31,9 @@ from sentemb.system.paths import AnyPath
 DEV_CUTOFFS = (1, 3, 10)
 # The first one decides which epoch is the best.
 CLICKS_METRICS = (CLICKS_FIGURE, "hit@1", "recall@10")
+# Queries of the log that lose single clicks where a share is held out: so many are enough to fit the
+# weight of clicks to.
+MOST_TYPED = 400
 # The seed of the split, whatever that of the training is: dev figures of trainings with different
 # seeds are of the same queries, those that `sentemb split` holds out by default.
 SPLIT_SEED = 0
@@ -196,12 +199,17 @@ class DevPlan:
         if self.share:
             train, clicks, _ = split_log(log, dev=self.share, test=0, seed=SPLIT_SEED)
             assert train is not None and clicks is not None  # `split_log` refuses empty sides
+            typed, singles = None, ""
+            if train.clicks.max() > 1:
+                titles = [*train.titles, *titles]
+                train, typed = hold_out_clicks(train, self.share, SPLIT_SEED, MOST_TYPED)
+                singles = f", and {int(typed.clicks.sum()):,} single clicks of others"
             n_queries, n_pairs = len(clicks.queries), clicks.query_index.size
             note(
                 f"{n_queries:,} of {len(log.queries):,} queries are held out for dev, with "
-                f"{n_pairs:,} pairs; {train.query_index.size:,} pairs are left to train on"
+                f"{n_pairs:,} pairs{singles}; {train.query_index.size:,} pairs are left to train on"
             )
-            return train, ClicksDev(clicks, [*train.titles, *titles])
+            return train, ClicksDev(clicks, [*train.titles, *titles], typed)
         return log, self.given(log.queries, log.titles, note, titles)
 
     def given(

@@ -113,23 +113,21 @@ def fit_ranker(
     read = additions.with_replay(
         read_log(log, skip_bad_lines, "batch", note), seed, skip_bad_lines, note
     )
+    served = ClickedQueries.of(read)
     read, held_out = plan.apply(read, _ignore, additions.titles or ())
     if held_out is None:
         raise SentembError("the weights of a ranker are fitted to a dev set; give dev")
     assert isinstance(held_out, JudgedDev | ClicksDev)
-    served = ClickedQueries.of(read)
+    # What the ranker may see while it is fitted; afterwards it serves all clicks of the log.
+    known = ClickedQueries.of(read)
     typed: ClickLog | None = None
     if isinstance(held_out, JudgedDev):
         right, titles = best_graded(held_out.judged), list(held_out.judged.titles)
     else:
         right, typed = held_out.clicks, held_out.typed
         titles = in_tie_order({title.strip() for title in held_out.titles})
-    typed = None if typed is None else served.single_clicks(typed)
-    # What the ranker may see while it is fitted.
-    is_held_out = in_log(served.queries, right.queries)
-    clicks = served.without_queries(is_held_out)
-    left_out = [served.queries[q] for q in np.flatnonzero(is_held_out).tolist()]
-    if count := int(in_log(right.queries, left_out).sum()):
+    is_held_out = in_log(right.queries, known.queries)
+    if count := int(is_held_out.sum()):
         note(
             f"the pairs of {count:,} dev queries that are also in the log are left out while the "
             "ranker is fitted"
@@ -139,7 +137,7 @@ def fit_ranker(
         right,
         titles,
         None,
-        clicks,
+        known,
         served,
         typed,
         seed=seed,
@@ -158,7 +156,7 @@ def fit_weights_of(
     right: ClickLog,
     titles: Sequence[str],
     ids: Sequence[str] | None,
-    clicks: ClickedQueries,
+    known: ClickedQueries,
     served: ClickedQueries,
     typed: ClickLog | None = None,
     *,
@@ -169,13 +167,15 @@ def fit_weights_of(
 ) -> HybridRanker:
     """Fit a ranker to the right titles of some queries; the model is not changed.
 
-    ``titles`` and ``ids`` are the catalogue; without ids, clicks are known by titles. The ranker
-    reads ``clicks``, without the queries of ``right``, while it is fitted, and ``served``
-    afterwards. ``typed`` are single clicks that ``served`` lacks, of queries that it has. The other
-    parameters are as for `fit_ranker`.
+    ``titles`` and ``ids`` are the catalogue; without ids, clicks are known by titles. While it is
+    fitted the ranker reads ``known`` without the queries of ``right``, and ``served`` afterwards.
+    ``typed`` are held-out clicks of queries that ``known`` has; those that it has too are not used.
+    The other parameters are as for `fit_ranker`.
     """
     note = on_note or _ignore
     drawn = _drawn(right, seed, note)
+    clicks = known.without_queries(in_log(known.queries, right.queries))
+    single = None if typed is None else known.single_clicks(typed)
     fitting = BaseFit(model, drawn, titles, ids, clicks, seed, Workers(threads))
     base = fitting.fit(_stems(note), on_progress or _ignore, note)
     # Statistics of held-out queries are unknown too while the weights are fitted and measured.
@@ -189,13 +189,13 @@ def fit_weights_of(
         recipe = outweighing(recipe, base.spread)
     ranker = HybridRanker(model, recipe, clicks, fields, titles, threads=threads)
     ranker.prepare(fitting.catalogue(recipe, fields))
-    if typed is not None and len(typed.queries) >= FEW_TYPED:
+    if single is not None and len(single.queries) >= FEW_TYPED:
         knowing = ranker
-        if served is not clicks:
-            knowing = HybridRanker(model, recipe, served, fields, titles, threads=threads)
-        drawn_typed = _drawn(typed, seed, note)
-        recipe = fitted_to_clicks(knowing, drawn_typed)
-        dev["typed_queries"] = len(drawn_typed.queries)
+        if known is not clicks:
+            knowing = HybridRanker(model, recipe, known, fields, titles, threads=threads)
+        drawn_single = _drawn(single, seed, note)
+        recipe = fitted_to_clicks(knowing, drawn_single)
+        dev["typed_queries"] = len(drawn_single.queries)
         ranker = ranker.weighted(recipe.weights)
     of_sum = held_out.evaluate(ranker)
     if _is_ahead(without_names, of_sum, 2):
