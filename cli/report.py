@@ -176,7 +176,6 @@ def _triage(
     from sentemb.analysis.triage import triage
     from sentemb.data.click_log import read_click_log
     from sentemb.data.held_out_clicks import read_held_out
-    from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index import Index
     from sentemb.search.ranking.opening import known_by_ids
 
@@ -184,8 +183,8 @@ def _triage(
     titles, ids = _titles(model, opened, dev, catalogue, held_out)
     if titles is not None and ids is not None:
         opened = known_by_ids(opened, titles, ids)
-    if isinstance(opened, PairScorer) and titles is not None:
-        note_pairs(model, len(held_out.queries) * len(titles))
+    if titles is not None:
+        note_pairs(model, opened, len(held_out.queries) * len(titles))
     learned = None if log is None else read_click_log(log)
     ranked = None if isinstance(opened, Index) else titles
     outcome = triage(opened, held_out, ranked, worst=worst, top=top, log=learned)
@@ -208,7 +207,8 @@ def _titles(
     from sentemb.search.index import Index
 
     if not isinstance(held_out, JudgedSet) or isinstance(opened, Index):
-        return catalogue_of(model, opened, dev, catalogue, held_out)[1:]
+        listed = catalogue_of(model, opened, dev, catalogue, held_out)
+        return listed.titles, listed.ids
     if catalogue is None:
         return None, None
     ids, titles = read_texts(catalogue)

@@ -17,8 +17,10 @@ Queries without a relevant title (grade above 0) have no NDCG and are left out o
 that are missing from the run count as 0.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -61,6 +63,8 @@ class NDCG:
         Evaluated queries that are missing from the run; they count as 0.
     n_unknown : int
         Queries of the run that are not in the judged set; they are ignored.
+    others : dict of str to NDCG
+        The parts of a ranker alone, if they were measured.
     """
 
     cutoffs: tuple[int, ...]
@@ -71,6 +75,7 @@ class NDCG:
     n_without_relevant: int
     n_missing: int
     n_unknown: int
+    others: Mapping[str, NDCG] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
         means = zip(self.cutoffs, self.mean.tolist(), strict=True)
