@@ -228,6 +228,7 @@ def _as_dict(
             "without_relevant": result.n_without_relevant,
             "missing": result.n_missing,
             "unknown": result.n_unknown,
+            "one_grade": result.n_equal,
         },
     }
     if per_query:
@@ -266,6 +267,11 @@ def _table(result: Any, alone: Mapping[str, Any], query_ids: Sequence[str]) -> I
     yield f"ties       {_TIES}"
     yield "unjudged   titles count as grade 0 and keep their rank"
     yield f"evaluated  {result.n_evaluated} queries, which the mean is over"
+    if result.n_equal:
+        yield (
+            f"one grade  {result.n_equal} of them have titles of one grade only: every order of "
+            "these is perfect"
+        )
     yield f"left out   {result.n_without_relevant} queries without a relevant title"
     yield f"missing    {result.n_missing} evaluated queries that are not in the run: they count 0"
     yield f"unknown    {result.n_unknown} queries of the run that are not judged: they are ignored"

@@ -371,8 +371,11 @@ class TestEvaluate:
         ]
         found = json.loads(run("evaluate", "run.txt", "judged", "--json", "--per-query").stdout)
         assert found["per_query"]["q3"] == {"ndcg@1": None, "ndcg@3": None, "ndcg@10": None}
-        counts = {"evaluated": 2, "without_relevant": 1, "missing": 1, "unknown": 1}
+        counts = {"evaluated": 2, "without_relevant": 1, "missing": 1, "unknown": 1, "one_grade": 0}
         assert found["queries"] == counts
+        qrels.write_text("q1 0 d1 1.0\nq1 0 d2 0.0\nq2 0 d1 1\n\n")
+        said = run("evaluate", "run.txt", "judged").stdout
+        assert "one grade  1 of them have titles of one grade only: every order" in said
 
     def test_own_ranking_from_standard_input(self, model_dir, files):
         ranking = run("rank", model_dir, "queries.tsv", "docs.tsv").stdout
