@@ -64,9 +64,9 @@ def convert(
     """Convert word vectors to a folder that opens at once.
 
     FILE is GloVe text (one word and its numbers per line), word2vec text (the same after a first
-    line "words dimensions"), word2vec binary (if its name ends in .bin), or a folder of word
-    vectors, whose checksum is verified. Files that end in .gz are unpacked; - is text from standard
-    input.
+    line "words dimensions"), word2vec binary, or a folder of word vectors, whose checksum is
+    verified. The contents tell these apart, and whether a file is packed with gzip; - is standard
+    input. Words that are empty or not UTF-8 are left out and counted.
 
     \b
     sentemb vectors convert glove.6B.50d.txt -o glove-50/ --licence PDDL-1.0
