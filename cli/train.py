@@ -290,9 +290,9 @@ def _effective(ctx: click.Context) -> dict[str, Any]:
     metavar="FILE",
     help="Word vectors: word2vec or GloVe text, word2vec binary, packed with "
     "gzip or not, or a folder of `sentemb vectors convert`. For two towers their principal "
-    "components are features of a word, in addition to its trigrams, so that words that the log lacks have a "
-    "vector too. A pair model reads words as these vectors, fixed unless --train-vectors is given, "
-    "and as trained letter trigrams without them.",
+    "components are features of a word, in addition to its trigrams, so that words that the "
+    "log lacks have a vector too. A pair model reads words as these vectors, fixed unless "
+    "--train-vectors is given, and as trained letter trigrams without them.",
     group=FEATURES,
 )
 @option_of(VECTOR_DIM)

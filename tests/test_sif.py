@@ -259,7 +259,7 @@ def test_words_that_no_text_can_have_are_left_out():
     names = ["good", ",", "Paris", "new york", "c3po", "don't", "größe", "_"]
     model = SIF(made_up_vectors(names=names), components=0).fit()
     assert model.vocabulary.words == ["good", "paris", "c3po", "größe", "_"]
-    model = SIF(made_up_vectors(), keep="texts").fit(titles=["w5 w1 x", "w1 w9"])
+    model = SIF(made_up_vectors(), keep="texts").fit(titles=["w5 w1 x", "w1 w9", "w5"])
     assert model.vocabulary.words == ["w1", "w5", "w9"]
 
 
@@ -283,12 +283,8 @@ def test_a_word_in_capitals_only_has_the_vector_of_its_first_spelling():
     vectors = made_up_vectors(names=["Lamp", "Paris", "lamp", "PARIS", "New_York"])
     model = SIF(vectors, components=0, weights="none").fit()
     assert model.vocabulary.words == ["paris", "lamp", "new_york"]
-    rows = [vectors.vectors[row] for row in (1, 2, 4)]
-    np.testing.assert_allclose(
-        model.encode(["Paris", "lamp", "New_York"]),
-        rows / np.linalg.norm(rows, axis=1)[:, None],
-        1e-5,
-    )
+    rows = vectors.vectors[[1, 2, 4]]
+    np.testing.assert_allclose(model.encode(["Paris", "lamp", "New_York"]), rows, 1e-5)
     assert made_up_vectors(names=["a", "B"]).with_small_letters().words == ["a", "b"]
     small = made_up_vectors(names=["a", "A"])
     assert small.with_small_letters() is small

@@ -92,8 +92,8 @@ def common_components(moments: Moments, k: int, weighted: bool = False) -> Compo
         # Else the texts would become rounding errors, whose cosines look like those of texts.
         verb = "is" if k == 1 else "are"
         raise SentembError(
-            f"{_components(k)} {verb} all there is in the texts, and nothing would be left of them; "
-            "give more different texts or fewer components"
+            f"{_components(k)} {verb} all there is in the texts, and nothing would be left of "
+            "them; give more different texts or fewer components"
         )
     if is_whole and d > k + 1 and np.count_nonzero(shares[rest] >= _NOISE) < 2:
         raise SentembError(
