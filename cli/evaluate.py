@@ -21,6 +21,7 @@ from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.comparison.baselines.clicked_queries import LEXICAL
 from sentemb.evaluation.measures import JUDGED_METRICS, METRICS
+from sentemb.system.amounts import amount
 from sentemb.system.tables import visible
 from sentemb.system.terminal import working
 
@@ -266,15 +267,15 @@ def _table(result: Any, alone: Mapping[str, Any], query_ids: Sequence[str]) -> I
     yield f"gain       {result.gain}, {_GAINS[result.gain]}; discount log2(rank + 1)"
     yield f"ties       {_TIES}"
     yield "unjudged   titles count as grade 0 and keep their rank"
-    yield f"evaluated  {result.n_evaluated} queries, which the mean is over"
+    yield f"evaluated  {amount(result.n_evaluated, 'query')}, which the mean is over"
     if result.n_equal:
         yield (
             f"one grade  {result.n_equal} of them have titles of one grade only: every order of "
             "these is perfect"
         )
-    yield f"left out   {result.n_without_relevant} queries without a relevant title"
-    yield f"missing    {result.n_missing} evaluated queries that are not in the run: they count 0"
-    yield f"unknown    {result.n_unknown} queries of the run that are not judged: they are ignored"
+    yield f"left out   {amount(result.n_without_relevant, 'query')} without a relevant title"
+    yield f"missing    {amount(result.n_missing, 'evaluated query')} not in the run, counted as 0"
+    yield f"unknown    {amount(result.n_unknown, 'query')} of the run without judgments, ignored"
 
 
 # -- labelled pairs ---------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import click
 
 from sentemb.cli.common import warnings_to_stderr
 from sentemb.cli.program import note
+from sentemb.system.amounts import amount
 from sentemb.system.tables import aligned, visible
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ def evaluated(
             "count as missed"
         )
     if len(evaluation.queries) < _FEW_QUERIES:
-        note(f"only {len(evaluation.queries):,} queries: figures and intervals are uncertain")
+        note(
+            f"only {amount(len(evaluation.queries), 'query')}: figures and intervals are uncertain"
+        )
     return evaluation
 
 
@@ -92,8 +95,8 @@ def lines(
         yield json.dumps({**figures, **known}, indent=1)
         return
     yield (
-        f"{len(evaluation.queries):,} queries against {evaluation.n_titles:,} titles of "
-        f"{evaluation.catalogue}"
+        f"{amount(len(evaluation.queries), 'query')} against "
+        f"{amount(evaluation.n_titles, 'title')} of {evaluation.catalogue}"
     )
     yield ""
     yield from aligned(_rows(evaluations))

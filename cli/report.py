@@ -15,6 +15,7 @@ from sentemb.cli.options import (
 )
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note, summarise
+from sentemb.system.amounts import amount
 from sentemb.system.terminal import working
 
 if TYPE_CHECKING:
@@ -189,9 +190,7 @@ def _triage(
     ranked = None if isinstance(opened, Index) else titles
     outcome = triage(opened, held_out, ranked, worst=worst, top=top, log=learned)
     if outcome.n_outside:
-        note(
-            f"{outcome.n_outside:,} relevant titles are not in the catalogue: they cannot be found"
-        )
+        note(f"{amount(outcome.n_outside, 'relevant title')} not in the catalogue cannot be found")
     return outcome
 
 

@@ -30,6 +30,7 @@ from sentemb.cli.rankings import (
     line_of,
     write_rankings,
 )
+from sentemb.system.amounts import amount
 from sentemb.system.terminal import columns_of, working
 
 if TYPE_CHECKING:
@@ -256,5 +257,5 @@ def _known_ids(index: "Searcher", path: str) -> list[str]:
     ids = read_ids(path)
     unknown = int((index.rows_of(ids) < 0).sum())
     if unknown:
-        note(f"{path} has {unknown:,} ids that are not in the index: they are ignored")
+        note(f"{path} has {amount(unknown, 'id')} not in the index, ignored")
     return ids

@@ -5,6 +5,7 @@ import click
 from sentemb.cli.options import Written, option, written_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note, summarise
+from sentemb.system.amounts import amount
 from sentemb.system.terminal import working
 
 
@@ -79,14 +80,14 @@ def command(
             force=force,
         )
     if counts.bad_lines:
-        note(f"{counts.bad_lines:,} bad lines of the log were skipped")
-    what = "titles" if by == "title" else "queries"
-    parts = [f"{counts.lines[0]:,} lines to train"]
+        note(f"skipped {amount(counts.bad_lines, 'bad line')} of the log")
+    what = "title" if by == "title" else "query"
+    parts = [f"{amount(counts.lines[0], 'line')} to train"]
     for name, lines, held_out in zip(
         ("dev", "test"), counts.lines[1:], counts.held_out, strict=True
     ):
         if lines:
-            parts.append(f"{lines:,} {name} ({held_out:,} {what})")
+            parts.append(f"{lines:,} {name} ({amount(held_out, what)})")
     added = "" if catalogue is None else f" ({counts.added:,} of them only in the log)"
     sides = {
         "query": "no query is on two sides",
@@ -97,9 +98,11 @@ def command(
         output,
         {
             "lines": dict(zip(("train", "dev", "test"), counts.lines, strict=True)),
-            f"held_out_{what}": dict(zip(("dev", "test"), counts.held_out, strict=True)),
+            "held_out_titles" if by == "title" else "held_out_queries": dict(
+                zip(("dev", "test"), counts.held_out, strict=True)
+            ),
             "titles": counts.titles,
             "bad_lines": counts.bad_lines,
         },
-        f"{output}: {', '.join(parts)}; {counts.titles:,} titles{added}; {sides[by]}",
+        f"{output}: {', '.join(parts)}; {amount(counts.titles, 'title')}{added}; {sides[by]}",
     )

@@ -17,6 +17,7 @@ from sentemb.cli.options import (
 )
 from sentemb.cli.program import note, summarise
 from sentemb.models.vectors.skip_gram import SETTINGS
+from sentemb.system.amounts import amount
 from sentemb.system.terminal import ProgressLine
 
 # Words that are printed of a file as a whole.
@@ -171,7 +172,7 @@ def train(log: str, output: str, force: bool, skip_bad_lines: bool, **settings: 
     began = time.monotonic()
     clicks = read_click_log(log, skip_bad_lines=skip_bad_lines)
     if clicks.bad_lines:
-        _note(f"{log}: skipped {clicks.bad_lines:,} bad lines")
+        _note(f"{log}: skipped {amount(clicks.bad_lines, 'bad line')}")
     line = ProgressLine()
     try:
         vectors = train_word_vectors(
@@ -192,7 +193,7 @@ def _summarise(output: str, vectors: Any, dtype: str, texts: str) -> None:
     summarise(
         output,
         {"words": len(vectors), "dimensions": vectors.dim, "dtype": dtype},
-        f"{output}: {len(vectors):,} words, {vectors.dim} dimensions, {dtype}",
+        f"{output}: {amount(len(vectors), 'word')}, {vectors.dim} dimensions, {dtype}",
         f"next: sentemb sif {output} {texts} -o model",
     )
 

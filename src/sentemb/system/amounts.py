@@ -1,0 +1,14 @@
+"""Numbers of things, to read."""
+
+
+def amount(count: int, what: str) -> str:
+    """``count`` with the noun ``what``, which has an s or ies unless there is one.
+
+    Examples
+    --------
+    >>> amount(1, "title"), amount(2000, "clicked query")
+    ('1 title', '2,000 clicked queries')
+    """
+    if count == 1:
+        return f"1 {what}"
+    return f"{count:,} {what[:-1]}ies" if what.endswith("ry") else f"{count:,} {what}s"
