@@ -161,7 +161,7 @@ def test_only_some_ids_and_scores(place, tmp_path):
     only.write_text("p3\np0\textra\n\nunknown\n")
     out, err = run("search", place / "index", "red hat", "--only", only)
     assert {line.split()[2] for line in out.splitlines()} == {"p0", "p3"}
-    assert "has 1 ids that are not in the index" in err
+    assert "has 1 id not in the index, ignored" in err
     out, _ = run("search", place / "index", "red hat", "--min-score", 2)
     assert out == "       no good match: every score is below 2\n"
     only.write_text("unknown\n")
@@ -188,7 +188,10 @@ def test_titles_are_added_and_removed_in_place(index, tmp_path):
     before = tree(index)
     _, err = run("index", index, "--add", tmp_path / "new.tsv", code=1)
     assert "the id p9 is in the index already" in err and tree(index) == before
-    run("index", index, "--remove", tmp_path / "gone.txt", "-o", tmp_path / "smaller")
+    (tmp_path / "gone.txt").write_text("gone\np1\nnever\np1\n")
+    _, err = run("index", index, "--remove", tmp_path / "gone.txt", "-o", tmp_path / "smaller")
+    assert f"{tmp_path / 'gone.txt'} has 2 ids not in the index, passed over" in err
+    assert "1 title removed" in err
     assert len(Index.open(tmp_path / "smaller")) == 6 and tree(index) == before
 
 
@@ -200,7 +203,7 @@ def test_a_renamed_title_keeps_its_clicks(place, hybrid, tmp_path):
     lines[0] = "p0\tcrimson cap"
     (tmp_path / "now.tsv").write_text("\n".join([*lines, "p6\tred coat"]) + "\n")
     _, err = run("index", index, "--sync", tmp_path / "now.tsv")
-    assert "1 titles added, 1 changed, 1 removed" in err
+    assert "1 title added, 1 changed, 1 removed" in err
     after = next(hit for hit in Index.open(index).search("red bat") if hit.id == "p0")
     assert (after.title, before.id) == ("crimson cap", "p0")
     assert after.parts["memory"] == pytest.approx(before.parts["memory"], abs=1e-6)

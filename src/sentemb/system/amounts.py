@@ -2,7 +2,7 @@
 
 
 def amount(count: int, what: str) -> str:
-    """``count`` with the noun ``what``, which has an s or ies unless there is one.
+    """``count`` with the noun ``what``, in the plural unless there is one.
 
     Examples
     --------
@@ -11,4 +11,5 @@ def amount(count: int, what: str) -> str:
     """
     if count == 1:
         return f"1 {what}"
-    return f"{count:,} {what[:-1]}ies" if what.endswith("ry") else f"{count:,} {what}s"
+    stem, ending = (what[:-1], "ies") if what.endswith("ry") else (what, "s")
+    return f"{count:,} {stem}{'es' if what.endswith('ch') else ending}"
