@@ -317,7 +317,7 @@ def test_an_empty_index_finds_nothing(bag, tmp_path):
     index = Index.open(tmp_path / "index")
     assert len(index) == 0 and index.search("hat") == []
     index.add(["a hat"], ["x"])
-    assert index.search("hat")[0][:2] == ("x", "a hat")
+    assert index.search("hat")[0].id == "x"
 
 
 # -- threads and processes -------------------------------------------------------------------------
@@ -359,9 +359,27 @@ def test_a_forked_child_searches(folder):
         assert pool.apply_async(index.search, (QUERIES,)).get(20) == expected
 
 
-def test_a_hit_is_a_tuple(index):
-    (hit,) = index.search("red hat", 1)
-    assert isinstance(hit, Hit) and hit[:4] == (hit.id, hit.title, hit.score, {"cosine": hit.score})
+def test_a_hit_is_a_dict_with_attributes_that_json_can_write(index):
+    hits = index.search("red hat", 1)
+    (hit,) = hits
+    assert isinstance(hit, Hit) and hit.parts == {
+        "cosine": {"value": hit.score, "added": hit.score}
+    }
+    assert [getattr(hit, name) for name in hit] == list(hit.values()) and hit.fields == {}
+    assert json.loads(json.dumps(hits)) == [{**hit}]
+    assert list(hit) == ["id", "title", "score", "parts", "confidence", "by_id"]
+    with pytest.raises(AttributeError, match="a hit has no 'name'; it has id, title, score"):
+        hit.name  # noqa: B018
+    for copied in (pickle.loads(pickle.dumps(hit)), copy.deepcopy(hit), copy.copy(hit)):
+        assert type(copied) is Hit and copied == hit
+    assert repr(hit).startswith(f"Hit(id={hit.id!r}, title={hit.title!r}, score=")
+
+
+def test_a_hit_that_was_found_by_its_id_says_so(index):
+    id = index.ids[7]
+    first, *others = index.search(id, 5)
+    assert first.id == id and first.by_id and not any(hit.by_id for hit in others)
+    assert not any(hit.by_id for hit in index.search("red hat", 5))
 
 
 def test_a_pickle_has_no_hashes_of_its_process(index):

@@ -86,7 +86,7 @@ def test_an_index_takes_over_the_ranker_of_its_model(place, hybrid, tmp_path):
         json.loads, run("search", tmp_path / "index", "red bat", "--json")[0].split("\n")[:-1]
     )
     assert found["titles"][0]["title"] == "red hat"
-    assert found["titles"][0]["parts"]["memory"] == pytest.approx(1, abs=0.01)
+    assert found["titles"][0]["parts"]["memory"]["value"] == pytest.approx(1, abs=0.01)
     assert list(found["titles"][0]["parts"]) == ["cosine", "memory", "bm25"]
     ranked = load_ranker(hybrid).rank("red bat", TITLES)
     assert [(TITLES[k], score) for k, score in ranked] == [
@@ -130,7 +130,7 @@ def test_a_field_with_the_name_of_a_column_is_a_column_of_its_own(hybrid, tmp_pa
     line, cells = (text.split("\t") for text in run(*arguments, "--tsv")[0].splitlines())
     (hit,) = json.loads(run(*arguments, "--json")[0])["titles"]
     shown = dict(zip(line, cells, strict=True))
-    assert (shown["rank"], shown["memory"]) == ("1", str(hit["parts"]["memory"]))
+    assert (shown["rank"], shown["memory"]) == ("1", str(hit["parts"]["memory"]["value"]))
     of_fields = {name: shown[name] for name in line[-4:]}
     assert of_fields == {
         "field.memory": "16 GB", "field.rank": "first", "field.field.memory": "x", "brand": "Acme"
@@ -206,7 +206,8 @@ def test_a_renamed_title_keeps_its_clicks(place, hybrid, tmp_path):
     assert "1 title added, 1 changed, 1 removed" in err
     after = next(hit for hit in Index.open(index).search("red bat") if hit.id == "p0")
     assert (after.title, before.id) == ("crimson cap", "p0")
-    assert after.parts["memory"] == pytest.approx(before.parts["memory"], abs=1e-6)
+    memory = [hit.parts["memory"]["value"] for hit in (after, before)]
+    assert memory[0] == pytest.approx(memory[1], abs=1e-6)
     assert sorted(Index.open(index).ids) == ["p0", "p1", "p2", "p3", "p4", "p6"]
     # Nothing differs any more.
     as_it_is = tree(index)
@@ -253,14 +254,16 @@ def test_bm25_and_memory_are_part_of_the_score(place, hybrid, tmp_path):
     run("index", hybrid, place / "titles.tsv", "-o", index)
     both = json.loads(run("search", index, "red hat", "--json", "-k", 1)[0])
     alone = json.loads(run("search", index, "red hat", "--json", "--cosine")[0])
-    assert both["titles"][0]["parts"]["bm25"] > 0
+    assert both["titles"][0]["parts"]["bm25"]["value"] > 0
     assert list(alone["titles"][0]["parts"]) == ["cosine"]
     assert alone == json.loads(run("search", place / "index", "red hat", "--json")[0])
     heads, first, *_ = (
         line.split("\t") for line in run("search", index, "red hat", "--tsv")[0].split("\n")
     )
     assert heads[5:] == ["cosine", "memory", "bm25", "confidence"]
-    assert [float(cell) for cell in first[5:8]] == list(both["titles"][0]["parts"].values())
+    assert [float(cell) for cell in first[5:8]] == [
+        part["value"] for part in both["titles"][0]["parts"].values()
+    ]
 
 
 def test_rank_refuses_an_index(place):

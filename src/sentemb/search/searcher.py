@@ -18,7 +18,7 @@ from sentemb.search.frequent_queries import FrequentQueries
 from sentemb.search.product_fields import Value
 from sentemb.search.ranking.engine import Ranked
 from sentemb.search.ranking.ranker import Share
-from sentemb.search.ranking.recipe import PARTS
+from sentemb.search.ranking.recipe import PARTS, Recipe
 from sentemb.search.shards import Shards
 from sentemb.system.bounds import brief, number, share, whole
 from sentemb.system.html_tables import Rows
@@ -37,36 +37,53 @@ MOST_SUGGESTIONS = 8
 _MOST_TITLES = 2**31 - 1
 
 
-class Hit(NamedTuple):
-    """A title that was found.
+class Hit(dict[str, Any]):
+    """A title that was found: a dict that JSON can write, whose values are attributes too.
 
     Attributes
     ----------
     id, title : str
     score : float
         The weighted sum of the parts; see `Index.recipe`.
-    parts : dict of str to float
-        The score of each part; see `sentemb.search.ranking.parts`.
+    parts : dict of str to dict
+        For each part its ``value``, see `sentemb.search.ranking.parts`, and what it ``added`` to
+        the score.
     confidence : float or None
         How often such a score belongs to a clicked title; see `sentemb.search.confidence`. Only the
         first title of a query has one, and only if the index is calibrated.
+    by_id : bool
+        Whether it is first because its id is the query, whatever its score.
     fields : dict
-        Price, brand and so on, if the index has them; None where one is empty.
+        Price, brand and so on; None where one is empty. Not among the keys if the index has none.
+
+    Examples
+    --------
+    >>> hit = Hit(id="b2", title="Bath Tub", score=0.5, parts={}, confidence=None, by_id=False)
+    >>> hit["title"], hit.title, hit.fields
+    ('Bath Tub', 'Bath Tub', {})
     """
 
     id: str
     title: str
     score: float
-    parts: dict[str, float]
+    parts: dict[str, dict[str, float]]
     confidence: float | None
-    fields: dict[str, Value] = {}  # noqa: RUF012
+    by_id: bool
 
-    def as_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable dict, without ``fields`` if the index has none."""
-        hit = self._asdict()
-        if not self.fields:
-            del hit["fields"]
-        return hit
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"a hit has no {name!r}; it has {', '.join(self)}") from None
+
+    @property
+    def fields(self) -> dict[str, Value]:
+        """Price, brand and so on; empty if the index has none."""
+        fields: dict[str, Value] = self.get("fields", {})
+        return fields
+
+    def __repr__(self) -> str:
+        return f"Hit({', '.join(f'{name}={value!r}' for name, value in self.items())})"
 
 
 class Searcher:
@@ -285,7 +302,10 @@ class Searcher:
                 reason = None
                 matches = [named, *(match for match in matches if match.row != named.row)]
             confident = first if matches and matches[0].row == first else None
-            shown = _hits(shards, matches[:k], None if confident is None else of_first)
+            recipe = shards.recipe(limits.cosine)
+            shown = _hits(shards, recipe, matches[:k], None if confident is None else of_first)
+            if named is not None:
+                shown[0]["by_id"] = True
             meant = None
             if named is None and is_unknown is not None and (reason or is_unknown[q]):
                 meant = self._meant(shards, text)
@@ -521,20 +541,29 @@ def _matches(ranked: Ranked, q: int) -> list[_Match]:
     ]
 
 
-def _hits(shards: Shards, matches: list[_Match], confidence: float | None) -> list[Hit]:
+def _hits(
+    shards: Shards, recipe: Recipe, matches: list[_Match], confidence: float | None
+) -> list[Hit]:
     """Hits; the first has the confidence."""
     fields = shards.values([match.row for match in matches])
-    return [
-        Hit(
-            shards.id(row),
-            shards.title(row),
-            score,
-            parts,
-            None if number else confidence,
-            fields[number],
+    hits = []
+    for rank, (row, score, values) in enumerate(matches):
+        parts = {
+            part: {"value": value, "added": recipe.weight(part) * value}
+            for part, value in values.items()
+        }
+        hit = Hit(
+            id=shards.id(row),
+            title=shards.title(row),
+            score=score,
+            parts=parts,
+            confidence=None if rank else confidence,
+            by_id=False,
         )
-        for number, (row, score, parts) in enumerate(matches)
-    ]
+        if fields[rank]:
+            hit["fields"] = fields[rank]
+        hits.append(hit)
+    return hits
 
 
 def _text(name: str, text: str | None) -> str | None:
