@@ -16,6 +16,7 @@ from sentemb.comparison.baselines.clicked_queries import LEXICAL, with_clicked_q
 from sentemb.data.click_log import ClickLog
 from sentemb.data.held_out_clicks import read_held_out
 from sentemb.data.judged_set import JudgedSet, read_texts
+from sentemb.data.product_tables import products_of
 from sentemb.errors import SentembError
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import AllPairs, Evaluation, HeldOutClicks
@@ -83,7 +84,7 @@ def evaluate(
     held_out : JudgedSet, ClickLog, or path
         The judged titles of each query are ranked against each other; for held-out clicks the
         whole catalogue is.
-    titles : sequence of str, dict of id to title, or path, optional
+    titles : sequence of str, dict of id to title, table or path, optional
         The catalogue for held-out clicks; a path is a file of lines id<TAB>title. By default the
         titles of the index, otherwise titles.tsv next to the file of clicks, otherwise, with a
         warning, the titles of the clicks. A log with ids knows a title by its id.
@@ -186,9 +187,8 @@ def titles_to_rank(
         if not ids:
             raise SentembError(f"{place_name(given)}: the input is empty; write lines id<TAB>text")
         return RankedTitles(titles, ids, str(given))
-    if isinstance(given, Mapping):
-        return RankedTitles(list(given.values()), list(given))
-    return RankedTitles(list(given))
+    products = products_of(given)
+    return RankedTitles(list(products.titles), None if products.ids is None else list(products.ids))
 
 
 def cutoffs_of(metrics: Sequence[str]) -> tuple[int, ...]:

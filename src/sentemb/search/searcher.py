@@ -108,6 +108,34 @@ class Searcher:
     def __len__(self) -> int:
         return len(self._shards())
 
+    def __iter__(self) -> Iterator[str]:
+        """The ids, in the order in which they were added."""
+        shards = self._shards()
+        return map(shards.id, range(len(shards)))
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and self._shards().rows_of([id])[0] >= 0
+
+    def __getitem__(self, id: str) -> dict[str, Any]:
+        """The title with an id, as a dict of ``id``, ``title`` and, if there are any, ``fields``.
+
+        Raises `KeyError` if the id is not in the index.
+        """
+        found: dict[str, Any] | None = self.get(id)
+        if found is None:
+            raise KeyError(id)
+        return found
+
+    def get(self, id: str, default: Any = None) -> Any:
+        """As ``index[id]``, or ``default`` for an id that is not in the index."""
+        shards = self._shards()
+        row = int(shards.rows_of([id])[0]) if isinstance(id, str) else -1
+        if row < 0:
+            return default
+        found = {"id": shards.id(row), "title": shards.title(row)}
+        (fields,) = shards.values([row])
+        return {**found, "fields": fields} if fields else found
+
     # A str is a Sequence[str] as well; the first signature that fits counts.
     @overload
     def search(  # type: ignore[overload-overlap]
@@ -371,22 +399,32 @@ class Searcher:
         score, values = shards.of_pair(text, row, cosine, self._workers)
         return _Match(row, score, {name: values[name] for name in PARTS if name in values})
 
-    def explain(self, query: str, ids: Sequence[str], cosine: bool = False) -> list[list[Share]]:
+    @overload
+    def explain(  # type: ignore[overload-overlap]
+        self, query: str, ids: str, cosine: bool = False
+    ) -> list[Share]: ...
+    @overload
+    def explain(
+        self, query: str, ids: Sequence[str], cosine: bool = False
+    ) -> list[list[Share]]: ...
+    def explain(
+        self, query: str, ids: str | Sequence[str], cosine: bool = False
+    ) -> list[Share] | list[list[Share]]:
         """The share of each part in the scores of given titles.
 
         Parameters
         ----------
         query : str
             One query.
-        ids : list of str
-            Ids of the index.
+        ids : str or list of str
+            One id of the index, or a list of them.
         cosine : bool
             As for `search`.
 
         Returns
         -------
-        list of list of Share
-            For each title one for each part with a weight. What they add is the score.
+        list of Share, or a list of them for each id
+            One for each part with a weight. What they add is the score.
 
         Raises
         ------
@@ -394,8 +432,9 @@ class Searcher:
             If an id is not in the index.
         """
         shards = self._shards()
-        rows = shards.known_rows(as_texts(ids)).tolist()
-        return shards.explain(as_text(query), rows, cosine, self._workers)
+        rows = shards.known_rows([ids] if isinstance(ids, str) else as_texts(ids)).tolist()
+        explained = shards.explain(as_text(query), rows, cosine, self._workers)
+        return explained[0] if isinstance(ids, str) else explained
 
     def find(
         self,
@@ -451,7 +490,13 @@ class Searcher:
 
     def has_id(self, text: str) -> bool:
         """Whether a query is the id of a title, in any case."""
-        return self._shards().row_named(text) is not None
+        return self.id_named(text) is not None
+
+    def id_named(self, text: str) -> str | None:
+        """The id that ``text`` is, in any case, if it is one."""
+        shards = self._shards()
+        row = shards.row_named(text)
+        return None if row is None else shards.id(row)
 
     def rows_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The places of the titles with these ids, (k,); -1 for an id that is unknown."""
