@@ -11,8 +11,9 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -76,14 +77,27 @@ def exit_code_of(run: Callable[[], object]) -> int:
 def _outcome(run: Callable[[], object]) -> int:
     """The exit code of ``run``, whatever ends it."""
     received: list[int] = []
-    report = sys.unraisablehook
+    report, show_warning = sys.unraisablehook, warnings.showwarning
+
+    def note_warning(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if issubclass(category, UserWarning):
+            note(f"warning: {message}")
+        else:
+            show_warning(message, category, filename, lineno, file, line)
 
     def report_unless_ended(problem: Any) -> None:
         # A signal leaves objects of libraries half built: their `__del__` fails.
         if not received:
             report(problem)
 
-    sys.unraisablehook = report_unless_ended
+    sys.unraisablehook, warnings.showwarning = report_unless_ended, note_warning
     try:
         return _ended(run, received)
     except Exception:
@@ -92,7 +106,7 @@ def _outcome(run: Callable[[], object]) -> int:
             raise
         return 128 + received[0]
     finally:
-        sys.unraisablehook = report
+        sys.unraisablehook, warnings.showwarning = report, show_warning
 
 
 def _ended(run: Callable[[], object], received: list[int]) -> int:

@@ -30,6 +30,7 @@ from sentemb.cli.rankings import (
     line_of,
     write_rankings,
 )
+from sentemb.system.amounts import amount
 from sentemb.system.terminal import columns_of, working
 
 if TYPE_CHECKING:
@@ -209,7 +210,9 @@ def _listed(rankings: Iterable[Ranking], several: bool, columns: int | None) -> 
         width = max((len(hit["id"]) for hit in ranking.hits), default=0)
         for rank, hit in enumerate(ranking.hits, 1):
             fields = "".join(f"  {visible(text)}" for text in _fields(hit))
-            left = f"{rank:5}  {hit['score']:6.3f}  {visible(hit['id']):{width}}  "
+            # The score did not put it there.
+            score = f"{'id':>6}" if hit["by_id"] else f"{hit['score']:6.3f}"
+            left = f"{rank:5}  {score}  {visible(hit['id']):{width}}  "
             yield line_of(left, hit["title"], fields, columns)
         if not ranking.hits:
             remedy = "; --all shows the nearest titles" if ranking.reason == BELOW_FLOOR else ""
@@ -241,7 +244,7 @@ def _rankings(
 
 def _ranking(id: str, query: str, hits: "list[Hit]") -> Ranking:
     of_query = (getattr(hits, name) for name in ("reason", "facets", "did_you_mean"))
-    return Ranking(id, query, [hit.as_dict() for hit in hits], *of_query)
+    return Ranking(id, query, hits, *of_query)
 
 
 def _fields(hit: Mapping[str, Any]) -> Iterator[str]:
@@ -256,5 +259,5 @@ def _known_ids(index: "Searcher", path: str) -> list[str]:
     ids = read_ids(path)
     unknown = int((index.rows_of(ids) < 0).sum())
     if unknown:
-        note(f"{path} has {unknown:,} ids that are not in the index: they are ignored")
+        note(f"{path} has {amount(unknown, 'id')} not in the index, ignored")
     return ids

@@ -5,6 +5,7 @@ import click
 from sentemb.cli.options import Written, option, written_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note, summarise
+from sentemb.system.amounts import amount
 from sentemb.system.terminal import working
 
 
@@ -88,18 +89,18 @@ def command(
             force=force,
         )
     if counts.bad_lines:
-        note(f"{counts.bad_lines:,} bad lines of the log were skipped")
+        note(f"skipped {amount(counts.bad_lines, 'bad line')} of the log")
     if counts.has_repeats is False:
         note(
             "no pair of the log has more than one click, so whole pairs are held out, and they say "
             "little of what people search for again; use --by query"
         )
-    what = "titles" if by == "title" else "queries"
-    unit, sizes = ("clicks", counts.clicks) if by in ("click", "both") else ("lines", counts.lines)
-    parts = [f"{sizes[0]:,} {unit} to train"]
+    what = "title" if by == "title" else "query"
+    unit, sizes = ("click", counts.clicks) if by in ("click", "both") else ("line", counts.lines)
+    parts = [f"{amount(sizes[0], unit)} to train"]
     for name, size, held_out in zip(("dev", "test"), sizes[1:], counts.held_out, strict=True):
         if size:
-            parts.append(f"{size:,} {name} ({held_out:,} {what})")
+            parts.append(f"{size:,} {name} ({amount(held_out, what)})")
     added = "" if catalogue is None else f" ({counts.added:,} of them only in the log)"
     sides = {
         "query": "no query is on two sides",
@@ -114,9 +115,11 @@ def command(
         {
             "lines": dict(zip(("train", "dev", "test"), counts.lines, strict=True)),
             "clicks": dict(zip(("train", "dev", "test"), counts.clicks, strict=True)),
-            f"held_out_{what}": dict(zip(("dev", "test"), counts.held_out, strict=True)),
+            "held_out_titles" if by == "title" else "held_out_queries": dict(
+                zip(("dev", "test"), counts.held_out, strict=True)
+            ),
             "titles": counts.titles,
             "bad_lines": counts.bad_lines,
         },
-        f"{output}: {', '.join(parts)}; {counts.titles:,} titles{added}; {sides[by]}",
+        f"{output}: {', '.join(parts)}; {amount(counts.titles, 'title')}{added}; {sides[by]}",
     )

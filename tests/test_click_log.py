@@ -50,6 +50,13 @@ def assert_equal(one, other):
         np.testing.assert_array_equal(left, right)
 
 
+@pytest.mark.parametrize("lines", ["a b\tc\n", '{"query": "a b", "clicked": ["c"]}\n'])
+def test_blank_lines_at_the_end_are_dropped(tmp_path, lines):
+    path = tmp_path / "log.tsv"
+    path.write_text(f"{lines}\n \r\n\n")
+    assert read_click_log(path).titles == ["c"]
+
+
 def test_pairs_are_distinct_in_order_and_clicks_add_up(tmp_path):
     log = log_of(tmp_path, "b\tx\na\ty\t5\nb\tx\t2\nb\ty\n")
     assert pairs(log) == [("b", "x", 3), ("a", "y", 5), ("b", "y", 1)]

@@ -154,10 +154,10 @@ def check_hits(answers, hits, tolerance):
         own = by_id[one["id"]]
         assert one["title"] == own.title
         assert list(one["parts"]) == list(own.parts)
-        for part, value in own.parts.items():
+        for part, of_part in own.parts.items():
             # Sums of BM25 have the same bits; vectors are float32.
             allowed = tolerance if part in ("cosine", "memory") else 0
-            assert abs(one["parts"][part]["value"] - value) <= allowed, part
+            assert abs(one["parts"][part]["value"] - of_part["value"]) <= allowed, part
         added = sum(part["added"] for part in one["parts"].values())
         assert abs(one["score"] - added) <= 1e-9
         assert abs(one["score"] - own.score) <= 3 * tolerance

@@ -118,7 +118,7 @@ def test_every_format_gives_the_same_log(tmp_path, name):
 def test_standard_input_and_output(tmp_path):
     code, out, err = run(tmp_path, "-", "-o", "-", stdin="query,title\ntv,TV\n,x\n")
     assert (code, out) == (0, "tv\tTV\n")
-    assert err == "standard input: 2 rows, 1 lines written; left out: 1 without a query\n"
+    assert err == "standard input: 2 rows, 1 line written; left out: 1 without a query\n"
     lines = '{"q": {"text": "tv"}, "title": "TV"}\n\n{"q": {}, "title": "TV"}\n'
     code, out, err = run(tmp_path, "-", "-o", "-", "--query-column", "q.text", stdin=lines)
     assert (code, out) == (0, "tv\tTV\n") and "1 without a query" in err

@@ -382,7 +382,7 @@ def test_progress_and_notes(tmp_path, monkeypatch):
     told, notes = [], []
     more = {"skip_bad_lines": True, "on_progress": told.append, "on_note": notes.append}
     prepare_log(path, tmp_path / "out", **more)
-    assert notes == ["1 bad lines of the log were skipped"]
+    assert notes == ["skipped 1 bad line of the log"]
     reading = [one for one in told if one.unit == "lines"]
     assert [one.done for one in reading] == list(range(50, 301, 50))
     assert reading[0].share == pytest.approx(1 / 6, abs=0.03)

@@ -93,13 +93,17 @@ def test_hits_say_what_they_consist_of(index, clicks):
         explained = index.explain(query, [hit.id for hit in hits])
         for hit, shares in zip(hits, explained, strict=True):
             assert list(hit.parts) == [share.part for share in shares] == list(PARTS)
-            assert list(hit.parts.values()) == [share.value for share in shares]
+            assert [part["value"] for part in hit.parts.values()] == [
+                share.value for share in shares
+            ]
+            assert [part["added"] for part in hit.parts.values()] == [
+                share.added for share in shares
+            ]
             assert sum(share.added for share in shares) == pytest.approx(hit.score, abs=1e-12)
             nearest = shares[1].nearest
             if nearest is not None:
                 known = clicks.queries if nearest.is_clicked else [hit.title]
-                assert nearest.text in known and nearest.value == hit.parts["memory"]
-            assert hit.as_dict()["parts"] == hit.parts
+                assert nearest.text in known and nearest.value == hit.parts["memory"]["value"]
     of_cosine = index.explain("red", ["p1"], cosine=True)
     assert [(share.part, share.weight) for share in of_cosine[0]] == [("cosine", 1.0)]
     with pytest.raises(SentembError, match="the id nowhere is not in the index"):
@@ -110,7 +114,9 @@ def test_words_find_what_the_model_does_not_know(index, bag):
     assert not bag.unit_vectors(["x7"], "query").any()
     hits = {hit.id: hit for hit in index.search("x7", 300)}
     assert {id for id, title in zip(IDS, TITLES, strict=True) if "x7" in title.split()} <= {*hits}
-    assert all(hit.parts["cosine"] == 0 < hit.parts["bm25"] for hit in hits.values())
+    assert all(
+        hit.parts["cosine"]["value"] == 0 < hit.parts["bm25"]["value"] for hit in hits.values()
+    )
     assert index.search("x7", cosine=True) == []
     assert index.n_empty > 1 and not {"p149"} & {hit.id for hit in index.search("red", 300)}
     assert index.search("nowhere") == [] and index.search("") == []
@@ -175,11 +181,14 @@ def test_clicks_belong_to_ids_and_then_to_titles(bag):
     ranker = HybridRanker(bag, Recipe({"clicked_bm25": 1.0, "cosine": 1e-3}), clicks)
     titles = ["red hat", "red hat", "other"]
     index = Index.build(ranker, titles, ["8", "x", "7"])
-    clicked = [{hit.id for hit in index.search(query) if hit.parts["clicked_bm25"]}
+    clicked = [{hit.id for hit in index.search(query) if hit.parts["clicked_bm25"]["value"]}
                for query in ("small coat", "blue")]  # fmt: skip
     assert clicked == [{"x", "7"}, {"8"}]
     index.add(["blue bag", "green bag"], ["9", "10"])
-    assert {hit.id for hit in index.search("blue") if hit.parts["clicked_bm25"]} == {"8", "10"}
+    assert {hit.id for hit in index.search("blue") if hit.parts["clicked_bm25"]["value"]} == {
+        "8",
+        "10",
+    }
 
 
 # -- changes ----------------------------------------------------------------------------------

@@ -102,15 +102,12 @@ def refusal(found):
 
 def expected(index, query, cosine=False, **how):
     found = index.search(query, cosine=cosine, **how)
-    hits = [hit.as_dict() for hit in found]
-    for hit in hits:
-        hit["parts"] = {
-            part: {"value": value, "added": value * (1 if cosine else WEIGHTS[part])}
-            for part, value in hit["parts"].items()
-        }
+    for hit in found:
+        for part, of_part in hit.parts.items():
+            assert of_part["added"] == of_part["value"] * (1 if cosine else WEIGHTS[part])
     features = index.model.vocabulary.features
     unknown = [word for word in dict.fromkeys(query.split()) if not features(word)]
-    answer = {"query": query, "unknown": unknown, "hits": hits}
+    answer = {"query": query, "unknown": unknown, "hits": found}
     return answer if found.reason is None else {**answer, "no_match": found.reason}
 
 

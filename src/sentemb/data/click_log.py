@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.frames import checked_pair, checked_pairs, rows_of
-from sentemb.data.lines import write_lines
+from sentemb.data.lines import without_blank_end, write_lines
 from sentemb.data.parquet_files import parquet_batches
 from sentemb.data.spreadsheets import REMEDY, is_header, is_quoted
 from sentemb.errors import SentembError
@@ -513,7 +513,7 @@ def _text_lines(path: AnyPath) -> Iterator[_Line]:
     """The lines of TSV or JSON lines."""
     add_line: Callable[[Collector, str], None] | None
     add_line = _add_json_line if is_json_name(path) else None
-    for number, raw in raw_lines(path):
+    for number, raw in without_blank_end(raw_lines(path)):
         # Bytes that are not UTF-8 become lone surrogates, which `clean_text` finds: each distinct
         # text is checked once, not each line.
         line = raw.decode("utf-8", "surrogateescape")

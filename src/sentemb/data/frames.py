@@ -40,12 +40,12 @@ def rows_of(
     columns = []
     for name in (query, title, *([] if clicks is None else [clicks])):
         if name not in names:
-            listed = ", ".join(map(str, names[:20]))
+            there = ", ".join(map(str, names[:20]))
             raise SentembError(
-                f"the table has no column {brief(name)}; its columns are {listed}: rename one, or "
+                f"the table has no column {brief(name)}; its columns are {there}: rename one, or "
                 f"use ClickLog.from_frame(table, query=..., title=...)"
             )
-        columns.append(_listed(frame[name]))
+        columns.append(listed(frame[name]))
     if len({len(column) for column in columns}) > 1:
         raise SentembError("the columns of the table have different lengths; give equal ones")
     for row, values in enumerate(zip(*columns, strict=True)):
@@ -95,7 +95,8 @@ def _names(frame: Any) -> list[str] | None:
     return None if names is None or callable(names) else list(names)
 
 
-def _listed(column: Any) -> list[Any]:
+def listed(column: Any) -> list[Any]:
+    """The values of a column of a table."""
     for name in _TO_LIST:
         if hasattr(column, name):
             return list(getattr(column, name)())
@@ -103,14 +104,14 @@ def _listed(column: Any) -> list[Any]:
 
 
 def _no_text(name: str, value: object) -> str:
-    if _is_missing(value):
+    if is_missing(value):
         return (
             f"the {name} is missing ({brief(value)}); drop such rows, in pandas with table.dropna()"
         )
     return f"the {name} is {brief(value)}, not a str; convert it with str()"
 
 
-def _is_missing(value: object) -> bool:
+def is_missing(value: object) -> bool:
     """None, NaN or the NA and NaT of pandas, which equal nothing."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True

@@ -23,9 +23,11 @@ Every query counts the same in the mean, however often it was asked.
   therefore lower bounds; they compare systems.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -34,12 +36,12 @@ from numpy.typing import NDArray
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
 from sentemb.evaluation.catalogue import Catalogue
+from sentemb.evaluation.measures import METRICS
+from sentemb.evaluation.significance import Difference, compare_all
 from sentemb.kernels.top_k import top_k
 from sentemb.models.contracts import Ranker, Retriever
 from sentemb.system.bounds import brief
 from sentemb.system.html_tables import facts_table
-
-METRICS = ("hit@1", "mrr@10", "recall@10", "ndcg@10")
 
 _Integers: TypeAlias = NDArray[np.int64]
 _Floats: TypeAlias = NDArray[np.float64]
@@ -69,6 +71,11 @@ class Evaluation:
         Distinct titles of the held-out clicks.
     n_outside : int
         Those of them that are not in the catalogue; they count as missed.
+    catalogue : str or None
+        The file or folder that the catalogue is from, if it is from one.
+    others : dict of str to Evaluation
+        The same queries ranked by others: the parts of a ranker alone, and what it was compared
+        with.
     """
 
     metrics: tuple[str, ...]
@@ -78,6 +85,20 @@ class Evaluation:
     n_titles: int
     n_clicked: int
     n_outside: int
+    catalogue: str | None = None
+    others: Mapping[str, Evaluation] = field(default_factory=dict)
+
+    @property
+    def differences(self) -> dict[str, list[Difference]]:
+        """This ranking minus each of the others, for each metric, with 95 % intervals."""
+        if not self.others:
+            return {}
+        n_metrics = len(self.metrics)
+        columns = np.concatenate([(self.values - other.values).T for other in self.others.values()])
+        each = compare_all(columns, np.zeros(columns.shape[1]))
+        return {
+            name: each[k * n_metrics : (k + 1) * n_metrics] for k, name in enumerate(self.others)
+        }
 
     def __repr__(self) -> str:
         means = (f"{name} {mean:.3f}" for name, mean in zip(self.metrics, self.mean, strict=True))
@@ -91,6 +112,7 @@ class Evaluation:
                 "titles in the catalogue": self.n_titles,
                 "clicked titles": self.n_clicked,
                 "of them not in the catalogue": self.n_outside,
+                "catalogue": self.catalogue,
             }
         )
 

@@ -18,7 +18,7 @@ from sentemb.search.frequent_queries import FrequentQueries
 from sentemb.search.product_fields import Value
 from sentemb.search.ranking.engine import Ranked
 from sentemb.search.ranking.ranker import Share
-from sentemb.search.ranking.recipe import PARTS
+from sentemb.search.ranking.recipe import PARTS, Recipe
 from sentemb.search.shards import Shards
 from sentemb.system.bounds import brief, number, share, whole
 from sentemb.system.html_tables import Rows
@@ -37,37 +37,54 @@ MOST_SUGGESTIONS = 8
 _MOST_TITLES = 2**31 - 1
 
 
-class Hit(NamedTuple):
-    """A title that was found.
+class Hit(dict[str, Any]):
+    """A title that was found: a dict that JSON can write, whose values are attributes too.
 
     Attributes
     ----------
     id, title : str
     score : float
         The weighted sum of the parts; see `Index.recipe`.
-    parts : dict of str to float
-        The score of each part; see `sentemb.search.ranking.parts`.
+    parts : dict of str to dict
+        For each part its ``value``, see `sentemb.search.ranking.parts`, and what it ``added`` to
+        the score.
     confidence : float or None
         How often such a score belongs to a clicked title; see `sentemb.search.confidence`. Only the
         first title of a query has one, and only if the index is calibrated for such queries and
         the confidence says more than a constant.
+    by_id : bool
+        Whether it is first because its id is the query, whatever its score.
     fields : dict
-        Price, brand and so on, if the index has them; None where one is empty.
+        Price, brand and so on; None where one is empty. Not among the keys if the index has none.
+
+    Examples
+    --------
+    >>> hit = Hit(id="b2", title="Bath Tub", score=0.5, parts={}, confidence=None, by_id=False)
+    >>> hit["title"], hit.title, hit.fields
+    ('Bath Tub', 'Bath Tub', {})
     """
 
     id: str
     title: str
     score: float
-    parts: dict[str, float]
+    parts: dict[str, dict[str, float]]
     confidence: float | None
-    fields: dict[str, Value] = {}  # noqa: RUF012
+    by_id: bool
 
-    def as_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable dict, without ``fields`` if the index has none."""
-        hit = self._asdict()
-        if not self.fields:
-            del hit["fields"]
-        return hit
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"a hit has no {name!r}; it has {', '.join(self)}") from None
+
+    @property
+    def fields(self) -> dict[str, Value]:
+        """Price, brand and so on; empty if the index has none."""
+        fields: dict[str, Value] = self.get("fields", {})
+        return fields
+
+    def __repr__(self) -> str:
+        return f"Hit({', '.join(f'{name}={value!r}' for name, value in self.items())})"
 
 
 class Searcher:
@@ -91,6 +108,34 @@ class Searcher:
 
     def __len__(self) -> int:
         return len(self._shards())
+
+    def __iter__(self) -> Iterator[str]:
+        """The ids, in the order in which they were added."""
+        shards = self._shards()
+        return map(shards.id, range(len(shards)))
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and self._shards().rows_of([id])[0] >= 0
+
+    def __getitem__(self, id: str) -> dict[str, Any]:
+        """The title with an id, as a dict of ``id``, ``title`` and, if there are any, ``fields``.
+
+        Raises `KeyError` if the id is not in the index.
+        """
+        found: dict[str, Any] | None = self.get(id)
+        if found is None:
+            raise KeyError(id)
+        return found
+
+    def get(self, id: str, default: Any = None) -> Any:
+        """As ``index[id]``, or ``default`` for an id that is not in the index."""
+        shards = self._shards()
+        row = int(shards.rows_of([id])[0]) if isinstance(id, str) else -1
+        if row < 0:
+            return default
+        found = {"id": shards.id(row), "title": shards.title(row)}
+        (fields,) = shards.values([row])
+        return {**found, "fields": fields} if fields else found
 
     # A str is a Sequence[str] as well; the first signature that fits counts.
     @overload
@@ -283,7 +328,10 @@ class Searcher:
                 matches = [named, *(match for match in matches if match.row != named.row)]
             confident = first if matches and matches[0].row == first else None
             is_shown = confident is not None and is_sure[q]
-            shown = _hits(shards, matches[:k], of_first if is_shown else None)
+            recipe = shards.recipe(limits.cosine)
+            shown = _hits(shards, recipe, matches[:k], of_first if is_shown else None)
+            if named is not None:
+                shown[0]["by_id"] = True
             meant = None
             if named is None and is_unknown is not None and (reason or is_unknown[q]):
                 meant = self._meant(shards, text)
@@ -353,22 +401,32 @@ class Searcher:
         score, values = shards.of_pair(text, row, cosine, self._workers)
         return _Match(row, score, {name: values[name] for name in PARTS if name in values})
 
-    def explain(self, query: str, ids: Sequence[str], cosine: bool = False) -> list[list[Share]]:
+    @overload
+    def explain(  # type: ignore[overload-overlap]
+        self, query: str, ids: str, cosine: bool = False
+    ) -> list[Share]: ...
+    @overload
+    def explain(
+        self, query: str, ids: Sequence[str], cosine: bool = False
+    ) -> list[list[Share]]: ...
+    def explain(
+        self, query: str, ids: str | Sequence[str], cosine: bool = False
+    ) -> list[Share] | list[list[Share]]:
         """The share of each part in the scores of given titles.
 
         Parameters
         ----------
         query : str
             One query.
-        ids : list of str
-            Ids of the index.
+        ids : str or list of str
+            One id of the index, or a list of them.
         cosine : bool
             As for `search`.
 
         Returns
         -------
-        list of list of Share
-            For each title one for each part with a weight. What they add is the score.
+        list of Share, or a list of them for each id
+            One for each part with a weight. What they add is the score.
 
         Raises
         ------
@@ -376,8 +434,9 @@ class Searcher:
             If an id is not in the index.
         """
         shards = self._shards()
-        rows = shards.known_rows(as_texts(ids)).tolist()
-        return shards.explain(as_text(query), rows, cosine, self._workers)
+        rows = shards.known_rows([ids] if isinstance(ids, str) else as_texts(ids)).tolist()
+        explained = shards.explain(as_text(query), rows, cosine, self._workers)
+        return explained[0] if isinstance(ids, str) else explained
 
     def find(
         self,
@@ -433,7 +492,13 @@ class Searcher:
 
     def has_id(self, text: str) -> bool:
         """Whether a query is the id of a title, in any case."""
-        return self._shards().row_named(text) is not None
+        return self.id_named(text) is not None
+
+    def id_named(self, text: str) -> str | None:
+        """The id that ``text`` is, in any case, if it is one."""
+        shards = self._shards()
+        row = shards.row_named(text)
+        return None if row is None else shards.id(row)
 
     def rows_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The places of the titles with these ids, (k,); -1 for an id that is unknown."""
@@ -523,20 +588,29 @@ def _matches(ranked: Ranked, q: int) -> list[_Match]:
     ]
 
 
-def _hits(shards: Shards, matches: list[_Match], confidence: float | None) -> list[Hit]:
+def _hits(
+    shards: Shards, recipe: Recipe, matches: list[_Match], confidence: float | None
+) -> list[Hit]:
     """Hits; the first has the confidence."""
     fields = shards.values([match.row for match in matches])
-    return [
-        Hit(
-            shards.id(row),
-            shards.title(row),
-            score,
-            parts,
-            None if number else confidence,
-            fields[number],
+    hits = []
+    for rank, (row, score, values) in enumerate(matches):
+        parts = {
+            part: {"value": value, "added": recipe.weight(part) * value}
+            for part, value in values.items()
+        }
+        hit = Hit(
+            id=shards.id(row),
+            title=shards.title(row),
+            score=score,
+            parts=parts,
+            confidence=None if rank else confidence,
+            by_id=False,
         )
-        for number, (row, score, parts) in enumerate(matches)
-    ]
+        if fields[rank]:
+            hit["fields"] = fields[rank]
+        hits.append(hit)
+    return hits
 
 
 def _text(name: str, text: str | None) -> str | None:

@@ -31,7 +31,7 @@ from sentemb.system.paths import AnyPath
 DEV_CUTOFFS = (1, 3, 10)
 # The first one decides which epoch is the best.
 CLICKS_METRICS = (CLICKS_FIGURE, "hit@1", "recall@10")
-# Queries of the log that lose single clicks where a share is held out: so many are enough to fit the
+# Queries of the log that lose single clicks where a share is held out: enough to fit the
 # weight of clicks to.
 MOST_TYPED = 400
 # The seed of the split, whatever that of the training is: dev figures of trainings with different

@@ -15,7 +15,6 @@ from sentemb.models.sentence_encoder import GateTrace
 from sentemb.models.towers.recurrent import RecurrentEncoder
 from sentemb.search.filters import known_column, sort_order
 from sentemb.search.index import Index
-from sentemb.search.ranking.recipe import MODEL_ALONE
 from sentemb.search.searcher import Hit
 from sentemb.system.bounds import valid_unicode
 from sentemb.version import __version__
@@ -102,7 +101,7 @@ class Answers:
             part = queries[first : first + portion]
             limits: dict[str, Any] = {"only": only, "min_score": min_score, **fields}
             hits = self.index.search(part, k, cosine=cosine, everything=everything, **limits)
-            results += [self._result(*pair, cosine) for pair in zip(part, hits, strict=True)]
+            results += [self._result(*pair) for pair in zip(part, hits, strict=True)]
         return results
 
     def similar(
@@ -114,7 +113,7 @@ class Answers:
     ) -> dict[str, Any]:
         """The titles similar to another; see `search` and `Index.similar`."""
         hits = self.index.similar(id, k, cosine=cosine, **fields)
-        return self._result(self.title_of(id) or "", hits, cosine)
+        return self._result(self.title_of(id) or "", hits)
 
     def check_fields(self, fields: Mapping[str, Any]) -> None:
         """Raise a `SentembError` for a condition or a field that is wrong; see `search`."""
@@ -126,15 +125,13 @@ class Answers:
         for name in fields.get("facets", ()):
             known_column(name, columns.types)
 
-    def _result(self, query: str, hits: list[Hit], cosine: bool) -> dict[str, Any]:
-        recipe = MODEL_ALONE if cosine else self.index.recipe
-        weights = {part: recipe.weight(part) for part in recipe.parts}
+    def _result(self, query: str, hits: list[Hit]) -> dict[str, Any]:
         is_named = self.index.has_id(query)
         result: dict[str, Any] = {
             "query": query,
             # The model need not know an id that was found.
             "unknown": [] if is_named else unknown_words(self.index.model, query),
-            "hits": [_hit(hit, weights) for hit in hits],
+            "hits": list(hits),
         }
         if facets := getattr(hits, "facets", {}):
             result["facets"] = facets
@@ -192,14 +189,6 @@ class Answers:
         model = self.index.model
         vectors = model.encode(texts, side=side, normalize_embeddings=normalise)
         return {"side": side, "dim": model.dim, "vectors": vectors.tolist()}
-
-
-def _hit(hit: Hit, weights: Mapping[str, float]) -> dict[str, Any]:
-    """A hit with what each part scores, and what that adds to the score."""
-    parts = {
-        part: {"value": value, "added": weights[part] * value} for part, value in hit.parts.items()
-    }
-    return {**hit.as_dict(), "parts": parts}
 
 
 def _gates(trace: GateTrace) -> dict[str, Any]:
