@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import pytest
 from helpers import (
+    FEED_FORWARD,
     VARIANTS,
     WITHOUT_OUTPUT_GATE,
     each_variant,
@@ -19,6 +20,7 @@ from helpers import (
 from numba import types
 
 from sentemb.gradients.traces import gradient_of_form
+from sentemb.gradients.whole_batch import made_up_batch, tower_batch
 from sentemb.kernels.activations import exp_row, sigmoid_rows, tanh_rows
 from sentemb.kernels.bits import bits_for
 from sentemb.kernels.cosine_softmax import normalise_rows, normalise_rows_backward
@@ -458,6 +460,22 @@ def test_the_two_forms_of_the_twins_agree():
                 start = 0 if keep_cell_path else first
                 traced = naive.lstm_trace_gradient(p, L, signals, first, start)
                 assert_close(traced, scan, 1e-12)
+
+
+@pytest.mark.parametrize(**each_variant([*VARIANTS, *FEED_FORWARD]))
+def test_a_batch_as_large_as_in_training(variant, workers):
+    """Full blocks, several of them a chunk, and a last one that is not full."""
+    rng = np.random.default_rng(10)
+    texts = made_up_batch((), 600, rng)
+    model = made_up_model(variant, texts[:30])
+    texts[17] = texts[-1] = ""
+    weights = model.weights["query"]
+    ways = list(tower_batch(model.encoder, model.vocabulary, weights, texts, rng, workers))
+    for forms in ways:
+        assert_close(forms.at_once, forms.otherwise, 1e-12)
+    assert len(ways) == (4 if model.encoder.recurrent else 1)
+    encoded, *_ = model._encode(texts, "query")
+    assert relative_error(encoded, ways[0].otherwise["embeddings"]) < 1e-12
 
 
 @pytest.mark.parametrize(**each_variant())

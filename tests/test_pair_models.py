@@ -7,7 +7,7 @@ import naive_pairs
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import made_up_texts
+from helpers import made_up_texts, relative_error
 
 import sentemb
 from sentemb import SentembError
@@ -101,6 +101,13 @@ def test_every_gradient_agrees_with_differences(case):
     # largest entry of a block, or more.
     report = sentemb.gradcheck(name, **settings, **QUICK, entries=2, dropout=0.2, tolerance=1e-8)
     assert report.passed and report.repeatable, report.failed
+
+
+@each_case
+def test_a_batch_as_large_as_in_training(case):
+    (forms,) = problem_of(case).whole_batch(400)
+    for name, ours in forms.at_once.items():
+        assert relative_error(ours, forms.otherwise[name]) < 1e-12, name
 
 
 def test_every_gradient_of_the_logistic_loss_agrees_too():

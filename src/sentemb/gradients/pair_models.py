@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sentemb.errors import SentembError
 from sentemb.gradients.check_options import SCALE
 from sentemb.gradients.problem import CheckedProblem
+from sentemb.gradients.whole_batch import BatchForms, made_up_batch, one_by_one
 from sentemb.kernels.input_layer import RowGradient, gather_weighted_rows
 from sentemb.models.pairs import make_pair_model
 from sentemb.models.pairs.head import Dropout
@@ -189,6 +190,26 @@ class PairModelProblem(CheckedProblem):
         layers = range(int(match[1]), model.mlp_layers + 1)
         on = np.hstack([self._done.arrays[f"Y{layer}"] > 0 for layer in layers])
         return bool(np.any(on[active] != on[rights[active]]))
+
+    def whole_batch(self, n_texts: int) -> Iterator[BatchForms]:
+        """Pairs of some queries with some titles, each in several pairs; nothing is dropped."""
+        rng, matcher = np.random.default_rng(self.settings["seed"]), self._passes.matcher
+        words = " ".join(self.queries).split()
+        queries, titles = (made_up_batch(words, n, rng) for n in (1 + n_texts // 3, n_texts))
+        of_query, of_title = (rng.integers(len(side), size=n_texts) for side in (queries, titles))
+        V, alone, workers = rng.standard_normal(n_texts), np.zeros(1, np.int64), Workers(1)
+
+        def result(passes: PairPasses, part: slice) -> Arrays:
+            scores = np.zeros_like(V)
+            scores[part] = passes.forward().scores
+            return {"scores": scores, **passes.gradient(V[part])}
+
+        def of_pair(k: int) -> Arrays:
+            texts = [queries[of_query[k]]], [titles[of_title[k]]]
+            return result(PairPasses(matcher, *texts, alone, alone, workers), slice(k, k + 1))
+
+        together = PairPasses(matcher, queries, titles, of_query, of_title, workers)
+        yield one_by_one(result(together, slice(None)), map(of_pair, range(n_texts)))
 
     def _shown(self, blocks: Arrays) -> dict[str, Arrays]:
         hidden = {"c"} if self._loss.name == HINGE else set()
