@@ -29,6 +29,7 @@ from sentemb.kernels.hard_negatives import (
     highest_titles,
     lay_out_clusters,
 )
+from sentemb.kernels.inference import sum_features
 from sentemb.kernels.input_layer import (
     RowGradient,
     gather_rows,
@@ -200,7 +201,8 @@ def test_activations_keep_nan_and_touch_their_own_columns_and_rows_alone(dtype):
 @DTYPES
 def test_words_are_projected_and_their_errors_gathered(dtype):
     rng = np.random.default_rng(3)
-    n_trigrams, n_words, width = 11, 9, 13
+    # Words with more trigrams than are asked for ahead, and trigrams in more words.
+    n_trigrams, n_words, width = 50, 130, 13
     counts = rng.integers(0, 4, (n_words, n_trigrams)) * (rng.random((n_words, n_trigrams)) < 0.4)
     counts = (counts * rng.standard_normal(counts.shape)).astype(np.float32)  # of any value
     counts[4] = 0  # a word without known trigram
@@ -222,6 +224,11 @@ def test_words_are_projected_and_their_errors_gathered(dtype):
     expected = bias + naive.matmul(counts.astype(float), ahead)
     assert relative_error(P, expected) < tolerance
     assert np.array_equal(P[4], bias)
+    at_rest, as_stored = np.full((2, n_words, width), np.nan, dtype)
+    lists = bias, offsets, ids, weights, 0, n_words
+    project_words(at_rest, table, velocity, np.zeros_like(lead), rows, *lists)
+    sum_features(as_stored, table[rows], *lists)
+    assert np.array_equal(at_rest, as_stored)
 
     inverse_offsets, lists = invert_lists(offsets, ids, n_trigrams)
     for trigram in range(n_trigrams):
@@ -396,6 +403,19 @@ SIZES = [(variant, cells) for variant in VARIANTS for cells in (1, 2, 7)] + [
 def test_recurrences_forward_and_backward(variant, cells, dtype, tolerance, workers):
     texts = texts_of_all_kinds()
     model = made_up_model(variant, known_texts(), cells=cells, dtype=dtype)
+    assert_passes_are_those_of_the_twins(model, texts, tolerance, workers)
+
+
+@pytest.mark.parametrize(**each_variant())
+def test_long_texts(variant, workers):
+    texts = [*made_up_texts(np.random.default_rng(6), (131, 2, 67, 130)), ""]
+    model = made_up_model(variant, texts)
+    assert_passes_are_those_of_the_twins(model, texts, 1e-12, workers)
+
+
+def assert_passes_are_those_of_the_twins(model, texts, tolerance, workers):
+    """Both forward passes and the backward pass of ``texts``, one of which has no words."""
+    dtype = model.weights["query"]["table"].dtype
     batch = model.vocabulary.batch(texts)
     embeddings = model.encoder.forward(model.weights["query"], batch, workers).embeddings
     expected = np.array([naive_embedding(model, text) for text in texts])
@@ -530,13 +550,15 @@ def candidates_of(pairs, n_titles, listed):
 
 @pytest.mark.parametrize("listed", [True, False])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
-def test_loss_and_its_gradient_at_the_embeddings(listed, dtype, tolerance, workers):
-    rng = np.random.default_rng(11)
-    n_queries, n_titles, dim = 13, 17, 10
+@pytest.mark.parametrize(("n_queries", "n_titles", "n_pairs"), [(13, 17, 40), (90, 300, 200)])
+def test_loss_and_its_gradient_at_the_embeddings(
+    n_queries, n_titles, n_pairs, listed, dtype, tolerance, workers
+):
+    rng, dim = np.random.default_rng(11), 10
     Yq = rng.standard_normal((n_queries, dim)).astype(dtype)
     Yd = (3 * rng.standard_normal((n_titles, dim))).astype(dtype)
     Yq[2] = Yd[3] = 0  # texts without words
-    pairs = made_up_pairs(rng, n_queries, n_titles, 40)
+    pairs = made_up_pairs(rng, n_queries, n_titles, n_pairs)
     weights = rng.uniform(0.2, 2, len(pairs))
     losses, Vq, Vd = embedding_loss(
         Yq, Yd, candidates_of(pairs, n_titles, listed), 7.0, weights, workers, Workspace()
@@ -772,7 +794,7 @@ def test_hard_negatives_of_clusters_are_the_highest_titles_in_them(dtype):
 def test_top_k_are_those_of_the_naive_twin_ties_and_nan_included(dtype):
     rng = np.random.default_rng(12)
     special = [-np.inf, np.inf, np.nan, 0.0, -0.0, 1.5]
-    for n in (1, 2, 3, 7, 100):
+    for n in (1, 2, 3, 7, 100, 300):
         # Few distinct values, so that there are many ties.
         scores = rng.integers(-3, 4, (9, n)).astype(dtype)
         scores[1:3] = rng.choice(special, (2, n))
