@@ -41,6 +41,7 @@ from sentemb.kernels.input_layer import (
     take_words,
 )
 from sentemb.kernels.matmul import add_matmul, add_row, panels_of
+from sentemb.kernels.memory import add_best, best_of_pairs
 from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
 from sentemb.kernels.packing import longest_first, pack_blocks
 from sentemb.kernels.top_k import highest, top_k
@@ -785,6 +786,43 @@ def test_hard_negatives_of_clusters_are_the_highest_titles_in_them(dtype):
     assert_highest(highest[:-1], cosines, left_out)
     sizes = np.count_nonzero(highest[:-1] >= 0, axis=1)
     assert ((sizes == k) | (np.arange(n_queries) % 4 == 1)).all()
+
+
+# -- rows of a title ---------------------------------------------------------------------------
+
+
+def test_the_best_row_of_every_title():
+    rng = np.random.default_rng(14)
+    counts = np.array([3, 0, 70, 1, 20])
+    offsets, title_of = np.concatenate([[0], np.cumsum(counts)]), np.repeat(np.arange(5), counts)
+    codes = rng.integers(-127, 128, (counts.sum(), 6)).astype(np.int8)
+    codes[40] = codes[50]  # of equal rows the first
+    scales = rng.uniform(0.5, 2, len(codes)).astype(np.float32)
+    scales[50] = scales[40] = 9
+    queries = np.vstack([rng.standard_normal((3, 6)), codes[40]])
+    products = (codes * scales[:, None].astype(float)) @ queries.T
+    before = rng.standard_normal((4, 5)).astype(np.float32)
+    expected = before.astype(float)
+    for title in (0, 2, 3, 4):
+        expected[:, title] += 0.5 * products[title_of == title].max(axis=0)
+    for chosen in (slice(0, 4), slice(3, 4)):  # one query alone goes another way
+        total, stored = before[chosen].copy(), products[:, chosen].astype(np.float32)
+        for first, end in ((0, 2), (2, 5)):
+            rows = slice(offsets[first], offsets[end])
+            part = np.ascontiguousarray(stored[rows])
+            add_best(total, np.float32(0.5), part, offsets, offsets[first], first, end)
+        np.testing.assert_allclose(total, expected[chosen], rtol=1e-5)
+    pairs = [index.ravel() for index in np.indices((4, 5))]
+    scores, rows = np.full(20, np.nan), np.full(20, -7)
+    for first, end in ((0, 7), (7, 20)):
+        best_of_pairs(scores, rows, queries, *pairs, offsets, codes, scales, first, end)
+    for query, title, score, row in zip(*pairs, scores, rows, strict=True):
+        if title == 1:
+            assert (score, row) == (0, -1)
+            continue
+        own = products[offsets[title] : offsets[title + 1], query]
+        assert row - offsets[title] == np.argmax(own)
+        assert score == pytest.approx(own.max(), rel=1e-12)
 
 
 # -- top k ---------------------------------------------------------------------------------------
