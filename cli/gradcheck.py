@@ -87,7 +87,7 @@ def command(model: str | None, entry: str | None, as_json: bool, **options: Any)
     absolute error, where the largest relative error is, and both values there; then the error of
     the whole gradient in random directions. Works in float64 on random words, texts and parameters.
     Last, 600 texts (or pairs) are taken at once, as in training: their gradient must be the sum of
-    theirs one by one and, for the models of the paper, that of the traces, also where errors are
+    that of 8 at a time and, for the models of the paper, that of the traces, also where errors are
     cut off as by train --truncate. The exit code is 1 if anything fails.
 
     With --form printed, the recursions printed in the paper are checked. They pass for the RNN, and

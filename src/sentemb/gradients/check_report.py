@@ -63,7 +63,7 @@ class BatchCheck:
     Attributes
     ----------
     way : str
-        The sum over its parts alone (``one by one``), or the traces, perhaps of errors that are cut
+        The sum over parts of 8 texts (``8 by 8``), or the traces, perhaps of errors that are cut
         off.
     difference : float
         The largest difference in any block, relative to the block's largest entry.

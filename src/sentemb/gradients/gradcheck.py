@@ -84,7 +84,7 @@ def gradcheck(
         Largest relative error that passes.
     n_texts : int
         Texts, pairs or examples of a mini-batch as large as in training, at most 10,000. Its
-        gradient is compared with the sum of those of its parts alone and, for the models of the
+        gradient is compared with the sum of that of 8 at a time and, for the models of the
         paper, with the traces, also where errors are cut off. 0 leaves this out, and so do the
         other forms and a fault.
     fault : {"cell-path", "other-gates", "b_g", "peepholes"}, optional

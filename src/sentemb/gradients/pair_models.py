@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sentemb.errors import SentembError
 from sentemb.gradients.check_options import SCALE
 from sentemb.gradients.problem import CheckedProblem
-from sentemb.gradients.whole_batch import BatchForms, made_up_batch, one_by_one
+from sentemb.gradients.whole_batch import BatchForms, in_parts, made_up_batch
 from sentemb.kernels.input_layer import RowGradient, gather_weighted_rows
 from sentemb.models.pairs import make_pair_model
 from sentemb.models.pairs.head import Dropout
@@ -197,19 +197,18 @@ class PairModelProblem(CheckedProblem):
         words = " ".join(self.queries).split()
         queries, titles = (made_up_batch(words, n, rng) for n in (1 + n_texts // 3, n_texts))
         of_query, of_title = (rng.integers(len(side), size=n_texts) for side in (queries, titles))
-        V, alone, workers = rng.standard_normal(n_texts), np.zeros(1, np.int64), Workers(1)
+        V, workers = rng.standard_normal(n_texts), Workers(1)
 
-        def result(passes: PairPasses, part: slice) -> Arrays:
+        def of(part: slice) -> Arrays:
+            of_queries, query_index = np.unique(of_query[part], return_inverse=True)
+            of_titles, title_index = np.unique(of_title[part], return_inverse=True)
+            texts = [queries[k] for k in of_queries], [titles[k] for k in of_titles]
+            passes = PairPasses(matcher, *texts, query_index, title_index, workers)
             scores = np.zeros_like(V)
             scores[part] = passes.forward().scores
             return {"scores": scores, **passes.gradient(V[part])}
 
-        def of_pair(k: int) -> Arrays:
-            texts = [queries[of_query[k]]], [titles[of_title[k]]]
-            return result(PairPasses(matcher, *texts, alone, alone, workers), slice(k, k + 1))
-
-        together = PairPasses(matcher, queries, titles, of_query, of_title, workers)
-        yield one_by_one(result(together, slice(None)), map(of_pair, range(n_texts)))
+        yield in_parts(of, n_texts)
 
     def _shown(self, blocks: Arrays) -> dict[str, Arrays]:
         hidden = {"c"} if self._loss.name == HINGE else set()

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sentemb.gradients.check_options import SCALE
 from sentemb.gradients.problem import CheckedProblem
-from sentemb.gradients.whole_batch import BatchForms, one_by_one
+from sentemb.gradients.whole_batch import BatchForms, in_parts
 from sentemb.models.words.workspace import Workspace
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
@@ -93,7 +93,7 @@ class SIFClassifier(CheckedProblem):
                 for name, array in of_side.items()
             }
 
-        yield one_by_one(of(slice(None)), (of(slice(k, k + 1)) for k in range(n_texts)))
+        yield in_parts(of, n_texts)
 
     def branches(self) -> bytes:
         """The signs of h_L - h_R of each pair: |h_L - h_R| has a kink at 0."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from sentemb.gradients.check_options import SCALE
 from sentemb.gradients.problem import CheckedProblem
-from sentemb.gradients.whole_batch import BatchForms, made_up_lengths, one_by_one
+from sentemb.gradients.whole_batch import BatchForms, in_parts, made_up_lengths
 from sentemb.models.pairs import make_pair_model
 from sentemb.models.pairs.pair_model import Texts
 from sentemb.models.words.workspace import Workspace
@@ -49,11 +49,12 @@ class URAEReconstruction(CheckedProblem):
         rng = np.random.default_rng(self.settings["seed"])
         texts = self._made_up_texts(made_up_lengths(n_texts, rng), rng)
 
-        def share(number: int) -> Arrays:
-            alone = self._gradient(texts.take(np.array([number])))
-            return {name: array / n_texts for name, array in alone.items()}
+        def of(part: slice) -> Arrays:
+            numbers = np.arange(n_texts)[part]
+            gradient, share = self._gradient(texts.take(numbers)), numbers.size / n_texts
+            return {name: share * array for name, array in gradient.items()}
 
-        yield one_by_one(self._gradient(texts), map(share, range(n_texts)))
+        yield in_parts(of, n_texts)
 
     def _named(self, arrays: Arrays) -> Arrays:
         """Views under the names of `URAE.blocks`, with the words as ``W``."""

@@ -3,11 +3,11 @@
 Finite differences need many passes, so their texts are few, and the blocks in which texts run side
 by side hold one to three of them. In training a block holds up to 64, and a thread has several
 blocks. Nothing is differentiated here: the gradient of a whole mini-batch must be the sum of those
-of its texts alone, which the differences vouch for, and that of the traces, also where errors are
-cut off.
+of a few texts at a time, which the differences vouch for, and that of the traces, also where errors
+are cut off.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from sentemb.models.towers.encoder import Encoder, ForwardPass
 from sentemb.models.towers.registry import TRUNCATION
 from sentemb.models.towers.truncation import Truncation
 from sentemb.system.contracts import Arrays
-from sentemb.system.parallel import Workers
+from sentemb.system.parallel import CHUNKS, Workers
 from sentemb.text.vocabulary import Vocabulary
 
 _NEW_WORDS = 1000
@@ -57,13 +57,18 @@ def made_up_lengths(n_texts: int, rng: np.random.Generator) -> list[int]:
     return lengths
 
 
-def one_by_one(at_once: Arrays, parts: Iterable[Arrays]) -> BatchForms:
-    """A gradient at once and as the sum of those of the ``parts`` of its mini-batch."""
+def in_parts(of: Callable[[slice], Arrays], n_texts: int) -> BatchForms:
+    """A gradient at once, and as the sum of those of parts of its mini-batch.
+
+    ``of`` computes it for some of the texts. A part has as many texts as work is cut into, so that
+    each is alone in its block.
+    """
+    at_once = of(slice(0, n_texts))
     sums = {name: np.zeros_like(array) for name, array in at_once.items()}
-    for part in parts:
-        for name, array in part.items():
+    for first in range(0, n_texts, CHUNKS):
+        for name, array in of(slice(first, min(first + CHUNKS, n_texts))).items():
             sums[name] += array
-    return BatchForms("one by one", at_once, sums)
+    return BatchForms(f"{CHUNKS} by {CHUNKS}", at_once, sums)
 
 
 def tower_batch(
@@ -80,34 +85,24 @@ def tower_batch(
     """
     V = rng.standard_normal((len(texts), encoder.dim))
 
-    def passes(chosen: list[str]) -> ForwardPass:
-        return encoder.forward(weights, vocabulary.batch(chosen), workers)
-
     def named(done: ForwardPass, gradient: Arrays) -> Arrays:
         table = np.zeros_like(weights["table"])
         table[done.batch.input_rows] = gradient["table"]
         return encoder.blocks({**gradient, "table": table})
 
-    def at_once(cut: Truncation | None = None) -> Arrays:
-        return named(done, encoder.backward(weights, done, V, workers, truncation=cut))
-
-    def by_traces(cut: Truncation | None = None) -> Arrays:
-        return named(done, trace_gradient(encoder, weights, done, V, truncation=cut))
-
-    def alone(number: int) -> Arrays:
-        text = passes([texts[number]])
+    def of(part: slice) -> Arrays:
+        done = encoder.forward(weights, vocabulary.batch(texts[part]), workers)
         embeddings = np.zeros_like(V)
-        embeddings[number] = text.embeddings[0]
-        gradient = encoder.backward(weights, text, V[number : number + 1], workers)
-        return {"embeddings": embeddings, **named(text, gradient)}
+        embeddings[part] = done.embeddings
+        gradient = encoder.backward(weights, done, V[part], workers)
+        return {"embeddings": embeddings, **named(done, gradient)}
 
-    done = passes(texts)
-    whole = at_once()
-    with_embeddings = {"embeddings": done.embeddings, **whole}
-    yield one_by_one(with_embeddings, map(alone, range(len(texts))))
+    yield in_parts(of, len(texts))
     if not has_traces(encoder):
         return
-    yield BatchForms("traces", whole, by_traces())
-    for mode in TRUNCATION.choices:
-        cut = Truncation.of(_CUT, mode)
-        yield BatchForms(f"traces cut after {_CUT} ({mode})", at_once(cut), by_traces(cut))
+    done = encoder.forward(weights, vocabulary.batch(texts), workers)
+    cuts = {f" cut after {_CUT} ({mode})": Truncation.of(_CUT, mode) for mode in TRUNCATION.choices}
+    for name, cut in {"": None, **cuts}.items():
+        scan = encoder.backward(weights, done, V, workers, truncation=cut)
+        traced = trace_gradient(encoder, weights, done, V, truncation=cut)
+        yield BatchForms(f"traces{name}", named(done, scan), named(done, traced))
