@@ -22,7 +22,7 @@ from sentemb.system.parallel import CHUNKS, Workers
 from sentemb.text.vocabulary import Vocabulary
 
 _NEW_WORDS = 1000
-_MEAN_WORDS, _MOST_WORDS = 5, 24
+_MORE_WORDS = 5  # than one, in the mean of most texts
 # Steps after which errors are cut off: fewer than many texts have, more than others.
 _CUT = 3
 
@@ -39,7 +39,7 @@ class BatchForms(NamedTuple):
 
 
 def made_up_batch(known: Iterable[str], n_texts: int, rng: np.random.Generator) -> list[str]:
-    """Texts of 1 to 24 words, most of them short, over the words ``known`` and over new ones.
+    """Texts of `made_up_lengths` over the words ``known`` and over new ones.
 
     As in a language, few words are in many texts and many words in few.
     """
@@ -52,8 +52,12 @@ def made_up_batch(known: Iterable[str], n_texts: int, rng: np.random.Generator) 
 
 
 def made_up_lengths(n_texts: int, rng: np.random.Generator) -> list[int]:
-    """The numbers of words of some texts: 1 to 24, 5 in the mean."""
-    lengths: list[int] = np.minimum(rng.geometric(1 / _MEAN_WORDS, n_texts), _MOST_WORDS).tolist()
+    """The numbers of words of some texts: 6 in the mean, but 16 for one text in ten.
+
+    Few have one word: the shortest texts are in the last blocks, which are to have steps, too.
+    """
+    more = _MORE_WORDS * np.where(rng.random(n_texts) < 1 / 10, 3, 1)
+    lengths: list[int] = (1 + rng.poisson(more)).tolist()
     return lengths
 
 
