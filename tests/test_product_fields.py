@@ -13,7 +13,7 @@ from sentemb import Index, SentembError
 from sentemb.bridges.server.answers import Answers
 from sentemb.cli import main
 from sentemb.search.field_columns import FieldColumn, fields_of
-from sentemb.search.filters import checked_condition, sort_order
+from sentemb.search.filters import sort_order
 from sentemb.search.index_files import PRODUCTS
 from sentemb.search.product_fields import ProductFields
 from sentemb.search.title_files import read_titles
@@ -116,7 +116,7 @@ def test_a_condition_finds_the_rows_that_meet_it(fields, condition, rows):
         ("stock > 0; drop table products", "cannot be read from"),
         ("stock > 0 -- and", "the condition is wrong"),
         ("stock in (select 1)", "no column select"),
-        ("stock > 0 union select 1", "no column union"),
+        ("stock > 0 union select 1", "the condition is wrong from 'union select 1' on"),
         ("load_extension('x')", "no function load_extension"),
         ("randomblob(1000000000) is null", "no function randomblob"),
         ("group_concat(brand) = ''", "no function group_concat"),
@@ -128,15 +128,15 @@ def test_a_condition_finds_the_rows_that_meet_it(fields, condition, rows):
         ("brand = 'open", "cannot be read from"),
         ("brand glob '" + "*a" * 60 + "'", "the condition is wrong"),
         ("price = 1\0", "cannot be read from"),
-        ("brand = '\ud800'", "the condition is wrong: .* surrogates not allowed"),
+        ("brand = '\ud800'", "cannot be read from"),
         (" ", "is empty"),
         ("brand > 10", "brand is text and cannot be compared with the number 10; put the number"),
         ("10 <= Brand", "compared with the number 10"),
-        ("brand > -10", "compared with the number 10"),
+        ("brand > -10", "compared with the number -10"),
         ("brand in (1, 2)", "compared with the number 1"),
         ("brand not between 1 and 2", "compared with the number 1"),
         ("coalesce(brand, 0) > 1", "compared with the number 0"),
-        ("stock > 1 and brand * 2 > stock", "compared with the number 2"),
+        ("stock > 1 and brand * 2 > stock", "brand is text, but a number is needed"),
         ("price > brand", "compared with the number price"),
         ("1" * 1001, "1,001 characters"),
     ],
@@ -160,16 +160,6 @@ def test_the_database_itself_refuses_what_the_check_of_tokens_would_let_through(
             fields._read(statement)
 
 
-def test_a_condition_that_takes_too_long_is_stopped(fields, monkeypatch):
-    monkeypatch.setattr("sentemb.search.product_fields._STEPS", 0)
-    monkeypatch.setattr("sentemb.search.product_fields._STEPS_PER_PRODUCT", 0)
-    many = ProductFields.given({"x": list(range(50_000))}, 50_000)
-    with pytest.raises(SentembError, match="takes too long"):
-        many.mask("x > 5 and x < 7")
-    monkeypatch.undo()
-    assert many.mask("x = 5").sum() == 1
-
-
 def test_order_and_facets(fields):
     rows = [3, 1, 2, 0]
     assert [rows[k] for k in fields.ordered("price", rows)] == [3, 0, 1, 2]
@@ -179,7 +169,6 @@ def test_order_and_facets(fields):
     assert sort_order("price asc", ["price"]) == ("price", False)
     with pytest.raises(SentembError, match="did you mean price"):
         fields.ordered("pric", rows)
-    assert checked_condition("Stock>0", {"stock": "INTEGER"}) == '"stock" > 0'
 
 
 def test_take_and_join_keep_every_field_and_equal_rows_have_equal_bytes(fields):
