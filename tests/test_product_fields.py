@@ -439,6 +439,42 @@ def test_what_is_not_a_database_is_refused(index, tmp_path, image):
             Index.open(tmp_path / "i", in_memory=in_memory)
 
 
+def test_a_text_that_is_no_text_is_damage_and_no_wrong_condition():
+    fields = ProductFields.given({"brand": ["Elm", "Fir"]}, 2)
+    base = sqlite3.connect(":memory:", isolation_level=None)
+    base.deserialize(fields.image.tobytes())
+    base.execute("UPDATE products SET brand = CAST(x'ff41' AS TEXT) WHERE rowid = 1")
+    damaged = ProductFields(fields.types, 2, np.frombuffer(base.serialize(), np.uint8))
+    damaged.check()
+    for read in (
+        lambda: damaged.values([0]),
+        lambda: damaged.facet("brand", [0]),
+        lambda: damaged.ordered("brand", [0, 1]),
+        lambda: list(damaged.rows()),
+        lambda: damaged.take(np.array([0])),
+    ):
+        with pytest.raises(SentembError, match="fields of the products are damaged: Could not"):
+            read()
+    assert damaged.mask("brand = 'Fir'").tolist() == [False, True]
+
+
+def test_values_of_equal_counts_have_one_order(model):
+    values = ["elm", "Elm", "\U0001f33f", "\ufb01r", "7", "10", "Ash", "ash"]
+    ids, titles = [f"t{k}" for k in range(8)], ["hotels shanghai"] * 8
+    one = Index.build(model, titles, ids, {"tree": values})
+    back = Index.build(model, titles, ids, {"tree": values[::-1]})
+    found = [
+        list(index.search("hotels", facets=["tree"], everything=True).facets["tree"])
+        for index in (one, back)
+    ]
+    assert found == [sorted(values)] * 2
+
+
+@pytest.mark.parametrize("white", ["\ufeff", "\x1c", "\x1f", "\x85", "\u3000", "\u2028 "])
+def test_white_space_around_an_id_is_passed_over(index, white):
+    assert index.search(f"{white}c{white}")[0].id == "c"
+
+
 def test_values_that_json_cannot_hold_are_shown_as_missing(index, tmp_path):
     index.save(tmp_path / "i")
     base = sqlite3.connect(":memory:", isolation_level=None)

@@ -31,7 +31,8 @@ class Watch:
         try:
             yield
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            # Python gives some of its own errors no code.
+            if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_INTERRUPT:
                 raise
             # Python handles signals when a function begins, before ours can keep what they raise.
             raise self._error or KeyboardInterrupt from None

@@ -21,7 +21,7 @@ from sentemb.errors import SentembError
 from sentemb.search.index import Index
 from sentemb.system.bounds import plain
 from sentemb.system.extras import package
-from sentemb.system.html_pages import json_data, resource
+from sentemb.system.html_pages import in_scope, json_data, resource
 from sentemb.system.terminal import note
 
 if TYPE_CHECKING:
@@ -147,7 +147,8 @@ class _App:
         self._flask, self._limits = flask, limits
         self._hosts, self._origins = hosts, origins
         self._rates = None if limits.rate is None else Rates(limits.rate)
-        self._engine = resource("sentemb.bridges.server", "engine.js")
+        order = resource("sentemb.bridges.page", "engine/facets.js")
+        self._engine = in_scope([order, resource("sentemb.bridges.server", "engine.js")])
 
     def made(self, answers: Answers) -> Flask:
         """The application that answers with ``answers``."""
