@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from browsers import chromium, needs_chromium, opened
+from browsers import NODE, NodePage, chromium, needs_chromium, opened
 from helpers import made_up_model
 from test_serve_network import running
 
@@ -165,6 +165,23 @@ def test_the_page_without_a_server_finds_what_the_index_finds(page, index, filte
         assert facets == json.loads(json.dumps(hits.facets))
         assert answer.get("no_match") == hits.reason
         assert not (query == "T7" and answer["unknown"])
+
+
+@pytest.mark.skipif(NODE is None, reason="no node runs the engine of a page")
+def test_the_engine_of_the_page_has_the_order_and_the_ids_of_the_index(index, tmp_path):
+    values = ["elm", "Elm", "\U0001f33f", "\ufb01r", "7", "10", "Ash", "ash", None] * 2
+    trees = Index.build(index.model, TITLES, list(index.ids), {"tree": values, "sold": [True] * 18})
+    export(trees, tmp_path / "trees.html", "page", dtype="float32")
+    engine = NodePage(tmp_path / "trees.html")
+    how = '{ filters: { sold: "true" } }'
+    ask = f"async (query) => JSON.stringify(await engine.search(query, 18, null, {how}))"
+    for query in ("lamp", "\ufeffT7\x1c", "\x85t7\u3000"):
+        answer = json.loads(engine.evaluate(ask, query))
+        hits = trees.search(query, 18, where="sold", facets=["tree", "sold"])
+        assert [hit["id"] for hit in answer["hits"]] == [hit.id for hit in hits]
+        facets = {name: list(map(tuple, counts)) for name, counts in answer["facets"].items()}
+        expected = json.loads(json.dumps(hits.facets))
+        assert facets == {name: list(counts.items()) for name, counts in expected.items()}
 
 
 @needs_chromium
