@@ -6,12 +6,12 @@ import time
 
 import numpy as np
 import pytest
+from helpers import with_slow_function
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sentemb import Index, SentembError
-from sentemb.search import filters, product_fields
-from sentemb.search.expressions import Kind
+from sentemb.search import product_fields
 from sentemb.search.field_columns import FieldColumn, fields_of
 from sentemb.search.product_fields import ProductFields
 from sentemb.search.sharded_index import ShardedIndex
@@ -442,27 +442,6 @@ def test_a_condition_is_the_same_in_one_index_and_in_several(model, condition):
 
 
 # -- time ------------------------------------------------------------------------------------------
-
-
-def with_slow_function(monkeypatch, fields, seconds):
-    """Let conditions on fields call a function that only waits."""
-    slow = filters._Function((Kind.NUMBER,), Kind.NUMBER, 1)
-    monkeypatch.setitem(filters._FUNCTIONS, "slow", slow)
-    monkeypatch.setattr(product_fields, "_FUNCTIONS", product_fields._FUNCTIONS | {"slow"})
-    opened = ProductFields._opened
-
-    def opened_with(self):
-        reader = opened(self)
-
-        def wait(value):
-            time.sleep(seconds)
-            return value
-
-        reader.base.create_function("slow", 1, wait)
-        return reader
-
-    monkeypatch.setattr(ProductFields, "_opened", opened_with)
-    fields._local = product_fields.threading.local()
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.001, 0.02])
