@@ -31,11 +31,18 @@ class Watch:
         try:
             yield
         except sqlite3.OperationalError as error:
-            # Python gives some of its own errors no code.
-            if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_INTERRUPT:
+            ended_by = self.ended_by(error)
+            if ended_by is error:
                 raise
-            # Python handles signals when a function begins, before ours can keep what they raise.
-            raise self._error or KeyboardInterrupt from None
+            raise ended_by from None
+
+    def ended_by(self, error: sqlite3.OperationalError) -> BaseException:
+        """What ended a statement that has failed with ``error``: that itself, or an exception."""
+        # Python gives some of its own errors no code.
+        if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_INTERRUPT:
+            return error
+        # Python handles signals when a function begins, before ours can keep what they raise.
+        return self._error or KeyboardInterrupt()
 
     def _step(self) -> int:
         try:
