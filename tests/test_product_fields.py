@@ -1,9 +1,11 @@
 """Fields of products: their types, conditions, order, facets, and files that cannot be trusted."""
 
+import gc
 import json
 import os
 import sqlite3
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from click.testing import CliRunner
 
 from sentemb import Index, SentembError
 from sentemb.bridges.server.answers import Answers
+from sentemb.bridges.server.app import create_app, replace_index
 from sentemb.cli import main
 from sentemb.search.field_columns import FieldColumn, fields_of
 from sentemb.search.filters import sort_order
@@ -390,6 +393,41 @@ def test_fields_are_read_in_threads_and_after_a_fork(index, tmp_path, in_memory)
     if not child:
         os._exit(int(opened.fields.mask("price > 4").sum()))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="no list of open files")
+def test_connections_are_closed_with_the_fields_that_had_them(index, tmp_path):
+    index.save(tmp_path / "i")
+    opened = Index.open(tmp_path / "i")
+    app = create_app(opened)
+    began, go = threading.Barrier(5), threading.Event()
+
+    def ask():
+        address = "/search?q=hotels&all=true&where=stock+%3E+0&sort=price"
+        assert app.test_client().get(address).status_code == 200
+        began.wait()
+        go.wait()
+
+    def n_open():
+        links = [Path("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
+        return sum(os.readlink(link).endswith(PRODUCTS) for link in links if link.exists())
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    began.wait()
+    gc.disable()  # nothing may wait for it
+    try:
+        before = n_open()
+        del opened
+        replace_index(app, Index.open(tmp_path / "i"))
+        after = n_open()
+    finally:
+        gc.enable()
+        go.set()
+    for thread in threads:
+        thread.join()
+    assert (before, after) == (5, 1)  # the other one is that of the mapped file
 
 
 def replaced(folder, image):

@@ -303,6 +303,28 @@ def test_the_server_records_what_it_answers(index, path):
     assert '"records":true' in client.get("/").text.replace(" ", "")
 
 
+@pytest.mark.parametrize(
+    ("headers", "is_recorded"),
+    [
+        ({}, True),
+        ({"Sec-Fetch-Site": "same-origin"}, True),
+        ({"Sec-Fetch-Site": "none"}, True),
+        ({"Sec-Fetch-Site": "cross-site"}, False),
+        ({"Sec-Fetch-Site": "same-site"}, False),
+        ({"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, False),
+        ({"Origin": "https://evil.example"}, False),
+        ({"Origin": "null"}, False),
+        ({"Sec-Fetch-Site": "cross-site", "Origin": "https://shop.example"}, True),
+        ({"Origin": "https://shop.example"}, True),
+    ],
+)
+def test_the_pages_of_other_sites_fill_no_record(index, path, headers, is_recorded):
+    app = create_app(index, record=SearchRecord(path), allowed_origins=["https://shop.example"])
+    answer = app.test_client().get("/search", query_string={"q": TITLES[3]}, headers=headers)
+    assert answer.status_code == 200
+    assert ("search" in answer.json) == is_recorded == bool(insights(path).searches)
+
+
 @pytest.mark.filterwarnings("ignore::sentemb.models.face.TextWarning")
 def test_what_the_server_does_not_find_is_nothing_found(index, path):
     client = create_app(index, record=SearchRecord(path)).test_client()

@@ -279,7 +279,7 @@ class _App:
         results: list[dict[str, Any]] = []
         began = time.perf_counter()
         yield results
-        if self._record is None or is_draft:
+        if self._record is None or is_draft or not self._is_asked_here():
             return
         milliseconds = 1000 * (time.perf_counter() - began) / len(results)
         searches = [
@@ -298,6 +298,19 @@ class _App:
             return
         for result, name in zip(results, names, strict=True):
             result["search"] = name
+
+    def _is_asked_here(self) -> bool:
+        """Whether a search was not asked by the page of a site that may not call the API.
+
+        Any page can let a browser ask for an address, as that of a picture. It cannot read the
+        answer, and it must not fill the record.
+        """
+        request = self._flask.request
+        if request.method != "GET":  # JSON, which such a page cannot send
+            return True
+        origin = request.headers.get("Origin")
+        site = request.headers.get("Sec-Fetch-Site", "none" if origin is None else "cross-site")
+        return site in ("none", "same-origin") or origin in self._origins
 
     def _suggest(self) -> Response:
         given = self._parameters("q")
