@@ -32,6 +32,7 @@ from sentemb.search.ranking.recipe import BM25, CLICKS, COSINE, MEMORY, Recipe
 from sentemb.search.snapshot import Snapshot
 from sentemb.system.bounds import plain
 from sentemb.system.parallel import Workers
+from sentemb.system.time_limits import check_time
 from sentemb.text.batch import Tokens
 
 
@@ -174,6 +175,7 @@ class Shards:
         for start, snapshot, allowed in zip(
             self.starts, self.snapshots, self._masks(mask), strict=False
         ):
+            check_time()
             catalogue = snapshot.catalogue
             arguments = catalogue.parts, recipe, asked, k, catalogue.is_empty, workers, allowed
             ranked = engine.best(*arguments)

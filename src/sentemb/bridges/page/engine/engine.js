@@ -241,9 +241,9 @@ function counted(matches, fields) {
     const counts = new Map();
     for (const place of matches) {
       const value = fields[name][place];
-      if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1);
+      if (value !== null) counts.set(String(value), (counts.get(String(value)) ?? 0) + 1);
     }
-    return [name, [...counts].sort((x, y) => y[1] - x[1]).slice(0, HEADER.matches.values)];
+    return [name, facetsInOrder(counts).slice(0, HEADER.matches.values)];
   });
   return Object.fromEntries(facets);
 }
@@ -278,7 +278,7 @@ async function search(query, k, signal, { filters = {}, sort = "" } = {}) {
   const matches = no_match ? [] : hasFacets ? matching(best, scores) : best;
   const facets = counted(matches, fields);
   let shown = sort ? ordered(matches, fields, sort) : no_match ? [] : best;
-  const name = query.trim();
+  const name = query.replace(/^[\s\x1c-\x1f\x85]+|[\s\x1c-\x1f\x85]+$/g, ""); // as in sentemb.search.snapshot
   const named = placeOf.get([name, name.toUpperCase(), name.toLowerCase()].find((id) => placeOf.has(id)));
   if (named !== undefined && isLeft[named]) {
     shown = [named, ...shown.filter((place) => place !== named)];
