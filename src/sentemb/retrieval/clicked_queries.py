@@ -98,6 +98,16 @@ class ClickedQueries:
             clicks=self.clicks[stays],
         )
 
+    def clicks_of(self, queries: Sequence[str]) -> NDArray[np.int64]:
+        """All clicks of each query, by `exact_key`; (n,)."""
+        keys = list(map(exact_key, queries))
+        counts = dict.fromkeys(keys, 0)
+        totals = np.bincount(self.clicked, self.clicks, len(self.queries)).astype(np.int64)
+        for query, total in zip(self.queries, totals.tolist(), strict=True):
+            if (key := exact_key(query)) in counts:
+                counts[key] += total
+        return np.array([counts[key] for key in keys], np.int64)
+
     def single_clicks(self, held_out: ClickLog) -> ClickLog | None:
         """The held-out clicks that are single clicks of queries that are clicked here too.
 

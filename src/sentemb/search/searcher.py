@@ -484,6 +484,10 @@ class Searcher:
             )
         return shards.best(queries, k, mask, cosine, self._workers)
 
+    def are_below_floor(self, queries: Sequence[str], ranked: Ranked) -> NDArray[np.bool_]:
+        """Which queries a search refuses, (m,); ``ranked`` are their best titles."""
+        return self._shards().are_below_floor(as_texts(queries), ranked, None)
+
     def mask_of(self, ids: Iterable[str]) -> NDArray[np.bool_]:
         """Which titles have one of ``ids``: (n,) bool. Unknown ids are ignored."""
         mask = self._shards().mask(as_ids(ids), None)
