@@ -554,12 +554,12 @@ def bm25_scores(query, titles, k1, b):
 # -- ranking -------------------------------------------------------------------------------------
 
 
-def ranker_scores(weights, cosines, rows, whole, clicked, has_clicks, counts, of_log, names):
+def ranker_scores(weights, cosines, rows, whole, clicked, has_clicks, counts, total, names):
     """The score of every title for a query, part by part.
 
     ``rows[t]`` are the cosines of the memory's rows of title t, each times the root of its share;
     ``whole`` and ``clicked`` are the scores of both fields of BM25; ``counts`` the clicks of each
-    title for exactly this query, ``of_log`` whether the log has any for it; ``names`` whether each
+    title for exactly this query, ``total`` those that the log has for it; ``names`` whether each
     title has all its words.
     """
     weight = {name: weights.get(name, 0) for name in naive_part_names}
@@ -571,8 +571,9 @@ def ranker_scores(weights, cosines, rows, whole, clicked, has_clicks, counts, of
         score += 0 if counts_against else weight["clicked_bm25"] * clicked[t]
         score += weight["unclicked"] * (not has_clicks[t])
         score += weight["clicks"] * math.log(1 + counts[t] / 0.3)
-        if names[t] and not (weight["clicks"] and of_log):
-            score += weight["name"]
+        if names[t]:
+            majority = max(2 * counts[t] / total - 1, 0) if total and weight["clicks"] else 1
+            score += weight["name"] * majority
         scores.append(score)
     return scores
 

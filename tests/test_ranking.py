@@ -112,7 +112,9 @@ def naive_parts(model, recipe, query, titles, log):
                 counts[place] += n * (log.titles[t] == title.strip())
     words = set(re.findall("[a-z]+", query.lower()))
     names = [words <= set(title.split()) for title in titles]
-    of_log = naive_key(query) in map(naive_key, log.queries)
+    keys = list(map(naive_key, log.queries))
+    of_query = [keys[q] == naive_key(query) for q in log.query_index]
+    of_log = int(log.clicks[of_query].sum())
     return cosines, rows, *lexical, [bool(some) for some in of_titles], counts, of_log, names
 
 
@@ -326,6 +328,32 @@ def test_unknown_words_find_nothing_and_unknown_titles_only_words(bag, log, titl
     place = titles.index("zzzz qqqq")
     assert [found for found, _ in ranker.rank("qqqq zzzz")] == [place]
     assert place not in [found for found, _ in ranker.rank("red tub")]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_more_clicks_never_lower_a_title(bag, seed):
+    """All else equal: weights of the signs that a fit gives them, and the statistics of words."""
+    rng, log = np.random.default_rng(seed), made_log(seed)
+    most = {"cosine": 6, "memory": 6, "bm25": 1, "clicked_bm25": -1, "unclicked": 0.5, "clicks": 3}
+    weights = {part: rng.uniform(0.1, 1) * weight for part, weight in most.items()}
+    recipe = Recipe(
+        {**weights, "name": 10.0}, rng.choice([0.3, 0.9, 1.8]), rng.choice([0, 0.4, 0.9])
+    )
+    fields = made_ranker(bag, log, log.titles, recipe).fields
+    pairs = zip(log.query_index, log.title_index, log.clicks.tolist(), strict=True)
+    known = [(log.queries[q], log.titles[t], count) for q, t, count in pairs]
+
+    def place(query, title, more):
+        clicks = ClickedQueries.of(ClickLog.from_pairs([*known, *more]))
+        ranker = HybridRanker(bag, recipe, clicks, fields, log.titles, threads=1)
+        found = [log.titles[t] for t in ranker.find([query], len(log.titles))[0][0] if t >= 0]
+        return found.index(title) if title in found else len(found)
+
+    for query in [*rng.choice(log.queries, 5), " ".join(rng.choice(WORDS, 2))]:
+        title = str(rng.choice(log.titles))
+        more = [[], *([(str(query), title, count)] for count in (1, 2, 5, 20, 100))]
+        places = [place(str(query), title, some) for some in more]
+        assert places == sorted(places, reverse=True), (query, title)
 
 
 # -- changes ----------------------------------------------------------------------------------

@@ -24,12 +24,14 @@ class ClicksOfTitles(NamedTuple):
     queries : (n_entries,), numbers of queries
     shares : (n_entries,), the title's share of all clicks of the query, above 0 and at most 1
     clicks : (n_entries,), the clicks themselves
+    totals : (n_queries,), all clicks of each query, on whatever title
     """
 
     offsets: NDArray[np.int64]
     queries: NDArray[np.int32]
     shares: NDArray[np.float64]
     clicks: NDArray[np.int64]
+    totals: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +104,7 @@ class ClickedQueries:
         """All clicks of each query, by `exact_key`; (n,)."""
         keys = list(map(exact_key, queries))
         counts = dict.fromkeys(keys, 0)
-        totals = np.bincount(self.clicked, self.clicks, len(self.queries)).astype(np.int64)
-        for query, total in zip(self.queries, totals.tolist(), strict=True):
+        for query, total in zip(self.queries, self.totals.tolist(), strict=True):
             if (key := exact_key(query)) in counts:
                 counts[key] += total
         return np.array([counts[key] for key in keys], np.int64)
@@ -147,7 +148,7 @@ class ClickedQueries:
             clicked=self.clicked[stays],
             clicks=self.clicks[stays],
         )
-        left.__dict__["shares"] = self.shares[stays]
+        left.__dict__["shares"], left.__dict__["totals"] = self.shares[stays], self.totals
         return left
 
     def with_ids(self, titles: Sequence[str], ids: Sequence[str]) -> Self:
@@ -178,9 +179,12 @@ class ClickedQueries:
     @cached_property
     def shares(self) -> NDArray[np.float64]:
         """The share of each entry in all clicks of its query, (n_entries,)."""
-        clicks = self.clicks.astype(np.float64)
-        total = np.bincount(self.clicked, clicks, len(self.queries))
-        return clicks / total[self.clicked]
+        return self.clicks / self.totals[self.clicked].astype(np.float64)
+
+    @cached_property
+    def totals(self) -> NDArray[np.int64]:
+        """All clicks of each query, (n_queries,)."""
+        return np.bincount(self.clicked, self.clicks, len(self.queries)).astype(np.int64)
 
     @cached_property
     def _number_of(self) -> dict[str, int]:
@@ -223,5 +227,5 @@ class ClickedQueries:
         starts = np.repeat(self.offsets[numbers] - offsets[:-1], lengths)
         entries = starts + np.arange(offsets[-1])
         return ClicksOfTitles(
-            offsets, self.clicked[entries], self.shares[entries], self.clicks[entries]
+            offsets, self.clicked[entries], self.shares[entries], self.clicks[entries], self.totals
         )

@@ -122,7 +122,7 @@ def calibrate(
 
 def _kinds(index: Index, clicks: ClickLog, note: Callable[[str], None]) -> dict[bool, ClickLog]:
     """Held-out clicks of queries that the log has clicks for (True), and of others (False)."""
-    is_clicked = Shards((index.snapshot,)).are_clicked(clicks.queries)
+    is_clicked = Shards((index.snapshot,)).are_clicked(index.ranker.asked(clicks.queries))
     kinds = {False: clicks.part(~is_clicked)} if not is_clicked.all() else {}
     if is_clicked.any():
         typed = index.ranker.clicks.single_clicks(clicks.part(is_clicked))

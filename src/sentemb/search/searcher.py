@@ -17,6 +17,7 @@ from sentemb.search.confidence import Confidence
 from sentemb.search.frequent_queries import FrequentQueries
 from sentemb.search.product_fields import Value
 from sentemb.search.ranking.engine import Ranked
+from sentemb.search.ranking.part import Asked
 from sentemb.search.ranking.ranker import Share
 from sentemb.search.ranking.recipe import PARTS, Recipe
 from sentemb.search.shards import Shards
@@ -297,19 +298,20 @@ class Searcher:
         whole("k", k, 0, _MOST_TITLES)
         confidence = limits.confidence(shards)
         n_ranked = max(k, MOST_MATCHES) if limits.sort or limits.facets else k
-        ranked = self._ranked(shards, texts, n_ranked, mask, limits.cosine)
+        asked = shards.ranker.asked(texts)  # once: each of the following reads what it has found
+        ranked = self._ranked(shards, asked, n_ranked, mask, limits.cosine)
         is_below = np.zeros(len(texts), np.bool_)
         if not (limits.everything or limits.cosine):
-            is_below = shards.are_below_floor(texts, ranked, mask)
+            is_below = shards.are_below_floor(asked, ranked, mask)
         confidences, is_sure = np.full(len(texts), np.nan), np.zeros(len(texts), np.bool_)
         if confidence is not None and ranked.titles.size:
             # A query for which nothing is found has the score -inf; its confidence is not used.
             is_there = ranked.titles[:, 0] >= 0
             first_scores = np.where(is_there, ranked.scores[:, 0], 0)
-            confidences, is_sure = confidence.of(first_scores, shards.are_clicked(texts))
+            confidences, is_sure = confidence.of(first_scores, shards.are_clicked(asked))
         n_titles = len(shards) if mask is None else int(mask.sum())
         # Another query is offered for unknown words. The cosine offers none, so needs no stemmer.
-        is_unknown = None if limits.cosine else shards.have_unknown_words(texts)
+        is_unknown = None if limits.cosine else shards.have_unknown_words(asked)
         hits: Rows[list[Hit]] = Rows()
         for q, (text, of_first) in enumerate(zip(texts, confidences.tolist(), strict=True)):
             matches = _matches(ranked, q)
@@ -381,14 +383,16 @@ class Searcher:
         """Those of ``queries`` that find something."""
         for query in queries:
             if query not in shards.finds:
-                shards.finds[query] = shards.answers(query) or self._finds(shards, query)
+                shards.finds[query] = self._finds(shards, shards.ranker.asked([query]))
             if shards.finds[query]:
                 yield query
 
-    def _finds(self, shards: Shards, query: str) -> bool:
-        """Whether a search finds something."""
-        ranked = self._ranked(shards, [query], 1, None, cosine=False)
-        (is_below,) = shards.are_below_floor([query], ranked, None)
+    def _finds(self, shards: Shards, asked: Asked) -> bool:
+        """Whether a search finds something, which needs none where a rule answers."""
+        if shards.are_answered(asked, None)[0]:
+            return True
+        ranked = self._ranked(shards, asked, 1, None, cosine=False)
+        (is_below,) = shards.are_below_floor(asked, ranked, None)
         return not is_below and bool((ranked.titles >= 0).any())
 
     def _named(
@@ -466,12 +470,13 @@ class Searcher:
         cosine: bool = False,
     ) -> Ranked:
         """As `find`, with what each part scores; see `search` for the last argument."""
-        return self._ranked(self._shards(), as_texts(queries), k, mask, cosine)
+        shards = self._shards()
+        return self._ranked(shards, shards.ranker.asked(as_texts(queries)), k, mask, cosine)
 
     def _ranked(
         self,
         shards: Shards,
-        queries: list[str],
+        asked: Asked,
         k: int,
         mask: NDArray[np.bool_] | None,
         cosine: bool,
@@ -482,11 +487,12 @@ class Searcher:
                 f"a mask of shape {mask.shape} is not of the {len(shards):,} titles of the index; "
                 "make it again"
             )
-        return shards.best(queries, k, mask, cosine, self._workers)
+        return shards.best(asked, k, mask, cosine, self._workers)
 
     def are_below_floor(self, queries: Sequence[str], ranked: Ranked) -> NDArray[np.bool_]:
         """Which queries a search refuses, (m,); ``ranked`` are their best titles."""
-        return self._shards().are_below_floor(as_texts(queries), ranked, None)
+        shards = self._shards()
+        return shards.are_below_floor(shards.ranker.asked(as_texts(queries)), ranked, None)
 
     def mask_of(self, ids: Iterable[str]) -> NDArray[np.bool_]:
         """Which titles have one of ``ids``: (n,) bool. Unknown ids are ignored."""

@@ -163,15 +163,14 @@ class Shards:
 
     def best(
         self,
-        queries: list[str],
+        asked: Asked,
         k: int,
         mask: NDArray[np.bool_] | None,
         cosine: bool,
         workers: Workers,
     ) -> Ranked:
         """The titles with the highest scores; see `sentemb.search.ranking.engine.best`."""
-        asked, recipe = self.ranker.asked(queries), self.recipe(cosine)
-        of_shards = []
+        recipe, of_shards = self.recipe(cosine), []
         for start, snapshot, allowed in zip(
             self.starts, self.snapshots, self._masks(mask), strict=False
         ):
@@ -185,28 +184,21 @@ class Shards:
         return of_shards[0] if len(of_shards) == 1 else _merged(of_shards, min(k, len(self)))
 
     def are_below_floor(
-        self, queries: list[str], ranked: Ranked, mask: NDArray[np.bool_] | None
+        self, asked: Asked, ranked: Ranked, mask: NDArray[np.bool_] | None
     ) -> NDArray[np.bool_]:
         """Which queries the titles cannot answer, (m,); ``ranked`` are their best titles."""
-        is_below = self.ranker.is_below_floor(queries, ranked)
-        if is_below.any():
-            below = np.flatnonzero(is_below)
-            asked = self.ranker.asked([queries[q] for q in below.tolist()])
-            is_below[below] = ~self._are_answered(asked, mask)
-        return is_below
+        is_below = self.ranker.is_below_floor(asked.queries, ranked)
+        return is_below & ~self.are_answered(asked, mask) if is_below.any() else is_below
 
-    def are_clicked(self, queries: list[str]) -> NDArray[np.bool_]:
+    def are_clicked(self, asked: Asked) -> NDArray[np.bool_]:
         """Which queries the log has clicks for, if the recipe counts them; (m,)."""
         clicks = self.snapshots[0].catalogue.parts.get(CLICKS)
         if not isinstance(clicks, Clicks):
-            return np.zeros(len(queries), np.bool_)
-        return clicks.knows(self.ranker.asked(queries))
+            return np.zeros(len(asked), np.bool_)
+        return clicks.knows(asked)
 
-    def answers(self, query: str) -> bool:
-        """Whether a rule says that titles answer a query, which then needs no search."""
-        return bool(self._are_answered(self.ranker.asked([query]), None)[0])
-
-    def _are_answered(self, asked: Asked, mask: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    def are_answered(self, asked: Asked, mask: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        """Which queries a rule says that titles answer; see `engine.are_answered`."""
         of_shards = [
             engine.are_answered(snapshot.catalogue.parts, asked, allowed)
             for snapshot, allowed in zip(self.snapshots, self._masks(mask), strict=True)
@@ -240,13 +232,13 @@ class Shards:
             for snapshot, local in located
         ]
 
-    def have_unknown_words(self, texts: list[str]) -> NDArray[np.bool_]:
-        """Which texts have a word that no title and no clicked query has; none without BM25."""
+    def have_unknown_words(self, asked: Asked) -> NDArray[np.bool_]:
+        """Which queries have a word that no title and no clicked query has; none without BM25."""
         parts = [snapshot.catalogue.parts.get(BM25) for snapshot in self.snapshots]
         lists = [part.lists for part in parts if isinstance(part, Bm25)]
         if not lists:
-            return np.zeros(len(texts), np.bool_)
-        tokens = self.ranker.asked(texts).tokens
+            return np.zeros(len(asked), np.bool_)
+        tokens = asked.tokens
         n = len(tokens.words)
         words = Tokens(np.arange(n, dtype=np.int32), np.arange(n + 1), tokens.words)
         is_unknown = ~np.any(

@@ -152,6 +152,7 @@ def _add_parts(arrays: Arrays, index: Index, dtype: str) -> dict[str, Lists]:
             arrays.add("clicks lengths", np.diff(queries.offsets).astype("<u4"))
             arrays.add("clicks titles", queries.titles.astype("<u4"))
             arrays.add("clicks counts", part.clicks.astype("<f8"))
+            arrays.add("clicks totals", part.totals.astype("<f8"))
     return fields
 
 

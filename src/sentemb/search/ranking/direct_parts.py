@@ -29,11 +29,13 @@ class Clicks:
 
     ``queries`` has the keys of all queries of the log, also of those without clicks on these
     titles: whether a query has clicks does not depend on the titles that are scored. ``clicks``
-    (n_entries,) are those of its entries.
+    (n_entries,) are those of its entries, and ``totals`` (n_keys,) those of each query on whatever
+    title.
     """
 
     queries: Postings
     clicks: NDArray[np.int64]
+    totals: NDArray[np.int64]
     name: ClassVar[str] = CLICKS
     is_evidence: ClassVar[bool] = True
     needs_clicks: ClassVar[bool] = True
@@ -45,7 +47,8 @@ class Clicks:
         n = len(material.titles)
         postings, entry = Postings.of(keys[clicks.queries], title_of, n, keys)
         counts = np.bincount(entry, clicks.clicks, postings.titles.size)
-        return cls(postings, counts.astype(np.int64))
+        totals = np.bincount(postings.numbers(keys), clicks.totals, postings.keys.size)
+        return cls(postings, counts.astype(np.int64), totals.astype(np.int64))
 
     def knows(self, asked: Asked) -> NDArray[np.bool_]:
         """Which queries the log has clicks for, on whatever title; (m,)."""
@@ -90,31 +93,45 @@ class Clicks:
                 counts[pairs] = clicks[np.searchsorted(titles, title_index[pairs])]
         return counts
 
+    def majorities(
+        self, asked: Asked, query_index: NDArray[np.int64], title_index: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """How far most clicks of a query are on a title, (k,): 2 c / C - 1 of C clicks, from 0."""
+        totals = np.append(self.totals, 1)[asked.numbers_in(self.queries)][query_index]
+        clicks = self.counts(asked, query_index, title_index)
+        return np.asarray(np.maximum(2 * clicks / totals - 1, 0.0))
+
     def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
         queries, stays = self.queries.without(is_kept)
-        return type(self)(queries, self.clicks[stays])
+        return type(self)(queries, self.clicks[stays], self.totals)
 
     def joined(self, behind: Clicks, scratch: AnyPath | None = None) -> Self:
         queries, order = self.queries.joined(behind.queries)
-        return type(self)(queries, np.concatenate([self.clicks, behind.clicks])[order])
+        totals = np.zeros(queries.keys.size, np.int64)
+        for part in (self, behind):  # of one log, so equal where both have a query
+            totals[queries.numbers(part.queries.keys)] = part.totals
+        return type(self)(queries, np.concatenate([self.clicks, behind.clicks])[order], totals)
 
     def arrays(self) -> Arrays:
-        return {**_arrays(self.queries), "clicks": self.clicks}
+        return {**_arrays(self.queries), "clicks": self.clicks, "totals": self.totals}
 
     @classmethod
     def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
         queries, clicks = _postings(arrays, n_titles), arrays["clicks"]
         check("clicks", clicks.shape == queries.titles.shape and clicks.dtype == np.int64)
         check("clicks", not clicks.size or int(clicks.min()) > 0, "a count is not above 0")
-        return cls(queries, clicks)
+        totals = arrays["totals"]
+        check("totals", totals.shape == queries.keys.shape and totals.dtype == np.int64)
+        check("totals", not totals.size or int(totals.min()) > 0, "a count is not above 0")
+        return cls(queries, clicks, totals)
 
 
 @dataclass(frozen=True, eq=False)
 class Name:
-    """Whether a title has all words of a query that has no clicks: 1 or 0.
+    """Whether a title has all words of a query: 1 or 0.
 
-    ``words`` are the folded words of the titles themselves. That a query has clicks is known from
-    another part, so the engine says it (`Asked.is_clicked`).
+    ``words`` are the folded words of the titles themselves. What it counts for queries with clicks,
+    the engine says.
     """
 
     words: Postings
@@ -138,7 +155,7 @@ class Name:
     def add(
         self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner
     ) -> Bound:
-        for q in np.flatnonzero(~asked.is_clicked).tolist():
+        for q in np.flatnonzero(~asked.is_typed).tolist():
             total[q, self.titles(asked, q)] += np.float32(weight)
         return Bound(UNIT * abs(weight), abs(weight), 1)
 
@@ -151,9 +168,8 @@ class Name:
     ) -> NDArray[np.float64]:
         values = np.zeros(query_index.size)
         for q in np.unique(query_index).tolist():
-            if not asked.is_clicked[q]:
-                pairs = np.flatnonzero(query_index == q)
-                values[pairs] = is_in(title_index[pairs], self.titles(asked, q))
+            pairs = np.flatnonzero(query_index == q)
+            values[pairs] = is_in(title_index[pairs], self.titles(asked, q))
         return values
 
     def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:

@@ -6,9 +6,10 @@ compared and returned: they have the same bits for one query, for many, and for 
 whatever the number of threads. Only where the cosine is the whole score, and its part has clusters,
 some titles are never looked at; the scores of those that are found are the same.
 
-A ranking that counts the clicks of the very query keeps two rules for queries of the log. Names do
-not count, because clicks say more. And BM25 of clicked queries, whose weight is mostly negative,
-does not count against a title that was clicked for the query: a click may not lower its title.
+A ranking that counts the clicks of the very query keeps two rules for queries of the log, so that a
+click never lowers its title. A name counts as far as most clicks are on the title, because clicks
+say more: 2 c / C - 1 for c of C clicks, and nothing without a majority. And BM25 of clicked
+queries, whose weight is mostly negative, does not count against a title that was clicked.
 """
 
 from __future__ import annotations
@@ -59,27 +60,22 @@ def of_pairs(
     workers: Runner,
 ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
     """The scores of pairs, and what each part of the recipe scores, (k,) float64 each."""
-    _heed_clicks(parts, recipe, asked)
-    values = {
-        name: parts[name].of_pairs(asked, query_index, title_index, workers)
-        for name in recipe.parts
-    }
-    if _may_lower_clicked(recipe):
-        values[CLICKED_BM25][values[CLICKS] > 0] = 0
+    pairs = asked, query_index, title_index
+    values = {name: parts[name].of_pairs(*pairs, workers) for name in recipe.parts}
+    clicks = _clicks(parts, recipe)
+    if clicks is not None:
+        if NAME in values:
+            majorities = clicks.majorities(*pairs)
+            values[NAME] *= np.where(clicks.knows(asked)[query_index], majorities, 1.0)
+        if recipe.weight(CLICKED_BM25) < 0:
+            values[CLICKED_BM25][values[CLICKS] > 0] = 0
     return weighted_sum(recipe, values), values
 
 
-def _heed_clicks(parts: Mapping[str, Part], recipe: Recipe, asked: Asked) -> None:
-    """Note which queries the log has clicks for, if the recipe counts them."""
-    if recipe.weight(CLICKS):
-        clicks = parts[CLICKS]
-        assert isinstance(clicks, Clicks)
-        asked.is_clicked = clicks.knows(asked)
-
-
-def _may_lower_clicked(recipe: Recipe) -> bool:
-    """Whether BM25 of clicked queries could count against a title with clicks of the query."""
-    return bool(recipe.weight(CLICKS)) and recipe.weight(CLICKED_BM25) < 0
+def _clicks(parts: Mapping[str, Part], recipe: Recipe) -> Clicks | None:
+    """The clicks of the very query, if the recipe counts them."""
+    clicks = parts[CLICKS] if recipe.weight(CLICKS) else None
+    return clicks if isinstance(clicks, Clicks) else None
 
 
 def are_answered(
@@ -219,9 +215,11 @@ def _approximate(
     workers: Workers,
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """The scores of all titles in float32, -inf without evidence, and a bound on their errors."""
-    _heed_clicks(parts, recipe, asked)
     total = np.zeros((len(asked), is_empty.size), np.float32)
     errors, reach, steps = np.zeros(len(asked)), np.zeros(len(asked)), 0
+    clicks = _clicks(parts, recipe)
+    if clicks is not None:
+        asked.is_typed = clicks.knows(asked)
     evidence = [name for name in recipe.parts if parts[name].is_evidence]
     for names in (evidence, [name for name in recipe.parts if name not in evidence]):
         for name in names:
@@ -230,31 +228,36 @@ def _approximate(
             reach += bound.reach
             steps += bound.steps
         if names is evidence:
-            if _may_lower_clicked(recipe):
-                _take_back(total, parts, recipe, asked, workers)
+            if clicks is not None:
+                _settle_clicked(total, clicks, parts, recipe, asked, workers)
             _leave_out_without_evidence(total, is_empty, is_unknown)
-    # Every sum was rounded `steps` times, and where something was taken back twice more, each time
-    # by at most this share of `reach`.
+    # Every sum was rounded `steps` times, and of a clicked title twice more, each time by at most
+    # this share of `reach`.
     return total, errors + 2 * (steps + 3) * UNIT * reach
 
 
-def _take_back(
+def _settle_clicked(
     total: NDArray[np.float32],
+    clicks: Clicks,
     parts: Mapping[str, Part],
     recipe: Recipe,
     asked: Asked,
     workers: Runner,
 ) -> None:
-    """Take what BM25 of clicked queries has added back, for titles with clicks of the query."""
-    clicks = parts[CLICKS]
-    assert isinstance(clicks, Clicks)
+    """Add to the scores of clicked titles what the rules of this module say."""
     of_queries = [clicks.of_query(asked, q)[0] for q in range(len(asked))]
     title_index = np.concatenate(of_queries).astype(np.int64)
-    if title_index.size:
-        query_index = np.repeat(np.arange(len(asked)), list(map(len, of_queries)))
-        pairs = asked, query_index, title_index
-        values = parts[CLICKED_BM25].of_pairs(*pairs, workers)
-        total[query_index, title_index] -= (recipe.weight(CLICKED_BM25) * values).astype(np.float32)
+    if not title_index.size:
+        return
+    query_index = np.repeat(np.arange(len(asked)), list(map(len, of_queries)))
+    pairs = asked, query_index, title_index
+    added = np.zeros(title_index.size)
+    if recipe.weight(NAME):
+        named = parts[NAME].of_pairs(*pairs, workers)
+        added += recipe.weight(NAME) * named * clicks.majorities(*pairs)
+    if recipe.weight(CLICKED_BM25) < 0:
+        added -= recipe.weight(CLICKED_BM25) * parts[CLICKED_BM25].of_pairs(*pairs, workers)
+    total[query_index, title_index] += added.astype(np.float32)
 
 
 def _leave_out_without_evidence(

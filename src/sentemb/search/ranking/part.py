@@ -101,9 +101,9 @@ class Asked:
         self._embed, self._stem = embed, stem
         self._look_up: Callable[[Lists], AskedWords] = lambda lists: lists.look_up(self.tokens)
         self._words_in: dict[int, tuple[Lists, AskedWords]] = {}
+        # Queries for which names do not add their scores: the engine says what they count there.
+        self.is_typed = np.zeros(len(queries), np.bool_)
         self._numbers_in: dict[int, tuple[Postings, NDArray[np.int64]]] = {}
-        # Which queries the log has clicks for, (m,); a ranking without their part heeds no clicks.
-        self.is_clicked = np.zeros(len(queries), np.bool_)
 
     def __len__(self) -> int:
         return len(self.queries)

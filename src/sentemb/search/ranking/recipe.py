@@ -39,7 +39,7 @@ MEANINGS = {
     CLICKED_BM25: "words of the query that are in queries clicked on the title",
     UNCLICKED: "1 for a title that has no clicks yet",
     CLICKS: "ln(1 + clicks / 0.3) of the title for exactly this query",
-    NAME: "1 for a title that has all words of a query without clicks",
+    NAME: "1 for a title that has all words of a query that nobody has clicked for",
 }
 MAX_WEIGHT = 1e3
 

@@ -157,6 +157,7 @@ function openParts(array, texts, table, { exactKey, foldedWords }, split, titles
         ends: ends("clicks"),
         titles: array("clicks titles"),
         clicks: array("clicks counts"),
+        totals: array("clicks totals"),
         kappa: HEADER.kappa,
       }),
     name: () => new Name(HEADER.facts.titles, foldedWords, titlesOf),
@@ -307,13 +308,21 @@ async function search(query, k, signal, { filters = {}, sort = "" } = {}) {
 
 /**
  * What each part scores, with the rules of sentemb.search.ranking.engine for queries with clicks:
- * names do not count, and BM25 of clicked queries does not count against their titles.
+ * names count as far as most clicks are on a title, and BM25 of clicked queries does not count
+ * against a title that was clicked.
  */
 function valuesOf(parts, asked) {
   const values = Object.fromEntries(parts.map(({ part, own }) => [part, own.scores(asked)]));
   const clicks = parts.find(({ part }) => part === "clicks")?.own;
   if (!clicks?.knows(asked)) return values;
-  values.name?.fill(0);
+  const names = values.name;
+  if (names) {
+    values.name = new Float64Array(names.length);
+    const total = clicks.total(asked);
+    for (const [title, count] of clicks.of(asked)) {
+      values.name[title] = names[title] * Math.max((2 * count) / total - 1, 0);
+    }
+  }
   if (parts.some(({ part, weight }) => part === "clicked_bm25" && weight < 0)) {
     for (const [title] of clicks.of(asked)) values.clicked_bm25[title] = 0;
   }

@@ -121,16 +121,21 @@ class Clicks {
 
   /**
    * Query k, by the hash `keys[k]` of its key, has the entries `ends[k - 1]` to `ends[k]` of
-   * `titles` and of `clicks`.
+   * `titles` and of `clicks`, and `totals[k]` clicks on whatever title.
    */
-  constructor(n, keyOf, keys, { ends, titles, clicks, kappa }) {
-    Object.assign(this, { n, keyOf, ends, titles, clicks, kappa });
+  constructor(n, keyOf, keys, { ends, titles, clicks, totals, kappa }) {
+    Object.assign(this, { n, keyOf, ends, titles, clicks, totals, kappa });
     this.numberOf = new Map(Array.from(keys, (key, k) => [key, k]));
   }
 
   /** Whether the log has clicks for a query, on whatever title. */
   knows({ query }) {
     return this.numberOf.has(hashOf(this.keyOf(query)));
+  }
+
+  /** All clicks of a query that the log has. */
+  total({ query }) {
+    return this.totals[this.numberOf.get(hashOf(this.keyOf(query)))];
   }
 
   /** Its titles, each with its clicks. */
@@ -152,7 +157,7 @@ class Clicks {
   }
 }
 
-/** Whether a title has all words of a query, for queries without clicks. */
+/** Whether a title has all words of a query. */
 class Name {
   isEvidence = true;
 
