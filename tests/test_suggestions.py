@@ -141,7 +141,7 @@ def test_suggestions_have_the_spelling_of_most_clicks():
         "café bar",
         "Cheap beauty Seoul",
     ]
-    assert list(frequent.beginning_with("che"))[0] == "cheap beauty stylists seoul"
+    assert next(frequent.beginning_with("che")) == "cheap beauty stylists seoul"
 
 
 def test_what_finds_nothing_is_not_suggested(index):

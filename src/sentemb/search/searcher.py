@@ -22,6 +22,7 @@ from sentemb.search.ranking.recipe import PARTS, Recipe
 from sentemb.search.shards import Shards
 from sentemb.system.bounds import brief, number, share, whole
 from sentemb.system.html_tables import Rows
+from sentemb.system.meant_names import answering_names
 from sentemb.system.parallel import Workers
 from sentemb.text.arguments import as_text, as_texts
 
@@ -167,6 +168,7 @@ class Searcher:
         cosine: bool = False,
         everything: bool = False,
     ) -> list[list[Hit]]: ...
+    @answering_names
     def search(
         self,
         queries: str | Sequence[str],
@@ -247,6 +249,7 @@ class Searcher:
         hits = self._search(shards, texts, k, mask, limits)
         return hits[0] if isinstance(queries, str) else hits
 
+    @answering_names
     def similar(
         self,
         id: str,
