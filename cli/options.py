@@ -51,7 +51,8 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            names = {p.name: p.opts for p in self.params if isinstance(p, click.Option) and p.name}
+            options = [p for p in self.get_params(ctx) if isinstance(p, click.Option)]
+            names = {option.name: option.opts for option in options if option.name}
             ours = meant(error.option_name, names)
             if ours is None:
                 raise
