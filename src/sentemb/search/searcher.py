@@ -122,10 +122,10 @@ class Searcher:
 
         Raises `KeyError` if the id is not in the index.
         """
-        found: dict[str, Any] | None = self.get(id)
-        if found is None:
+        product: dict[str, Any] | None = self.get(id)
+        if product is None:
             raise KeyError(id)
-        return found
+        return product
 
     def get(self, id: str, default: Any = None) -> Any:
         """As ``index[id]``, or ``default`` for an id that is not in the index."""
@@ -133,9 +133,9 @@ class Searcher:
         row = int(shards.rows_of([id])[0]) if isinstance(id, str) else -1
         if row < 0:
             return default
-        found = {"id": shards.id(row), "title": shards.title(row)}
+        product = {"id": shards.id(row), "title": shards.title(row)}
         (fields,) = shards.values([row])
-        return {**found, "fields": fields} if fields else found
+        return {**product, "fields": fields} if fields else product
 
     # A str is a Sequence[str] as well; the first signature that fits counts.
     @overload

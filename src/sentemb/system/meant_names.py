@@ -48,8 +48,8 @@ def meant(name: str, known: Collection[str]) -> str | None:
     ('k', 'where', None)
     """
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.lstrip("-")).lower().replace("-", "_")
-    for ours, others in _NAMES.items():
-        if plain in (ours, *_ALSO.get(ours, ()), *others.split()):
+    for ours, foreign in _NAMES.items():
+        if plain in (ours, *_ALSO.get(ours, ()), *foreign.split()):
             for candidate in _ALSO.get(ours, (ours,)):
                 if candidate in known and candidate != name:
                     return candidate
