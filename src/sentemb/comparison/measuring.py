@@ -139,7 +139,7 @@ def evaluate(
 
 
 def open_ranker(given: Any, cosine: bool = False) -> Any:
-    """The ranker that is named: an Index, a HybridRanker, another `Ranker`, or the name of one of `LEXICAL`.
+    """The ranker that is named: an Index, a HybridRanker, another `Ranker`, or one of `LEXICAL`.
 
     ``given`` is one of these, or the folder of a model or of an index. With ``cosine`` models are
     taken without their rankers.
