@@ -75,7 +75,7 @@ release: evidence-check ## Build sdist and wheel in build/dist, check both, run 
 	.ci/release
 
 .PHONY: mutants
-mutants: venv ## Put small faults into a copy of the code: each must make a test fail (20 minutes)
+mutants: venv ## Put small faults into a copy of the code: each must make a test fail (half an hour)
 	PYTHONPATH=tests $(BIN)/python -m mutants
 
 .PHONY: reliability

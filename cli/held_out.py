@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sentemb.data.click_log import ClickLog
     from sentemb.data.judged_set import JudgedSet
     from sentemb.evaluation.held_out import Evaluation
+    from sentemb.evaluation.kinds import WrittenQueries
     from sentemb.evaluation.significance import Difference
 
 # With fewer queries than this the intervals are wide.
@@ -104,9 +105,55 @@ def lines(
         yield ""
         yield from aligned(_difference_rows(model, evaluation.metrics, differences))
         yield "in brackets: 95 % intervals of the paired bootstrap over the queries"
+    yield from _kind_lines(model, evaluation)
     if per_query:
         yield ""
         yield from _query_lines(evaluations)
+
+
+def _kind_lines(model: str, evaluation: "Evaluation") -> Iterator[str]:
+    """The clicks by kind of query, the names of titles, and what a reader should know of both."""
+    from sentemb.evaluation.kinds import mean_of
+
+    kinds = evaluation.kinds
+    if len(kinds) > 1:
+        mean = mean_of(list(kinds))
+        means = [] if mean is None else ["all"]
+        yield ""
+        yield "hit@1 / MRR@10 of held-out clicks, by the clicks that the log has for the query"
+        rows = [
+            ["", *(kind.name for kind in kinds), *means],
+            ["queries", *(f"{kind.n_queries:,}" for kind in kinds), *("" for _ in means)],
+        ]
+        if mean is not None:
+            shares = [f"{kind.share:.0%}" for kind in kinds]
+            rows.append(["share of the next clicks", *shares, "100%"])
+        for name in kinds[0].figures:
+            figures = [kind.figures[name] for kind in kinds]
+            figures += [] if mean is None else [mean[name]]
+            rows.append([name or model, *(f"{each.hit:.3f} / {each.mrr:.3f}" for each in figures)])
+        yield from aligned(rows)
+    for kind in kinds:
+        if kind.is_circular:
+            yield (
+                f"queries {kind.name}: the log has all clicks that are asked for, so the figures "
+                "are circular; hold clicks out with `sentemb split --by both`"
+            )
+    if evaluation.written is not None:
+        yield ""
+        yield from _written_lines(evaluation.written)
+
+
+def _written_lines(written: "WrittenQueries") -> Iterator[str]:
+    (one, two), (first_one, first_two) = written.n_names, written.first
+    yield (
+        f"names: of {amount(one, 'word')} that one title has it is first for {first_one:.1%}, of "
+        f"{two:,} pairs of words for {first_two:.1%}; nothing is found for {written.nothing:.1%}"
+    )
+    if written.letters is None:
+        yield "random letters: nothing is refused, as no floor was safe to fit"
+    else:
+        yield f"random letters: nothing is found for {written.letters:.1%}"
 
 
 def note_known_queries(
@@ -231,6 +278,10 @@ def _as_dict(
             for name, each in differences.items()
         },
     }
+    if first.kinds:
+        result["kinds"] = [kind.as_dict(name) for kind in first.kinds]
+    if first.written is not None:
+        result["written"] = first.written.as_dict()
     if per_query:
         result["per_query"] = [
             {

@@ -118,10 +118,10 @@ def _ended(run: Callable[[], object], received: list[int]) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _code_of(received)
     except click.Abort as abort:
         interrupted = isinstance(abort.__cause__, KeyboardInterrupt)
-        return INTERRUPTED if interrupted else _failed("the input ended too early")
+        return _code_of(received) if interrupted else _failed("the input ended too early")
     except click.ClickException as error:
         with contextlib.suppress(OSError):
             error.show()
@@ -135,6 +135,11 @@ def _ended(run: Callable[[], object], received: list[int]) -> int:
         return _failed("not enough memory; give less data or a smaller model")
     except OSError as error:
         return _failed(f"{error.filename or 'standard output'}: {reason_of(error)}")
+
+
+def _code_of(received: list[int]) -> int:
+    """The exit code after a `KeyboardInterrupt`, which any signal inside SQLite becomes."""
+    return 128 + received[-1] if received else INTERRUPTED
 
 
 class _Closed(io.RawIOBase):

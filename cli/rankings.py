@@ -132,9 +132,9 @@ def _by_column(hit: Mapping[str, Any]) -> dict[str, Any]:
 
 def _cell(value: Any) -> str:
     """``value`` without tabs and line ends, which would begin another cell; None is empty."""
-    from sentemb.system.tables import visible
+    from sentemb.system.tables import value_text, visible
 
-    return "" if value is None else visible(str(value).replace("\t", " "))
+    return visible(value_text(value).replace("\t", " "))
 
 
 def _json(rankings: Iterable[Ranking]) -> Iterator[str]:

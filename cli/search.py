@@ -202,7 +202,7 @@ def _given(arguments: tuple[str, ...], has_query: bool) -> tuple[tuple[str, ...]
 def _listed(rankings: Iterable[Ranking], several: bool, columns: int | None) -> Iterator[str]:
     """Lines to read: rank, score, id and title; the query above if there are several."""
     from sentemb.search.searcher import BELOW_FLOOR
-    from sentemb.system.tables import visible
+    from sentemb.system.tables import value_text, visible
 
     for ranking in rankings:
         if several:
@@ -220,7 +220,7 @@ def _listed(rankings: Iterable[Ranking], several: bool, columns: int | None) -> 
         if ranking.did_you_mean is not None:
             yield f"       did you mean {visible(ranking.did_you_mean)}?"
         for name, counts in ranking.facets.items():
-            values = ", ".join(f"{value} ({count:,})" for value, count in counts.items())
+            values = ", ".join(f"{value_text(value)} ({n:,})" for value, n in counts.items())
             if values:
                 yield f"       {visible(name)}: {visible(values)}"
         if several:
@@ -249,9 +249,11 @@ def _ranking(id: str, query: str, hits: "list[Hit]") -> Ranking:
 
 def _fields(hit: Mapping[str, Any]) -> Iterator[str]:
     """Fields to read, without addresses."""
+    from sentemb.system.tables import value_text
+
     for name, value in hit.get("fields", {}).items():
         if value is not None and "://" not in str(value):
-            yield f"{name} {value}"
+            yield f"{name} {value_text(value)}"
 
 
 def _known_ids(index: "Searcher", path: str) -> list[str]:

@@ -65,7 +65,9 @@ def command(
     _run("import", clicks, "-o", log, *columns, "--write-catalogue", titles,
          "--skip-bad-lines", *replaces)  # fmt: skip
     parts, model, index = folder / "log", folder / "model", folder / "index"
-    _run("split", log, "-o", parts, "--catalogue", titles, *replaces)
+    # Single clicks say something where queries are typed again and again.
+    by = ("--by", "both") if _has_counts(log) else ()
+    _run("split", log, "-o", parts, "--catalogue", titles, *by, *replaces)
     held_out = ("--catalogue", parts / "titles.tsv")
     _run(
         "train", parts / "pairs.tsv", "--dev", parts / "dev.tsv", *held_out, "-o", model, *replaces
@@ -91,6 +93,13 @@ def command(
     query = _first_query(parts / "pairs.tsv", parts / "test.tsv")
     say(f"  {shlex.join(['sentemb', 'search', str(index), query])}")
     say(f"  sentemb serve {index} --record {folder / 'searches.sqlite'}")
+
+
+def _has_counts(log: Path) -> bool:
+    """Whether a pair of a log has more than one click."""
+    from sentemb.data.click_log import read_click_log
+
+    return bool(read_click_log(log).clicks.max() > 1)
 
 
 def _clicks_of(log_columns: "Guess") -> list[str]:

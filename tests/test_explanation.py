@@ -249,7 +249,8 @@ def test_an_index_brings_its_model_and_its_titles(folder, trained, tmp_path):
     assert "finds nothing for this query; give a title to explain" in refused(place, " ")
 
 
-RECIPE = Recipe({"cosine": 1.0, "memory": 2.0, "bm25": 0.7, "clicked_bm25": -0.3, "unclicked": 0.4})
+WEIGHTS = {"cosine": 1.0, "memory": 2.0, "bm25": 0.7, "clicked_bm25": -0.3, "unclicked": 0.4}
+RECIPE = Recipe({**WEIGHTS, "clicks": 0.6, "name": 1.2})
 
 
 @pytest.mark.parametrize("title", ["kitchen staff", "night staff nobody clicked"])

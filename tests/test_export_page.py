@@ -289,6 +289,7 @@ def clicks():
 
 # Every part, with weights of either sign, and others.
 WEIGHTS = {"cosine": 1.5, "memory": 2.0, "bm25": 0.5, "clicked_bm25": -0.3, "unclicked": 0.2}
+WEIGHTS |= {"clicks": 0.8, "name": 1.1}
 # Without known words, a bag has no vector and an lstm has one.
 LONGER = [*TITLES, "\ufeffжюы", "жюы", "hotels hotels rooms " * 20]
 

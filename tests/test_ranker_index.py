@@ -3,6 +3,7 @@
 import copy
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ WORDS = ["red", "green", "blue", "small", "large", "cotton", "woollen", "hat", "
 UNKNOWN = ["x7", "q9"]
 QUERIES = ["red hat", "large woollen coat", "blue", "x7", "red x7", "cotton cotton", "nowhere", ""]
 WEIGHTS = {"cosine": 1.0, "memory": 0.8, "bm25": 0.3, "clicked_bm25": -0.1, "unclicked": 0.2}
+WEIGHTS |= {"clicks": 0.4, "name": 0.3}
 RECIPE = Recipe(WEIGHTS, k1=1.2, b=0.6)
 RECIPES = {
     "all": RECIPE,
@@ -294,7 +296,8 @@ def test_clicks_of_dev_queries_are_not_seen_while_an_index_is_tuned(index, click
 
 def test_confidence_belongs_to_the_scores(index, rankers, tmp_path):
     assert index.search("red hat", 2)[0].confidence is None
-    index.confidence = Confidence(-1.0, 2.0, 50, 0.2, 0.25)
+    of_each = Confidence(-1.0, 2.0, 50, 0.2, 0.25)
+    index.confidence = replace(of_each, typed=of_each)
     first, second = index.search("red hat", 2)
     assert first.confidence == pytest.approx(1 / (1 + np.exp(1 - 2 * first.score)))
     assert second.confidence is None

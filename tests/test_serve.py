@@ -44,6 +44,7 @@ QUERIES = [
 pytestmark = pytest.mark.filterwarnings("ignore::sentemb.models.face.TextWarning")
 # Every part, with weights of either sign.
 WEIGHTS = {"cosine": 2.0, "memory": 0.6, "bm25": 0.3, "clicked_bm25": -0.1, "unclicked": 0.05}
+WEIGHTS |= {"clicks": 0.2, "name": 0.1}
 EVERY = ["/", "/search?q=a", "/explain?q=a&id=t0", "/gates?q=a&id=t0", "/health"]
 
 

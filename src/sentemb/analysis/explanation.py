@@ -188,6 +188,8 @@ def _cells_of(share: Share) -> list[str]:
     if share.nearest is not None:
         kind = "clicked query" if share.nearest.is_clicked else "the title itself"
         source = f"{kind}: {fitting(share.nearest.text, _SHOWN)}"
+    elif share.clicks is not None:
+        source = f"{share.clicks:,} {'click' if share.clicks == 1 else 'clicks'} for this query"
     elif share.words:
         source = "  ".join(f"{visible(word)} {value:.2f}" for word, value in share.words)
     how = f"{share.weight:g} × {share.value:.3f}"

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.comparison.baselines.clicked_queries import LEXICAL, with_clicked_queries
+from sentemb.comparison.written_queries import measure_written
 from sentemb.data.click_log import ClickLog
 from sentemb.data.held_out_clicks import read_held_out
 from sentemb.data.judged_set import JudgedSet, read_texts
@@ -20,18 +21,20 @@ from sentemb.data.product_tables import products_of
 from sentemb.errors import SentembError
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import AllPairs, Evaluation, HeldOutClicks
+from sentemb.evaluation.kinds import Kind, WrittenQueries, by_kind, next_clicks
 from sentemb.evaluation.measures import JUDGED_METRICS, METRICS
 from sentemb.evaluation.metrics import NDCG, ndcg
 from sentemb.evaluation.trec import read_run
 from sentemb.models.contracts import Ranker, Retriever
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.bm25 import TitleWords
+from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.index import Index
 from sentemb.search.index_files import is_index
 from sentemb.search.ranking.opening import known_by_ids, load_best
 from sentemb.search.ranking.ranker import HybridRanker
-from sentemb.search.ranking.recipe import MODEL_ALONE
+from sentemb.search.ranking.recipe import CLICKS, MODEL_ALONE
 from sentemb.system.bounds import brief
 from sentemb.system.files import is_file, is_folder, path_of, place_name, status
 from sentemb.system.paths import AnyPath
@@ -262,7 +265,57 @@ def _on_clicks(
         if on_progress is not None:
             retriever = _Reporting(name, retriever, len(clicks.queries), on_progress)
         evaluations[name] = held_out.evaluate(retriever)
-    return replace(evaluations.pop(""), rivals=evaluations, catalogue=catalogue.name)
+    kinds, written = _by_kind(first, clicks, evaluations, titles, log)
+    return replace(
+        evaluations.pop(""),
+        rivals=evaluations,
+        catalogue=catalogue.name,
+        kinds=kinds,
+        written=written,
+    )
+
+
+def _by_kind(
+    ranker: Any,
+    clicks: ClickLog,
+    evaluations: Mapping[str, Evaluation],
+    titles: Sequence[str],
+    log: ClickLog | None,
+) -> tuple[list[Kind], WrittenQueries | None]:
+    """The clicks by kind of query, as far as the ranker, or ``log``, has clicks, and names."""
+    hybrid = ranker.ranker if isinstance(ranker, Index) else ranker
+    knows_clicks = isinstance(hybrid, HybridRanker) and bool(hybrid.recipe.weight(CLICKS))
+    if knows_clicks:
+        known = hybrid.clicks
+    elif log is not None:
+        known = ClickedQueries.of(log)
+    else:
+        return [], None
+    of_queries = known.clicks_of(clicks.queries)
+    is_circular = bool(of_queries.any()) and known.single_clicks(clicks) is None
+    # What is measured comes first.
+    ranks = {name: evaluations[name].ranks for name in dict.fromkeys(("", *evaluations))}
+    shares = next_clicks(np.bincount(known.clicked, known.clicks).astype(np.int64))
+    kinds = by_kind(clicks, ranks, of_queries, shares, is_circular)
+    if not knows_clicks:
+        return kinds, None
+
+    def answer(queries: Sequence[str]) -> list[int]:
+        return _first_places(ranker, list(queries))
+
+    has_floor = hybrid.floor is not None
+    return kinds, measure_written(answer, titles, known.queries, has_floor)
+
+
+def _first_places(ranker: Index | HybridRanker, queries: list[str]) -> list[int]:
+    """The place of the first title of each query, -1 where a search would show none."""
+    ranked = ranker.ranked(queries, 1)
+    if isinstance(ranker, Index):
+        is_below = ranker.are_below_floor(queries, ranked)
+    else:
+        is_below = ranker.is_below_floor(queries, ranked) & ~ranker.are_answered(queries)
+    first = [-1] * len(queries) if not ranked.titles.size else ranked.titles[:, 0].tolist()
+    return [-1 if below else place for below, place in zip(is_below, first, strict=True)]
 
 
 def _retriever(name: str, ranker: Any, titles: list[str], log: ClickLog | None) -> Retriever:

@@ -133,6 +133,14 @@ class ClickLog:
         """
         return titles_by_query(len(self.queries), self.query_index, self.title_index)
 
+    def part(self, is_kept: NDArray[np.bool_]) -> "ClickLog":
+        """The clicks of some queries, (n_queries,) bool, without skipped titles."""
+        pairs = np.flatnonzero(is_kept[self.query_index])
+        counted = self.query_index[pairs], self.title_index[pairs], self.clicks[pairs]
+        return ClickLog.from_pairs(
+            (self.queries[q], self.titles[t], int(n)) for q, t, n in zip(*counted, strict=True)
+        )
+
 
 def titles_by_query(
     n_queries: int, query_index: NDArray[np.int32], title_index: NDArray[np.int32]

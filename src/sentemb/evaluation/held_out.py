@@ -28,7 +28,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,9 @@ from sentemb.kernels.top_k import top_k
 from sentemb.models.contracts import Ranker, Retriever
 from sentemb.system.bounds import brief
 from sentemb.system.html_tables import facts_table
+
+if TYPE_CHECKING:
+    from sentemb.evaluation.kinds import Kind, WrittenQueries
 
 _Integers: TypeAlias = NDArray[np.int64]
 _Floats: TypeAlias = NDArray[np.float64]
@@ -71,11 +74,18 @@ class Evaluation:
         Distinct titles of the held-out clicks.
     n_outside : int
         Those of them that are not in the catalogue; they count as missed.
+    ranks : ndarray, (n_pairs,) int64
+        The rank of each clicked title, by query and in the order of the clicks; 0 where it is not
+        among the best that the metrics need.
     catalogue : str or None
         The file or folder that the catalogue is from, if it is from one.
     rivals : dict of str to Evaluation
         The same queries ranked by others: the parts of a ranker alone, and what it was compared
         with.
+    kinds : list of Kind
+        The clicks by kind of query, if the clicks that the ranking knows are known.
+    written : WrittenQueries or None
+        How names of titles and random letters fare.
     """
 
     metrics: tuple[str, ...]
@@ -85,8 +95,11 @@ class Evaluation:
     n_titles: int
     n_clicked: int
     n_outside: int
+    ranks: _Integers = field(default_factory=lambda: np.empty(0, np.int64))
     catalogue: str | None = None
     rivals: Mapping[str, Evaluation] = field(default_factory=dict)
+    kinds: Sequence[Kind] = ()
+    written: WrittenQueries | None = None
 
     @property
     def differences(self) -> dict[str, list[Difference]]:
@@ -159,15 +172,19 @@ class HeldOutClicks:
         """The metrics of a retriever that was built for the catalogue."""
         hits = np.zeros((len(self.clicks.queries), self._depth), bool)
         rankings = self._catalogue.rankings(retriever, self.clicks.queries, self._depth)
+        ranks = [np.zeros(titles.size, np.int64) for titles in self._relevant]
         for number, top, _ in rankings:
-            hits[number, : top.size] = np.isin(top, self._relevant[number])
+            rank, pair = np.nonzero(top[:, None] == self._relevant[number])
+            hits[number, rank] = True
+            ranks[number][pair] = rank + 1
         n_relevant = np.array([titles.size for titles in self._relevant])
         values = np.stack(
             [_value(kind, hits[:, :k], n_relevant, k) for kind, k in self._kinds], axis=1
         )
         counts = len(self._catalogue), self.n_clicked, self.n_outside
         mean: _Floats = values.mean(axis=0)
-        return Evaluation(self.metrics, self.clicks.queries, values, mean, *counts)
+        of_pairs = np.concatenate(ranks)
+        return Evaluation(self.metrics, self.clicks.queries, values, mean, *counts, of_pairs)
 
 
 def evaluate_clicks(

@@ -16,7 +16,8 @@ from sentemb.retrieval.cluster_lists import ClusterLists
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.search.id_rows import IdRows
 from sentemb.search.index_files import DTYPES
-from sentemb.search.ranking.parts import Cosine, Part, stored_rows
+from sentemb.search.ranking.part import Part
+from sentemb.search.ranking.parts import Cosine, stored_rows
 from sentemb.search.ranking.ranker import Catalogue
 from sentemb.search.ranking.recipe import COSINE
 from sentemb.search.snapshot import Vectors

@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 
-from sentemb.search.filters import INTEGER, REAL, TEXT
+from sentemb.search.filters import BOOLEAN, INTEGER, REAL, TEXT
 from sentemb.search.product_fields import ProductFields, Value
 
 # Texts, each followed by a line end, of one type; an empty text fits any.
@@ -21,9 +21,13 @@ _FORMS = {
         r"(?:(?:-?(?:(?:0|[1-9][0-9]*)(?:,[0-9]+)?"
         r"|[1-9][0-9]{0,2}(?:\.[0-9]{3})+,[0-9]+))?\n)*"
     ),
-    # 1,299 may be a decimal or have a separator of thousands; 0,299 and 12,50 are decimals.
-    "thousands": re.compile(r"(?:(?:-?[1-9][0-9]{0,2}(?:,[0-9]{3})*)?\n)*"),
+    # 1,299 and 1.299 may be decimals or have separators of thousands; 0,299 and 12,50 are decimals.
+    "comma thousands": re.compile(r"(?:(?:-?[1-9][0-9]{0,2}(?:,[0-9]{3})*)?\n)*"),
+    "point thousands": re.compile(r"(?:(?:-?[1-9][0-9]{0,2}(?:\.[0-9]{3})*)?\n)*"),
+    "truth": re.compile(r"(?:(?:true|false)?\n)*", re.IGNORECASE),
 }
+# Forms that make a column one of decimals, unless it has the other form too.
+_DECIMALS = {"point": "point thousands", "comma": "comma thousands"}
 _NUMBER = re.compile(r"-?[0-9]+(?:[.,][0-9]+)*")
 
 
@@ -42,13 +46,16 @@ class FieldColumn:
         self._portions.append(portion)
 
     def kind(self) -> str:
-        """INTEGER, REAL or TEXT."""
+        """INTEGER, REAL, BOOLEAN or TEXT."""
         if self.is_text or not any(portion.strip() for portion in self._portions):
             return TEXT
         if "integer" in self._forms:
             return INTEGER
-        is_decimal = "comma" in self._forms and "thousands" not in self._forms
-        return REAL if is_decimal or "point" in self._forms else TEXT
+        if "truth" in self._forms:
+            return BOOLEAN
+        forms = self._forms
+        is_decimal = any(form in forms and not forms & {other} for form, other in _DECIMALS.items())
+        return REAL if is_decimal else TEXT
 
     def values(self) -> Iterator[Value]:
         """The fields by their type; an empty one is None."""
@@ -62,6 +69,8 @@ class FieldColumn:
                     yield text
                 elif kind == INTEGER:
                     yield int(text)
+                elif kind == BOOLEAN:
+                    yield text.lower() == "true"
                 else:
                     number = float(text.replace(thousands, "").replace(decimal, "."))
                     yield number if math.isfinite(number) else None
@@ -74,19 +83,20 @@ class FieldColumn:
             warnings.warn(
                 f"{self.name} is text and not a number because of {_wrong(fields)!r}; "
                 + (f"{len(texts):,} of {len(fields):,} fields are not numbers" if texts else
-                   "write numbers without separators of thousands or leading zeros"),
+                   "write numbers without separators of thousands or leading zeros, and 1.299 as "
+                   "1.2990 if it is no thousand"),
                 stacklevel=2,
             )  # fmt: skip
 
 
 def _wrong(texts: Sequence[str]) -> str:
-    """The text that left no form of numbers for a column, or the first whose comma is unclear."""
-    forms = set(_FORMS) - {"thousands"}
+    """The text that left no form of numbers for a column, or the first with an unclear sign."""
+    forms = {"integer", *_DECIMALS}
     for text in texts:
         forms = {form for form in forms if _FORMS[form].fullmatch(f"{text}\n")}
         if not forms:
             return text
-    return next(text for text in texts if "," in text)
+    return next(text for text in texts if not text.lstrip("-").isdigit())
 
 
 def fields_of(columns: Sequence[FieldColumn], count: int) -> ProductFields:

@@ -22,7 +22,8 @@ from sentemb.retrieval.row_products import LONGEST
 from sentemb.search.confidence import Confidence
 from sentemb.search.product_fields import TYPES, ProductFields, check_columns
 from sentemb.search.ranking.opening import opened_ranker
-from sentemb.search.ranking.parts import PART_TYPES, Cosine, Part, Unfit
+from sentemb.search.ranking.part import Part, Unfit
+from sentemb.search.ranking.parts import PART_TYPES, Cosine
 from sentemb.search.ranking.ranker import Catalogue, HybridRanker
 from sentemb.search.ranking.ranker_files import has_ranker, write_ranker
 from sentemb.search.ranking.recipe import COSINE, MEMORY, MODEL_ALONE
@@ -130,7 +131,7 @@ def write_contents(snapshot: Snapshot, folder: Path) -> None:
         parts=parts,
         files=files,
         fields=snapshot.fields.types,
-        confidence=None if snapshot.confidence is None else vars(snapshot.confidence),
+        confidence=None if snapshot.confidence is None else snapshot.confidence.as_dict(),
         clusters=None
         if clusters is None
         else {"count": len(clusters.centres), "probed": clusters.probed, "recall": clusters.recall},

@@ -51,7 +51,8 @@ class Hit(dict[str, Any]):
         the score.
     confidence : float or None
         How often such a score belongs to a clicked title; see `sentemb.search.confidence`. Only the
-        first title of a query has one, and only if the index is calibrated.
+        first title of a query has one, and only if the index is calibrated for such queries and
+        the confidence says more than a constant.
     by_id : bool
         Whether it is first because its id is the query, whatever its score.
     fields : dict
@@ -207,7 +208,8 @@ class Searcher:
         min_score : float, optional
             Leave out titles with a lower score.
         min_confidence : float, optional
-            Find nothing for a query whose first title has a lower confidence, 0 to 1.
+            Find nothing for a query whose first title has a lower confidence, 0 to 1. Queries of a
+            kind that was not calibrated pass.
         cosine : bool
             Score by the cosine of the model alone, whatever the weights of the index are.
         everything : bool
@@ -301,23 +303,18 @@ class Searcher:
         ranked = self._ranked(shards, texts, n_ranked, mask, limits.cosine)
         is_below = np.zeros(len(texts), np.bool_)
         if not (limits.everything or limits.cosine):
-            is_below = shards.ranker.is_below_floor(texts, ranked)
-        if mask is not None and is_below.any():
-            # The floor was fitted without a filter, which may leave out what answers the query.
-            below = np.flatnonzero(is_below)
-            refused = [texts[q] for q in below.tolist()]
-            of_all = self._ranked(shards, refused, 1, None, cosine=False)
-            is_below[below] = shards.ranker.is_below_floor(refused, of_all)
-        confidences: list[float] | list[None] = [None] * len(texts)
+            is_below = shards.are_below_floor(texts, ranked, mask)
+        confidences, is_sure = np.full(len(texts), np.nan), np.zeros(len(texts), np.bool_)
         if confidence is not None and ranked.titles.size:
             # A query for which nothing is found has the score -inf; its confidence is not used.
             is_there = ranked.titles[:, 0] >= 0
-            confidences = confidence(np.where(is_there, ranked.scores[:, 0], 0)).tolist()
+            first_scores = np.where(is_there, ranked.scores[:, 0], 0)
+            confidences, is_sure = confidence.of(first_scores, shards.are_clicked(texts))
         n_titles = len(shards) if mask is None else int(mask.sum())
         # Another query is offered for unknown words. The cosine offers none, so needs no stemmer.
         is_unknown = None if limits.cosine else shards.have_unknown_words(texts)
         hits: Rows[list[Hit]] = Rows()
-        for q, (text, of_first) in enumerate(zip(texts, confidences, strict=True)):
+        for q, (text, of_first) in enumerate(zip(texts, confidences.tolist(), strict=True)):
             matches = _matches(ranked, q)
             first = matches[0].row if matches else None
             reason: str | None = NOTHING_KNOWN if n_titles and k else limits.none_left
@@ -333,8 +330,9 @@ class Searcher:
                 reason = None
                 matches = [named, *(match for match in matches if match.row != named.row)]
             confident = first if matches and matches[0].row == first else None
+            is_shown = confident is not None and is_sure[q]
             recipe = shards.recipe(limits.cosine)
-            shown = _hits(shards, recipe, matches[:k], None if confident is None else of_first)
+            shown = _hits(shards, recipe, matches[:k], of_first if is_shown else None)
             if named is not None:
                 shown[0]["by_id"] = True
             meant = None
@@ -386,11 +384,15 @@ class Searcher:
         """Those of ``queries`` that find something."""
         for query in queries:
             if query not in shards.finds:
-                ranked = self._ranked(shards, [query], 1, None, cosine=False)
-                (is_below,) = shards.ranker.is_below_floor([query], ranked)
-                shards.finds[query] = not is_below and bool((ranked.titles >= 0).any())
+                shards.finds[query] = shards.answers(query) or self._finds(shards, query)
             if shards.finds[query]:
                 yield query
+
+    def _finds(self, shards: Shards, query: str) -> bool:
+        """Whether a search finds something."""
+        ranked = self._ranked(shards, [query], 1, None, cosine=False)
+        (is_below,) = shards.are_below_floor([query], ranked, None)
+        return not is_below and bool((ranked.titles >= 0).any())
 
     def _named(
         self, shards: Shards, text: str, mask: NDArray[np.bool_] | None, cosine: bool
@@ -485,6 +487,10 @@ class Searcher:
             )
         return shards.best(queries, k, mask, cosine, self._workers)
 
+    def are_below_floor(self, queries: Sequence[str], ranked: Ranked) -> NDArray[np.bool_]:
+        """Which queries a search refuses, (m,); ``ranked`` are their best titles."""
+        return self._shards().are_below_floor(as_texts(queries), ranked, None)
+
     def mask_of(self, ids: Iterable[str]) -> NDArray[np.bool_]:
         """Which titles have one of ``ids``: (n,) bool. Unknown ids are ignored."""
         mask = self._shards().mask(as_ids(ids), None)
@@ -544,11 +550,11 @@ class _Limits:
                 )
         return confidence
 
-    def reason(self, is_below: bool, confidence: float | None) -> str | None:
+    def reason(self, is_below: bool, confidence: float) -> str | None:
         """Why no title is shown although there are matches."""
         if is_below:
             return BELOW_FLOOR
-        if self.min_confidence is not None and (confidence or 0) < self.min_confidence:
+        if self.min_confidence is not None and confidence < self.min_confidence:
             return f"the confidence of the first title is below {self.min_confidence:g}"
         return None
 

@@ -23,13 +23,16 @@ from sentemb.search.frequent_queries import FrequentQueries
 from sentemb.search.index_files import damaged, part_file
 from sentemb.search.product_fields import ProductFields, Value
 from sentemb.search.ranking import engine
+from sentemb.search.ranking.direct_parts import Clicks
 from sentemb.search.ranking.engine import Ranked
+from sentemb.search.ranking.part import Asked
 from sentemb.search.ranking.parts import Bm25
 from sentemb.search.ranking.ranker import HybridRanker, Share, shares
-from sentemb.search.ranking.recipe import BM25, COSINE, MEMORY, Recipe
+from sentemb.search.ranking.recipe import BM25, CLICKS, COSINE, MEMORY, Recipe
 from sentemb.search.snapshot import Snapshot
 from sentemb.system.bounds import plain
 from sentemb.system.parallel import Workers
+from sentemb.system.time_limits import check_time
 from sentemb.text.batch import Tokens
 
 
@@ -172,6 +175,7 @@ class Shards:
         for start, snapshot, allowed in zip(
             self.starts, self.snapshots, self._masks(mask), strict=False
         ):
+            check_time()
             catalogue = snapshot.catalogue
             arguments = catalogue.parts, recipe, asked, k, catalogue.is_empty, workers, allowed
             ranked = engine.best(*arguments)
@@ -179,6 +183,35 @@ class Shards:
             ranked.titles[ranked.titles >= 0] += start
             of_shards.append(ranked)
         return of_shards[0] if len(of_shards) == 1 else _merged(of_shards, min(k, len(self)))
+
+    def are_below_floor(
+        self, queries: list[str], ranked: Ranked, mask: NDArray[np.bool_] | None
+    ) -> NDArray[np.bool_]:
+        """Which queries the titles cannot answer, (m,); ``ranked`` are their best titles."""
+        is_below = self.ranker.is_below_floor(queries, ranked)
+        if is_below.any():
+            below = np.flatnonzero(is_below)
+            asked = self.ranker.asked([queries[q] for q in below.tolist()])
+            is_below[below] = ~self._are_answered(asked, mask)
+        return is_below
+
+    def are_clicked(self, queries: list[str]) -> NDArray[np.bool_]:
+        """Which queries the log has clicks for, if the recipe counts them; (m,)."""
+        clicks = self.snapshots[0].catalogue.parts.get(CLICKS)
+        if not isinstance(clicks, Clicks):
+            return np.zeros(len(queries), np.bool_)
+        return clicks.knows(self.ranker.asked(queries))
+
+    def answers(self, query: str) -> bool:
+        """Whether a rule says that titles answer a query, which then needs no search."""
+        return bool(self._are_answered(self.ranker.asked([query]), None)[0])
+
+    def _are_answered(self, asked: Asked, mask: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        of_shards = [
+            engine.are_answered(snapshot.catalogue.parts, asked, allowed)
+            for snapshot, allowed in zip(self.snapshots, self._masks(mask), strict=True)
+        ]
+        return np.asarray(np.any(of_shards, axis=0))
 
     def of_pair(
         self, query: str, row: int, cosine: bool, workers: Workers

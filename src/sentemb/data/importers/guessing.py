@@ -8,7 +8,8 @@ from itertools import islice
 
 from sentemb.data.importers.columns import BadRows, Reading, listed
 from sentemb.data.importers.table_rows import Rows
-from sentemb.data.search_record import COLUMNS, is_record
+from sentemb.data.record_file import is_record
+from sentemb.data.search_record import COLUMNS
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, place_name, status
 from sentemb.system.paths import AnyPath

@@ -26,10 +26,13 @@ class PairSums:
     def __enter__(self) -> "PairSums":
         import sqlite3
 
+        from sentemb.system.sqlite_watch import Watch
+
         # An empty name is a database in a temporary file.
         self._base = sqlite3.connect("", isolation_level=None)
         for pragma in ("journal_mode=OFF", "synchronous=OFF", f"cache_size=-{_CACHE_KB}"):
             self._base.execute(f"PRAGMA {pragma}")
+        self._watch = Watch(self._base, lambda: None)  # lets signals end its statements
         self._base.execute("CREATE TABLE pairs (place INTEGER PRIMARY KEY, pair TEXT UNIQUE, n)")
         return self
 
@@ -43,6 +46,8 @@ class PairSums:
 
         self._base.close()
         if isinstance(error, sqlite3.OperationalError):
+            if (ended_by := self._watch.ended_by(error)) is not error:
+                raise ended_by from None
             raise SentembError(
                 f"the temporary file of the pairs cannot be used: {error}; make room or set TMPDIR"
             ) from error
