@@ -206,9 +206,9 @@ def _judged(
         model_or_run, judgments, metrics=metrics, gain=gain, parts=True, cosine=cosine
     )
     if as_json:
-        figures = _as_dict(result, result.others, judgments.query_ids, per_query)
+        figures = _as_dict(result, result.parts, judgments.query_ids, per_query)
         return [json.dumps({**figures, **known}, indent=1)]
-    return list(_table(result, result.others, judgments.query_ids if per_query else []))
+    return list(_table(result, result.parts, judgments.query_ids if per_query else []))
 
 
 def _as_dict(

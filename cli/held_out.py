@@ -37,7 +37,7 @@ def evaluated(
     cosine: bool,
     doing: Callable[[str], None],
 ) -> Any:
-    """What `sentemb.evaluate` measures, with notes on the catalogue.
+    """The result of `sentemb.evaluate`, with notes on the catalogue.
 
     ``doing`` is called with the name of the work.
     """
@@ -89,7 +89,7 @@ def lines(
     per_query : whether the figures of every query are printed too
     known : the result of `note_known_queries`, for the JSON
     """
-    evaluations = {model: evaluation, **evaluation.others}
+    evaluations = {model: evaluation, **evaluation.rivals}
     differences = evaluation.differences
     if as_json:
         figures = _as_dict(evaluations, differences, evaluation.catalogue, per_query)

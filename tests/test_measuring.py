@@ -99,8 +99,8 @@ def test_python_and_the_command_measure_the_same(place, tmp_path, capsys):
         == found["systems"][str(model_path)]
     )
     assert here.mean[0] == 1.0
-    assert ["bm25" in here.others, "cosine alone" in here.others] == [True, True]
-    for name, other in here.others.items():
+    assert ["bm25" in here.rivals, "cosine alone" in here.rivals] == [True, True]
+    for name, other in here.rivals.items():
         assert list(found["systems"][name].values()) == other.mean.tolist()
         minus = [difference["mean"] for difference in found["model_minus"][name].values()]
         assert minus == [difference.mean for difference in here.differences[name]]
@@ -109,7 +109,7 @@ def test_python_and_the_command_measure_the_same(place, tmp_path, capsys):
     opened = sentemb.load_ranker(model_path)
     assert sentemb.evaluate(opened, test).mean.tolist() == here.mean.tolist()
     cosine = sentemb.evaluate(opened, test, cosine=True).mean
-    np.testing.assert_array_equal(cosine, here.others["cosine alone"].mean)
+    np.testing.assert_array_equal(cosine, here.rivals["cosine alone"].mean)
 
 
 def test_a_run_is_measured_as_by_the_command(place, tmp_path, capsys):

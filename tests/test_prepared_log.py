@@ -360,6 +360,11 @@ def test_what_is_no_parquet_or_no_folder_of_logs_is_refused(tmp_path, prepared, 
     (tmp_path / "set").mkdir()
     with pytest.raises(SentembError, match=r"set: has no logs; let their names end in .tsv, "):
         prepare_log([prepared.path, tmp_path / "set"], tmp_path / "out")
+    (tmp_path / "logs").mkdir()
+    for name in ("pairs.tsv", "pairs-2.tsv"):  # a name like any other
+        (tmp_path / "logs" / name).write_text(f"a\t{name}\n")
+    logs = prepare_log(tmp_path / "logs", tmp_path / "of logs")
+    assert set(logs.titles) == {"pairs.tsv", "pairs-2.tsv"}
     # Of a data set only one file is the log: dev.tsv must not be trained on.
     for name in ("pairs.tsv", "dev.tsv"):
         (tmp_path / "set" / name).write_text("a\tb\n")

@@ -978,7 +978,7 @@ def test_train_writes_a_folder(tmp_path):
         f"{out}: 8 words, 5 dimensions, float32",
         f"next: sentemb sif {out} --log {log} -o model",
     ]
-    assert f"note: {log}: skipped 1 bad lines" in notes and "epoch 2/2" in notes
+    assert f"note: {log}: skipped 1 bad line" in notes and "epoch 2/2" in notes
     found = read_word_vectors(out, verify=True)
     # 15 pairs, each with two clicks: round(1 + ln 2) = 2.
     assert found.counts[found.row_of_word["find"]] == 30

@@ -97,11 +97,11 @@ def evaluate(
     gain : {"exponential", "linear"}
         How much a grade of a judged set is worth: 2^grade - 1, or the grade.
     compare_with : sequence of path, or dict of name to ranker, optional
-        For held-out clicks: measured too, as `Evaluation.others`. "bm25", "bm25-stem",
+        For held-out clicks: measured too, as `Evaluation.rivals`. "bm25", "bm25-stem",
         "bm25-clicks" and "bm25-stem-clicks" rank by words, with stems, and with the queries of
         ``log`` that were clicked on a title.
     log : ClickLog, optional
-        What bm25-clicks learns from.
+        The clicks that bm25-clicks learns from.
     parts : bool
         Measure each part of a ranker alone too, before ``compare_with``.
     cosine : bool
@@ -142,7 +142,7 @@ def evaluate(
 
 
 def open_ranker(given: Any, cosine: bool = False) -> Any:
-    """What ranks: an Index, a HybridRanker, another `Ranker`, or the name of one of `LEXICAL`.
+    """The ranker that is named: an Index, a HybridRanker, another `Ranker`, or one of `LEXICAL`.
 
     ``given`` is one of these, or the folder of a model or of an index. With ``cosine`` models are
     taken without their rankers.
@@ -165,7 +165,7 @@ def titles_to_rank(
     Parameters
     ----------
     ranker : Any
-        What `open_ranker` returns.
+        A result of `open_ranker`.
     name : str or None
         The folder that it was opened from.
     held_out : path or ClickLog
@@ -231,8 +231,8 @@ def _on_judged_set(
     opened = open_ranker(given, cosine)
     ranker = opened.ranker if isinstance(opened, Index) else opened
     alone = ranker.parts_alone() if parts and isinstance(ranker, HybridRanker) else {}
-    others = {name: evaluate_model(part, judged, cutoffs, gain) for name, part in alone.items()}
-    return replace(evaluate_model(ranker, judged, cutoffs, gain), others=others)
+    of_parts = {name: evaluate_model(part, judged, cutoffs, gain) for name, part in alone.items()}
+    return replace(evaluate_model(ranker, judged, cutoffs, gain), parts=of_parts)
 
 
 # -- held-out clicks ------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def _on_clicks(
     kinds, written = _by_kind(first, clicks, evaluations, titles, log)
     return replace(
         evaluations.pop(""),
-        others=evaluations,
+        rivals=evaluations,
         catalogue=catalogue.name,
         kinds=kinds,
         written=written,
@@ -353,12 +353,12 @@ class _Reporting:
 
     def find(self, queries: Sequence[str], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The best titles; see `sentemb.models.contracts.Retriever`."""
-        found = []
+        portions = []
         for first in range(0, len(queries), _PORTION):
             portion = queries[first : first + _PORTION]
-            found.append(self._retriever.find(portion, k))
+            portions.append(self._retriever.find(portion, k))
             # With equal titles some queries are looked up again.
             self._n_done = min(self._n_done + len(portion), self._n_queries)
             self._on_progress(self._name, self._n_done, self._n_queries)
-        places, scores = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
-        return places, scores
+        rows, scores = (np.concatenate(arrays) for arrays in zip(*portions, strict=True))
+        return rows, scores

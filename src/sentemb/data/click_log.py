@@ -16,7 +16,15 @@ from sentemb.data.parquet_files import parquet_batches
 from sentemb.data.spreadsheets import REMEDY, is_header, is_quoted
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief, is_integer
-from sentemb.system.files import is_file, is_folder, names_in, path_of, place_name, raw_lines
+from sentemb.system.files import (
+    is_file,
+    is_folder,
+    names_in,
+    path_of,
+    place_name,
+    raw_lines,
+    status,
+)
 from sentemb.system.html_tables import excerpt, facts_table
 from sentemb.system.paths import AnyPath
 
@@ -24,6 +32,8 @@ PAIRS = "pairs.tsv"  # in the folder of a data set
 PREPARED = "prepared.json"  # in the folder of a prepared log
 # How the names of logs end that are read as those of a folder.
 _ENDINGS = (".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet")
+# What a data set has next to its log.
+_OF_DATA_SETS = ("dev", "test", "dev.tsv", "test.tsv", "dev.jsonl", "test.jsonl", "titles.tsv")
 MAX_TEXT_WORDS = 10_000
 MAX_CLICKS = 2**63 - 1
 
@@ -586,8 +596,10 @@ def _meant(folder: AnyPath, otherwise: str = "; name a file of query<TAB>title l
             " of `sentemb prepare`, which only the training of two towers reads; give the log that "
             "it was made from"
         )
+    # In a folder of logs alone, one may have such a name.
+    is_data_set = any(status(path_of(folder) / name) is not None for name in _OF_DATA_SETS)
     for log in (PAIRS, f"{PAIRS}.gz", "pairs.jsonl", "log.jsonl"):
-        if is_file(path_of(folder) / log):
+        if (is_data_set or otherwise) and is_file(path_of(folder) / log):
             return f"; did you mean {path_of(folder) / log}?"
     return otherwise
 

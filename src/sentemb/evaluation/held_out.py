@@ -79,7 +79,7 @@ class Evaluation:
         among the best that the metrics need.
     catalogue : str or None
         The file or folder that the catalogue is from, if it is from one.
-    others : dict of str to Evaluation
+    rivals : dict of str to Evaluation
         The same queries ranked by others: the parts of a ranker alone, and what it was compared
         with.
     kinds : list of Kind
@@ -97,20 +97,20 @@ class Evaluation:
     n_outside: int
     ranks: _Integers = field(default_factory=lambda: np.empty(0, np.int64))
     catalogue: str | None = None
-    others: Mapping[str, Evaluation] = field(default_factory=dict)
+    rivals: Mapping[str, Evaluation] = field(default_factory=dict)
     kinds: Sequence[Kind] = ()
     written: WrittenQueries | None = None
 
     @property
     def differences(self) -> dict[str, list[Difference]]:
-        """This ranking minus each of the others, for each metric, with 95 % intervals."""
-        if not self.others:
+        """This ranking minus each of the rivals, for each metric, with 95 % intervals."""
+        if not self.rivals:
             return {}
         n_metrics = len(self.metrics)
-        columns = np.concatenate([(self.values - other.values).T for other in self.others.values()])
+        columns = np.concatenate([(self.values - rival.values).T for rival in self.rivals.values()])
         each = compare_all(columns, np.zeros(columns.shape[1]))
         return {
-            name: each[k * n_metrics : (k + 1) * n_metrics] for k, name in enumerate(self.others)
+            name: each[k * n_metrics : (k + 1) * n_metrics] for k, name in enumerate(self.rivals)
         }
 
     def __repr__(self) -> str:

@@ -65,7 +65,7 @@ class NDCG:
         Queries of the run that are not in the judged set; they are ignored.
     n_equal : int
         Evaluated queries whose judged titles all have one grade: every order of them is perfect.
-    others : dict of str to NDCG
+    parts : dict of str to NDCG
         The parts of a ranker alone, if they were measured.
     """
 
@@ -78,7 +78,7 @@ class NDCG:
     n_missing: int
     n_unknown: int
     n_equal: int
-    others: Mapping[str, NDCG] = field(default_factory=dict)
+    parts: Mapping[str, NDCG] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
         means = zip(self.cutoffs, self.mean.tolist(), strict=True)

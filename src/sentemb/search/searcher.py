@@ -23,6 +23,7 @@ from sentemb.search.ranking.recipe import PARTS, Recipe
 from sentemb.search.shards import Shards
 from sentemb.system.bounds import brief, number, share, whole
 from sentemb.system.html_tables import Rows
+from sentemb.system.meant_names import answering_names
 from sentemb.system.parallel import Workers
 from sentemb.text.arguments import as_text, as_texts
 
@@ -123,10 +124,10 @@ class Searcher:
 
         Raises `KeyError` if the id is not in the index.
         """
-        found: dict[str, Any] | None = self.get(id)
-        if found is None:
+        product: dict[str, Any] | None = self.get(id)
+        if product is None:
             raise KeyError(id)
-        return found
+        return product
 
     def get(self, id: str, default: Any = None) -> Any:
         """As ``index[id]``, or ``default`` for an id that is not in the index."""
@@ -134,9 +135,9 @@ class Searcher:
         row = int(shards.rows_of([id])[0]) if isinstance(id, str) else -1
         if row < 0:
             return default
-        found = {"id": shards.id(row), "title": shards.title(row)}
+        product = {"id": shards.id(row), "title": shards.title(row)}
         (fields,) = shards.values([row])
-        return {**found, "fields": fields} if fields else found
+        return {**product, "fields": fields} if fields else product
 
     # A str is a Sequence[str] as well; the first signature that fits counts.
     @overload
@@ -169,6 +170,7 @@ class Searcher:
         cosine: bool = False,
         everything: bool = False,
     ) -> list[list[Hit]]: ...
+    @answering_names
     def search(
         self,
         queries: str | Sequence[str],
@@ -250,6 +252,7 @@ class Searcher:
         hits = self._search(shards, texts, k, mask, limits)
         return hits[0] if isinstance(queries, str) else hits
 
+    @answering_names
     def similar(
         self,
         id: str,

@@ -255,9 +255,9 @@ def _local(dask: str) -> Iterator[Any]:
             preload=["sentemb.system.uninterrupted"],
         )
     except (OSError, RuntimeError) as error:
-        if (place := unguarded_call()) is not None:
+        if (call := unguarded_call()) is not None:
             raise SentembError(
-                f"{place}: {dask} starts processes that run this file again; put the call below "
+                f"{call}: {dask} starts processes that run this file again; put the call below "
                 '`if __name__ == "__main__":`'
             ) from error
         raise SentembError(

@@ -9,7 +9,7 @@ from types import FrameType
 def unguarded_call() -> str | None:
     """The file and line of the script that led here, if it is not below ``if __name__ == ...``.
 
-    A process that is started anew imports the script, and would come to the same call. None if the
+    A new process imports the script, and would come to the same call. None if the
     call is guarded or does not come from a script.
     """
     main = vars(sys.modules["__main__"])

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 
 from sentemb.errors import SentembError
-from sentemb.models.vectors.formats.contents import opened
 from sentemb.models.vectors.formats.folder import check_vectors, read_folder
+from sentemb.models.vectors.formats.recognition import opened
 from sentemb.models.vectors.formats.text import read_text
 from sentemb.models.vectors.formats.word2vec_binary import read_binary
 from sentemb.models.vectors.word_vectors import WordVectors

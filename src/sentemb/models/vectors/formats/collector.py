@@ -47,9 +47,9 @@ class Collector:
         self._seen.add(word)
         return self._chosen is None or word in self._chosen
 
-    def pass_over(self, place: str, why: str) -> None:
-        """Leave out a word that no text can have, and count it; ``place`` is where it is."""
-        self._first_unusable = self._first_unusable or f"{place}: {why}"
+    def pass_over(self, location: str, why: str) -> None:
+        """Leave out a word that no text can have, and count it; ``location`` is where it is."""
+        self._first_unusable = self._first_unusable or f"{location}: {why}"
         self._n_unusable += 1
 
     def add(self, words: Sequence[str], rows: np.ndarray, location: Callable[[int], str]) -> None:

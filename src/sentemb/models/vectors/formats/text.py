@@ -99,8 +99,8 @@ class _Rows:
         try:
             word = fields[0].decode("utf-8")
         except UnicodeDecodeError as error:
-            place = f"{self._name}:{line}:{error.start + 1}"
-            self._collector.pass_over(place, "a word is not valid UTF-8")
+            location = f"{self._name}:{line}:{error.start + 1}"
+            self._collector.pass_over(location, "a word is not valid UTF-8")
             return
         if _has_one_more(fields[0]):
             raise self._fault(line, raw)

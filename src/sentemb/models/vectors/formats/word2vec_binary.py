@@ -150,15 +150,15 @@ class _Rows:
         try:
             word = raw.decode("utf-8")
         except UnicodeDecodeError:
-            self._collector.pass_over(self._place(start), "a word is not valid UTF-8")
+            self._collector.pass_over(self._location(start), "a word is not valid UTF-8")
             return None
         if word and "\n" not in word:
             return word
         why = "a word has a line end" if word else "a word is empty"
-        self._collector.pass_over(self._place(start), why)
+        self._collector.pass_over(self._location(start), why)
         return None
 
-    def _place(self, position: int) -> str:
+    def _location(self, position: int) -> str:
         return f"{self._name}: byte {position:,}"
 
     def _cut(self, row: int, count: int) -> SentembError:
