@@ -579,7 +579,7 @@ def test_nothing_is_lost_when_the_files_are_moved(logs, capsys, touch, again):
         assert record.add_click(after[0], "c")
         # In the file that was moved away, or in the same.
         assert record.add_click(before[7], "a")
-        assert capsys.readouterr().err.count("opened anew") == 1
+        assert capsys.readouterr().err.count("opened again") == 1
         assert sorted(named(*([left] if left else []), logs)) == sorted(before + after)
     record.close()
     files = [path for path in (left, logs) if path is not None and is_record(path)]
