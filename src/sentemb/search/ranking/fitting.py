@@ -229,7 +229,7 @@ def fit_weights_of(
 
 def _floor(ranker: HybridRanker, queries: Sequence[str], seed: int) -> Floor:
     """The floor of a ranker over its titles, from what it finds for dev queries and nonsense."""
-    whole_field, words = ranker.fields.whole, words_of(ranker.recipe.stem)
+    whole_field, words = ranker.fields.whole, ranker.recipe.words
     unanswerable = nonsense(seed, whole_field, queries)
     ranked = [ranker.ranked(texts, 1) for texts in (queries, unanswerable)]
     return fit_floor(queries, ranked[0], unanswerable, ranked[1], whole_field, words)
@@ -428,7 +428,7 @@ class _Fitting:
         return self._model.unit_vectors(texts, "query")
 
     def _asked(self, stem: str | None) -> Asked:
-        return Asked(self._right.queries, self._embed, stem)
+        return Asked(self._right.queries, self._embed, words_of(stem))
 
     def _parts(
         self, clicks: ClickedQueries, material: Material, names: Sequence[str]

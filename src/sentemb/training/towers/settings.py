@@ -13,7 +13,7 @@ from sentemb.system.hyperparameters import (
     RUN,
     Hyperparameter,
 )
-from sentemb.text.words import BARE, WHITE_SPACE
+from sentemb.text.words import BARE, LETTERED, NEW, WHITE_SPACE
 from sentemb.training.declared import DeclaredSettings, declared
 from sentemb.training.negative_options import (
     ALL,
@@ -210,12 +210,13 @@ HYPERPARAMETERS = (
         name="splitting",
         kind=str,
         default=None,
-        default_text=f"{BARE}, or that of the model that training starts from",
-        help=f"How texts become words. {BARE}: in lower case and Unicode form NFKC, without "
-        "punctuation around a word; Chinese, Japanese, Thai, Lao and Khmer in pairs of letters. "
-        f"{WHITE_SPACE}: lower-cased, nothing removed.",
+        default_text=f"{NEW}, or that of the prepared log or the model that training starts from",
+        help=f"How texts become words. {LETTERED}: in lower case and Unicode form NFKC, without "
+        "punctuation around a word; Chinese, Japanese, Thai, Lao and Khmer in single letters and "
+        f"pairs of letters. {BARE}: in pairs alone, as version 1.0 did. {WHITE_SPACE}: "
+        "lower-cased, nothing removed.",
         group=FEATURES,
-        choices=(BARE, WHITE_SPACE),
+        choices=(LETTERED, BARE, WHITE_SPACE),
         optional=True,
     ),
     Hyperparameter(

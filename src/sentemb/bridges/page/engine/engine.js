@@ -114,7 +114,7 @@ async function open() {
     frequent: new FrequentQueries(texts("queries"), splittings.folded),
     place: new Map(ids.map((id, place) => [id, place])),
     empty: new Set(array("empty")),
-    ...openParts(array, texts, (name) => table(name, dim), splitterOf(splittings.searched, sets)),
+    ...openParts(array, texts, (name) => table(name, dim), splitterOf(splittings[HEADER.searched], sets)),
   };
 }
 
