@@ -53,17 +53,18 @@ _TIES = "score descending, then title id descending, as trec_eval"
 @option(
     "--compare-with",
     multiple=True,
-    metavar=f"[{'|'.join(held_out_clicks.LEXICAL)}|MODEL|INDEX]",
+    metavar=f"[{'|'.join(held_out_clicks.BASELINES)}|MODEL|INDEX]",
     help="Held-out clicks: measure this too, and print the difference with its 95 % interval. "
     "-stem reduces English words to their stems, -clicks adds to each title the queries clicked on "
-    "it in --log. Can be given several times.",
+    "it in --log. letters-clicks compares pieces of 2 to 4 letters with the title or a query "
+    "clicked on it. Can be given several times.",
 )
 @option(
     "--log",
     metavar="LOG",
     type=click.Path(),
     help="Click log that the model was trained on: says how many of the queries are in it, in any "
-    "spelling. bm25-clicks learns from it.",
+    "spelling. bm25-clicks and letters-clicks learn from it.",
 )
 @per_query_option("Print one line per query as well.")
 @option(

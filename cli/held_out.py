@@ -29,6 +29,9 @@ LEXICAL = {
     "bm25-clicks": (False, True),
     "bm25-stem-clicks": (True, True),
 }
+LETTERS = "letters-clicks"
+# What can be compared without a folder.
+BASELINES = (*LEXICAL, LETTERS)
 _TITLES = "titles.tsv"  # as `sentemb split` names it
 # With fewer queries than this the intervals are wide.
 _FEW_QUERIES = 200
@@ -55,8 +58,8 @@ def evaluated(
     path, clicks : the file of held-out clicks, and its contents
     catalogue : a file of lines id<TAB>title
     metrics : see `sentemb.evaluation.held_out`
-    rivals : folders of models or indexes, or names in `LEXICAL`
-    learned : the log that bm25-clicks learns from
+    rivals : folders of models or indexes, or names in `BASELINES`
+    learned : the log that rivals with clicks learn from
     cosine : whether the models are measured alone
     per_query : whether the figures of every query are printed too
     as_json : whether JSON is printed
@@ -140,12 +143,12 @@ def note_known_queries(
 
 
 def _opened(name: str, cosine: bool) -> "Index | PairScorer | HybridRanker | None":
-    """The ranking of the model or the index in folder ``name``; None for one of `LEXICAL`."""
+    """The ranking of the model or the index in folder ``name``; None for one of `BASELINES`."""
     from sentemb.search.index import Index
     from sentemb.search.index_files import is_index
     from sentemb.search.ranking.opening import load_best
 
-    if name in LEXICAL:
+    if name in BASELINES:
         return None
     if not is_index(Path(name)):
         return load_best(name, cosine=cosine)
@@ -185,6 +188,7 @@ def _retriever(
     n_queries: int,
 ) -> "Retriever":
     from sentemb.comparison.baselines.clicked_queries import with_clicked_queries
+    from sentemb.comparison.baselines.letters import LettersOfClicks
     from sentemb.errors import SentembError
     from sentemb.evaluation.held_out import AllPairs
     from sentemb.retrieval.bm25 import TitleWords
@@ -192,6 +196,9 @@ def _retriever(
     from sentemb.search.index import Index
     from sentemb.search.ranking.ranker import HybridRanker
 
+    if name == LETTERS:
+        assert log is not None  # the command asks for it
+        return LettersOfClicks(titles, log)
     if model is None:
         stems, with_clicks = LEXICAL[name]
         texts = titles if log is None or not with_clicks else with_clicked_queries(titles, log)
