@@ -111,7 +111,7 @@ def left_out_effects(
 def _with_each_left_out(words: Sequence[str], vocabulary: Vocabulary) -> list[str]:
     """The whole text, then the T texts with one word left out."""
     rests = ([*words[:t], *words[t + 1 :]] for t in range(len(words)))
-    return [vocabulary.text_of(some) for some in (words, *rests)]
+    return [vocabulary.text_of(words_left) for words_left in (words, *rests)]
 
 
 def _forward(model: SentenceEncoder, side: str, texts: list[str], workers: Workers) -> ForwardPass:

@@ -53,7 +53,7 @@ class Stems:
 def words_of(stem: str | None, letters: bool = True) -> Words:
     """`Stems` of a language, or plain words without one.
 
-    ``letters`` says whether scripts without blanks give single letters beside pairs of them.
+    ``letters`` says whether scripts without blanks give single letters next to pairs of them.
     """
     split = searched_words if letters else searched_pairs
     return split if stem is None else Stems(stem, split)

@@ -131,7 +131,7 @@ def bare_words(text: str) -> list[str]:
 
 
 def lettered_words(text: str) -> list[str]:
-    """The words of ``text`` as `bare_words`, with single letters beside every pair of them.
+    """The words of ``text`` as `bare_words`, with the single letters next to every pair of them.
 
     A word of one Chinese letter then meets the longer words that it is in.
 

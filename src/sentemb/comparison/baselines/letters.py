@@ -77,14 +77,13 @@ class LettersOfClicks:
     def find(self, queries: Sequence[str], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """See `sentemb.models.contracts.Retriever`; only titles with a score above 0."""
         k = min(k, self._n_titles)
-        places, found = np.empty((len(queries), k), np.int64), np.empty((len(queries), k))
+        titles, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k))
         for first in range(0, len(queries), _TOGETHER):
-            scores = self.scores(queries[first : first + _TOGETHER])
-            rows = slice(first, first + len(scores))
-            self._workers.over(len(scores), top_k, places[rows], scores)
-            found[rows] = np.take_along_axis(scores, places[rows], axis=1)
-        is_found = found > 0
-        return np.where(is_found, places, -1), np.where(is_found, found, -np.inf)
+            of_all = self.scores(queries[first : first + _TOGETHER])
+            rows = slice(first, first + len(of_all))
+            self._workers.over(len(of_all), top_k, titles[rows], of_all)
+            scores[rows] = np.take_along_axis(of_all, titles[rows], axis=1)
+        return np.where(scores > 0, titles, -1), np.where(scores > 0, scores, -np.inf)
 
     def scores(self, queries: Sequence[str]) -> NDArray[np.float32]:
         """The scores of all titles, (n_queries, n_titles), up to a factor of each query."""
