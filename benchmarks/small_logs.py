@@ -1,12 +1,12 @@
-"""Small logs: separate and shared towers, with and without a bag, by the size of the log.
+"""Small logs: separate and shared towers, with and without a bag, and letters, by size.
 
-Draws queries of each log until there are so many pairs; the smaller parts are in the larger ones.
+Draws queries of each log until they have a number of pairs; the smaller parts are in the larger ones.
 10 % of the queries are dev, which chooses the epoch and fits the ranker, and 10 % are test; all
-titles of the part are ranked. A simulated log is made anew for each size. Writes
+titles of the part are ranked. There is a simulated log of each size. Writes
 docs/results/small-logs.md. What is finished is kept in build/small-logs.
 
     python benchmarks/small_logs.py [--data DIR] [--sets NAME ...] [--sizes 1000 ... 0]
-        [--settings NAME ...] [--seeds 2]
+        [--seeds 2]
 """
 
 import argparse
@@ -20,6 +20,7 @@ import systems
 from pages import DATA, ROOT, machine, write_tables
 from systems import kept, say, with_interval
 
+from sentemb.comparison.baselines.letters import LettersOfClicks
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.data.simulation.simulator import simulate
 from sentemb.data.splitting import split_log
@@ -40,6 +41,7 @@ SETTINGS = {
     WITH_BAG: {"shared_towers": True, "bag_dim": 96},
 }
 MODEL, RANKER = "model", "ranker"
+LETTERS = "letters-clicks"
 
 
 def pairs_of(data, name):
@@ -98,13 +100,25 @@ def measure(log, seed, settings, threads, folder):
     }
 
 
+def of_letters(log, seed, threads):
+    """MRR@10 of each test query by `LettersOfClicks`, without training."""
+    train, _, test = split_log(log, SHARE, SHARE, seed=seed)
+    found = LettersOfClicks(log.titles, train, threads)
+    figures = HeldOutClicks(test, log.titles, ("mrr@10",)).evaluate(found)
+    return figures.values[:, 0].round(6).tolist()
+
+
 def rows_of(results):
     """The rows of the table: a log and a size each."""
     names = list(SETTINGS)
-    yield ["log", "pairs", "test queries", *(f"{one}, {name}" for one in (MODEL, RANKER)
-           for name in names), *(f"{name} minus {SEPARATE}" for name in names[1:])]  # fmt: skip
+    yield [
+        *("log", "pairs", "test queries"),
+        *(f"{one}, {name}" for one in (MODEL, RANKER) for name in names),
+        *(f"{name} minus {SEPARATE}" for name in names[1:]),
+        LETTERS,
+    ]
     for (log, _), runs in results.items():
-        if set(runs) != set(names):
+        if not {*names, LETTERS} <= set(runs):
             continue
         values = {
             (one, name): np.concatenate([run[one] for run in runs[name]])
@@ -119,6 +133,7 @@ def rows_of(results):
             f"{len(first):,}",
             *(f"{one.mean():.3f}" for one in values.values()),
             *map(with_interval, others),
+            f"{np.mean(np.concatenate(runs[LETTERS])):.3f}",
         ]
 
 
@@ -128,30 +143,38 @@ def options():
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--sizes", nargs="+", type=int, choices=SIZES, default=SIZES)
-    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)
     return parser.parse_args()
 
 
+def run_of(chosen, name, size, seed, label):
+    """One measurement, from its file or made; None if it is not chosen or the log is smaller."""
+    folder = BUILD / name / f"{size}-{seed}-{label.replace(', ', '-').replace(' ', '-')}"
+    path = folder.with_suffix(".json")
+    if not path.exists():
+        is_chosen = name in chosen.sets and size in chosen.sizes
+        log = log_of(chosen.data, name, size, seed) if is_chosen else None
+        if log is None:
+            return None
+        if label == LETTERS:
+            return kept(path, lambda: of_letters(log, seed, chosen.threads))
+        return kept(path, lambda: measure(log, seed, SETTINGS[label], chosen.threads, folder))
+    return kept(path, None)
+
+
 def main():
     chosen = options()
     results = {}
-    for size, name, label, seed in product(SIZES, SETS, SETTINGS, range(chosen.seeds)):
-        folder = BUILD / name / f"{size}-{seed}-{label.replace(', ', '-').replace(' ', '-')}"
-        path = folder.with_suffix(".json")
-        if not path.exists():
-            if name not in chosen.sets or size not in chosen.sizes or label not in chosen.settings:
-                continue
-            log = log_of(chosen.data, name, size, seed)
-            if log is None:
-                continue
-            run = measure(log, seed, SETTINGS[label], chosen.threads, folder)
-            kept(path, lambda run=run: run)
-        run = kept(path, None)
+    labels = (*SETTINGS, LETTERS)
+    for size, name, label, seed in product(SIZES, SETS, labels, range(chosen.seeds)):
+        run = run_of(chosen, name, size, seed, label)
+        if run is None:
+            continue
         results.setdefault((name, size), {}).setdefault(label, []).append(run)
-        means = (f"{one} {np.mean(run[one]):.3f}" for one in (MODEL, RANKER))
-        say(f"{name}, {size} pairs, {label}, seed {seed}: {', '.join(means)}")
+        shown = {LETTERS: run} if label == LETTERS else {one: run[one] for one in (MODEL, RANKER)}
+        means = ", ".join(f"{one} {np.mean(values):.3f}" for one, values in shown.items())
+        say(f"{name}, {size} pairs, {label}, seed {seed}: {means}")
     write_tables("small-logs", {"MRR@10": list(markdown_table(rows_of(results)))}, machine())
 
 

@@ -248,6 +248,7 @@ def _effective(ctx: click.Context) -> dict[str, Any]:
     declared = {parameter.name: parameter for parameter in family.parameters_of(model)}
     given_settings = given({name: values[name] for name in declared})
     settings = family.settings.of(values["preset"], **{**given_settings, "model": model}).as_dict()
+    settings |= dict.fromkeys(family.settings.left_to_the_log(values["preset"], given_settings))
     for name, parameter in declared.items():
         is_constant = settings[name] is None and not parameter.default_text
         values[name] = parameter.default if is_constant else settings[name]

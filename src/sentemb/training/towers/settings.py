@@ -1,9 +1,11 @@
 """How to train: the declarations of all settings, the presets, and `Settings`, checked."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sentemb.errors import SentembError
-from sentemb.models.towers.registry import ENCODERS, SHARED_TOWERS, TRUNCATE, TRUNCATION
+from sentemb.models.towers.registry import BAG_DIM, ENCODERS, SHARED_TOWERS, TRUNCATE, TRUNCATION
 from sentemb.system.hyperparameters import (
     FEATURES,
     MOST,
@@ -47,6 +49,27 @@ MEETINGS, MOST_PARTS = 15, 256
 NEIGHBOURS = 8
 
 
+class OfSmallLogs(NamedTuple):
+    """A default of the default model on logs of fewer than ``below`` pairs."""
+
+    value: Any
+    below: int
+
+
+# In separate towers a word of queries and the same word of titles begin as two unrelated rows, and
+# a small log has few clicks to bring them together. docs/results/small-logs.md has the figures.
+SMALL_LOGS = {SHARED_TOWERS.name: OfSmallLogs(True, 40_000), BAG_DIM.name: OfSmallLogs(96, 15_000)}
+
+
+def _by_size(parameter: Hyperparameter) -> Hyperparameter:
+    """``parameter``, whose help says what the default is on a small log."""
+    if parameter.name not in SMALL_LOGS:
+        return parameter
+    value, below = SMALL_LOGS[parameter.name]
+    text = f"{value} for {ENCODERS.default} and fewer than {below:,} pairs, otherwise "
+    return replace(parameter, default_text=f"{text}{parameter.default}")
+
+
 def _by_optimiser(name: str) -> str:
     texts = [f"{values[name]} with {optimiser}" for optimiser, values in OPTIMISERS.items()]
     if name in OF_NEIGHBOURS:
@@ -76,8 +99,7 @@ GAMMA = Hyperparameter(
 # In the order in which model files list them.
 HYPERPARAMETERS = (
     ENCODERS.model,
-    *ENCODERS.parameters,
-    SHARED_TOWERS,
+    *map(_by_size, (*ENCODERS.parameters, SHARED_TOWERS)),
     Hyperparameter(
         name="word_features",
         kind=int,
@@ -280,6 +302,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model": "lstm",
         "forget_gate": False,
         "peepholes": "none",
+        "bag_dim": 0,
+        "shared_towers": False,
         "splitting": WHITE_SPACE,
         "word_features": 0,
         "n_negatives": 4,
@@ -293,6 +317,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model": "bilstm",
         "cells": 192,
         "bag_dim": 192,
+        "shared_towers": False,
         "learning_rate": 0.004,
         "epochs": 8,
         "group_size": 1,
@@ -336,6 +361,23 @@ class Settings(DeclaredSettings):
         _check_negatives(self)
         _check_objective(self)
         _check_truncation(self)
+
+    @classmethod
+    def left_to_the_log(cls, preset: str | None, given: Mapping[str, Any]) -> list[str]:
+        decided = {**(PRESETS[preset] if preset else {}), **given}
+        if decided.get(ENCODERS.model.name, ENCODERS.default) != ENCODERS.default:
+            return []
+        return [name for name in SMALL_LOGS if name not in decided]
+
+    @classmethod
+    def for_log(cls, preset: str | None, given: Mapping[str, Any], n_pairs: int) -> dict[str, Any]:
+        """The settings ``given``, completed by those of `SMALL_LOGS` for a log of ``n_pairs``."""
+        of_small = {
+            name: SMALL_LOGS[name].value
+            for name in cls.left_to_the_log(preset, given)
+            if n_pairs < SMALL_LOGS[name].below
+        }
+        return {**of_small, **given}
 
     def encoder(self) -> Any:
         """A new encoder for one tower."""

@@ -83,6 +83,9 @@ def train_two_towers(
             log, held_out = plan.apply(log, run.note, more_titles)
         else:
             held_out = plan.given(log.queries, log.titles, run.note, more_titles)
+        if start is None:
+            settings = Settings.for_log(preset, settings, len(log.clicks))
+            chosen = Settings.of(preset, **settings)
         known = None if start is None else start.towers.vocabulary
         grow = start is not None and start.grows(chosen.model)
         splitting = chosen.splitting or (NEW if isinstance(log, ClickLog) else log.splitting)
