@@ -1,8 +1,8 @@
 """Small logs: separate and shared towers, with and without a bag, and letters, by size.
 
-Draws queries of each log until they have a number of pairs; the smaller parts are in the larger ones.
-10 % of the queries are dev, which chooses the epoch and fits the ranker, and 10 % are test; all
-titles of the part are ranked. There is a simulated log of each size. Writes
+Draws queries of each log until they have a number of pairs; the smaller parts are in the larger
+ones. 10 % of the queries are dev, which chooses the epoch and fits the ranker, and 10 % are test;
+all titles of the part are ranked. There is a simulated log of each size. Writes
 docs/results/small-logs.md. What is finished is kept in build/small-logs.
 
     python benchmarks/small_logs.py [--data DIR] [--sets NAME ...] [--sizes 1000 ... 0]

@@ -128,7 +128,8 @@ def made_up_vectors():
 def trained(**settings):
     """A small model with trigrams and words."""
     tiny = {"epochs": 1, "batch_size": 16, "threads": 1, "hard_negatives": 0, "cells": 4}
-    return train(made_up_log(), **tiny, word_features=2, **{"splitting": WHITE_SPACE, **settings})
+    own = {"splitting": WHITE_SPACE, "shared_towers": False, "bag_dim": 0, **settings}
+    return train(made_up_log(), **tiny, word_features=2, **own)
 
 
 @pytest.fixture(scope="module")

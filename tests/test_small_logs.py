@@ -12,7 +12,7 @@ from sentemb import SentembError, SentenceEncoder, prepare_log, train
 from sentemb.cli import main
 from sentemb.data.click_log import write_click_log
 from sentemb.training.towers import settings as settings_module
-from sentemb.training.towers.settings import OfSmallLogs, Settings
+from sentemb.training.towers.settings import Settings
 
 LOG = made_up_log()
 PAIRS = len(LOG.clicks)
@@ -29,27 +29,15 @@ def shape_of(model):
 
 
 @pytest.fixture
-def limits(monkeypatch):
-    """A function that sets the sizes from which on a log is not small."""
-
-    def set_limits(shared_towers, bag_dim):
-        of_small = {
-            "shared_towers": OfSmallLogs(True, shared_towers),
-            "bag_dim": OfSmallLogs(96, bag_dim),
-        }
-        monkeypatch.setattr(settings_module, "SMALL_LOGS", of_small)
-
-    return set_limits
+def limit(monkeypatch):
+    """A function that sets the number of pairs from which on a log is not small."""
+    return lambda n_pairs: monkeypatch.setattr(settings_module, "SMALL_LOG", n_pairs)
 
 
-def test_a_small_log_has_shared_towers_and_a_bag(limits):
+def test_a_small_log_has_shared_towers_and_a_bag(limit):
     assert shape_of(train(LOG, **TINY)) == SMALL
-    for shared, bag, expected in (
-        (PAIRS + 1, PAIRS + 1, SMALL),
-        (PAIRS + 1, PAIRS, {**SMALL, "bag_dim": 0}),
-        (PAIRS, PAIRS, LARGE),
-    ):
-        limits(shared, bag)
+    for n_pairs, expected in ((PAIRS + 1, SMALL), (PAIRS, LARGE)):
+        limit(n_pairs)
         assert shape_of(train(LOG, **TINY)) == expected
 
 
@@ -87,30 +75,30 @@ def test_a_model_to_start_from_decides(tmp_path):
     assert shape_of(train(LOG, **TINY, model="lstm", start_from=bag)) == LARGE
 
 
-def test_the_pairs_that_are_trained_on_count(limits):
+def test_the_pairs_that_are_trained_on_count(limit):
     held_out = train(LOG, **TINY, dev="20%").training["pairs"]
     assert held_out < PAIRS
-    limits(held_out, held_out + 1)
-    assert shape_of(train(LOG, **TINY, dev="20%")) == {"shared_towers": False, "bag_dim": 96}
-    limits(PAIRS, PAIRS)
+    limit(held_out)
+    assert shape_of(train(LOG, **TINY, dev="20%")) == LARGE
+    limit(PAIRS)
     assert shape_of(train(LOG, **TINY, dev="20%")) == SMALL
     assert shape_of(train(LOG, **TINY, replay=made_up_log(seed=4))) == LARGE
 
 
-def test_prepared_logs_parts_and_seeds_agree(tmp_path, limits):
+def test_prepared_logs_parts_and_seeds_agree(tmp_path, limit):
     write_click_log(LOG, tmp_path / "log.tsv")
     prepare_log(tmp_path / "log.tsv", tmp_path / "prepared")
-    for limit, expected in ((PAIRS + 1, SMALL), (PAIRS, LARGE)):
-        limits(limit, limit)
+    for n_pairs, expected in ((PAIRS + 1, SMALL), (PAIRS, LARGE)):
+        limit(n_pairs)
         for more in ({}, {"parts": 2, "meetings": 1}):
             models = [train(source, **TINY, **more) for source in (LOG, tmp_path / "prepared")]
             assert [shape_of(model) for model in models] == 2 * [expected]
             assert np.array_equal(*(model.encode(["ab cd"]) for model in models))
-        average = train(LOG, **TINY, seeds=2, output=tmp_path / f"average{limit}")
+        average = train(LOG, **TINY, seeds=2, output=tmp_path / f"average{n_pairs}")
         assert {name: average.training[name] for name in expected} == expected
 
 
-def test_a_training_is_resumed_with_the_same_defaults(tmp_path, limits):
+def test_a_training_is_resumed_with_the_same_defaults(tmp_path, limit):
     whole = train(LOG, **{**TINY, "epochs": 3}, output=tmp_path / "whole")
     updates = []
 
@@ -124,7 +112,7 @@ def test_a_training_is_resumed_with_the_same_defaults(tmp_path, limits):
     resumed = train(LOG, **{**TINY, "epochs": 3}, output=tmp_path / "m", resume=True)
     assert shape_of(resumed) == SMALL
     assert np.array_equal(resumed.encode(["ab cd"]), whole.encode(["ab cd"]))
-    limits(1, 1)
+    limit(1)
     with pytest.raises(SentembError, match=r"was trained with .* = .*; resume with the same"):
         train(LOG, **{**TINY, "epochs": 3}, output=tmp_path / "m", resume=True)
 
@@ -147,8 +135,7 @@ def test_commands_show_and_take_them(tmp_path):
     assert json.loads(run("info", tmp_path / "n", "--json"))["settings"]["shared_towers"] is False
     assert not SentenceEncoder.from_pretrained(tmp_path / "n").shared_towers
     shown = run("train", "--show-config")
-    limit = settings_module.SMALL_LOGS["shared_towers"].below
-    text = f"True for lstm and fewer than {limit:,} pairs, otherwise False"
+    text = "True for lstm and fewer than 15,000 pairs, otherwise False"
     assert f"# shared_towers: {text}\n" in shown and "# bag_dim: 96 for lstm" in shown
     assert f"[default: {text}]" in " ".join(run("train", "--help").split())
     assert "bag_dim = 0\n" in run("train", "--preset", "paper", "--show-config")

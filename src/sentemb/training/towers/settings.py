@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sentemb.errors import SentembError
 from sentemb.models.towers.registry import BAG_DIM, ENCODERS, SHARED_TOWERS, TRUNCATE, TRUNCATION
@@ -49,25 +49,20 @@ MEETINGS, MOST_PARTS = 15, 256
 NEIGHBOURS = 8
 
 
-class OfSmallLogs(NamedTuple):
-    """A default of the default model on logs of fewer than ``below`` pairs."""
-
-    value: Any
-    below: int
-
-
-# In separate towers a word of queries and the same word of titles begin as two unrelated rows, and
-# a small log has few clicks to bring them together. docs/results/small-logs.md has the figures.
-SMALL_LOGS = {SHARED_TOWERS.name: OfSmallLogs(True, 40_000), BAG_DIM.name: OfSmallLogs(96, 15_000)}
+# Defaults of the default model on logs of fewer pairs than this. In separate towers a word of
+# queries and the same word of titles begin as two unrelated rows, and a small log has few clicks to
+# bring them together. docs/results/small-logs.md has the figures.
+SMALL_LOG = 15_000
+OF_SMALL_LOGS: dict[str, Any] = {SHARED_TOWERS.name: True, BAG_DIM.name: 96}
 
 
 def _by_size(parameter: Hyperparameter) -> Hyperparameter:
     """``parameter``, whose help says what the default is on a small log."""
-    if parameter.name not in SMALL_LOGS:
+    if parameter.name not in OF_SMALL_LOGS:
         return parameter
-    value, below = SMALL_LOGS[parameter.name]
-    text = f"{value} for {ENCODERS.default} and fewer than {below:,} pairs, otherwise "
-    return replace(parameter, default_text=f"{text}{parameter.default}")
+    of_small = f"{OF_SMALL_LOGS[parameter.name]} for {ENCODERS.default}"
+    text = f"{of_small} and fewer than {SMALL_LOG:,} pairs, otherwise {parameter.default}"
+    return replace(parameter, default_text=text)
 
 
 def _by_optimiser(name: str) -> str:
@@ -367,16 +362,14 @@ class Settings(DeclaredSettings):
         decided = {**(PRESETS[preset] if preset else {}), **given}
         if decided.get(ENCODERS.model.name, ENCODERS.default) != ENCODERS.default:
             return []
-        return [name for name in SMALL_LOGS if name not in decided]
+        return [name for name in OF_SMALL_LOGS if name not in decided]
 
     @classmethod
     def for_log(cls, preset: str | None, given: Mapping[str, Any], n_pairs: int) -> dict[str, Any]:
-        """The settings ``given``, completed by those of `SMALL_LOGS` for a log of ``n_pairs``."""
-        of_small = {
-            name: SMALL_LOGS[name].value
-            for name in cls.left_to_the_log(preset, given)
-            if n_pairs < SMALL_LOGS[name].below
-        }
+        """The settings ``given``, completed by `OF_SMALL_LOGS` for a log of ``n_pairs``."""
+        if n_pairs >= SMALL_LOG:
+            return dict(given)
+        of_small = {name: OF_SMALL_LOGS[name] for name in cls.left_to_the_log(preset, given)}
         return {**of_small, **given}
 
     def encoder(self) -> Any:
