@@ -178,7 +178,8 @@ def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index"
     """A new index; ``new`` are the options that were given."""
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index import Index
-    from sentemb.search.ranking.opening import load_best
+    from sentemb.search.ranking.opening import load_best, load_ranker
+    from sentemb.search.ranking.ranker_files import has_ranker
     from sentemb.system.growing import scratch_folder
 
     ranker = load_best(model, cosine=new["cosine"])
@@ -186,7 +187,9 @@ def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index"
         ranker.saved().towers()  # raises the error for a pair model
     scratch = scratch_folder(output)
     ids, texts, fields = read_titles(titles, scratch)
-    settings = {name: new[name] for name in ("clusters", "dask")}
+    settings = {"dask": new["dask"], "clusters": new["clusters"]}
+    if new["clusters"] and has_ranker(model):
+        settings["clusters"] = load_ranker(model).clicks.queries
     settings |= {"dtype": new["dtype"] or _DTYPES[0], "scratch": scratch}
     with closing(TimeLeft("titles")) as line:
         index = Index.build(ranker, texts, ids, fields, **settings, on_progress=line.show)

@@ -127,8 +127,9 @@ def command(
     Several indexes are searched as if they were one. They must have the same model, ranker and
     fields, and no id in common. Without --queries and --like the last argument is the QUERY.
 
-    A CONDITION compares fields with numbers and 'texts': = <> < <= > >=, and, or, not, in, between,
-    like, is null, + - * / %, lower(), upper(), length(), round(), abs(), coalesce().
+    A CONDITION compares fields with numbers, 'texts', true and false: = <> < <= > >=, and, or, not,
+    in, between, like, is null, + - * / %, lower(), upper(), length(), round(), abs(), coalesce().
+    An empty field is equal to nothing: brand <> 'Acme' finds titles without a brand, too.
 
     \b
     sentemb search index/ "hotels in shanghai"

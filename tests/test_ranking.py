@@ -322,6 +322,19 @@ def test_candidates_keep_titles_within_twice_the_error():
         assert places[0, : counts[0]].tolist() == expected
 
 
+@pytest.mark.parametrize("n_titles", [64, 65, 300])
+def test_candidates_are_found_in_any_place_of_a_long_row(n_titles):
+    total = np.random.default_rng(1).permutation(3 * n_titles).astype(np.float32)
+    total = total.reshape(3, n_titles)
+    total[0, -5:] += 3 * n_titles
+    places, counts = np.empty((3, n_titles), np.int32), np.full(3, -1)
+    for first, end in ((0, 1), (1, 3)):
+        dense.candidates(places, counts, total, np.array([0.0, 6.0, 0.0]), 5, first, end)
+    for row, error, found, count in zip(total, (0, 6, 0), places, counts, strict=True):
+        expected = np.flatnonzero(row >= np.sort(row)[-5] - 2 * error)
+        assert found[:count].tolist() == expected.tolist()
+
+
 def test_unknown_words_find_nothing_and_unknown_titles_only_words(bag, log, titles):
     ranker = made_ranker(bag, log, titles)
     assert ranker.rank("gggg kkkk") == []

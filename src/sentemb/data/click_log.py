@@ -35,7 +35,8 @@ _ENDINGS = (".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet")
 # What a data set has next to its log.
 _OF_DATA_SETS = ("dev", "test", "dev.tsv", "test.tsv", "dev.jsonl", "test.jsonl", "titles.tsv")
 MAX_TEXT_WORDS = 10_000
-MAX_CLICKS = 2**63 - 1
+# What a ranker can store.
+MAX_CLICKS = 10**12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -259,10 +260,9 @@ class ClickLogBuilder:
             self._title_index.append(title_index)
             self._clicks.append(clicks)
         else:
-            try:
-                self._clicks[pair] += clicks
-            except OverflowError:
-                raise too_many_clicks() from None
+            if self._clicks[pair] + clicks > MAX_CLICKS:
+                raise too_many_clicks()
+            self._clicks[pair] += clicks
         if skipped_index:
             self._skipped_pair.extend([pair] * len(skipped_index))
             self._skipped_title.extend(skipped_index)
@@ -307,7 +307,7 @@ class ClickLogBuilder:
 def too_many_clicks() -> SentembError:
     """The error for a pair whose clicks add up to more than `MAX_CLICKS`."""
     return SentembError(
-        f"the clicks of this pair add up to more than {MAX_CLICKS}; scale them down"
+        f"the clicks of this pair add up to more than {MAX_CLICKS:,}; scale them down"
     )
 
 
@@ -705,7 +705,7 @@ def _count(text: str) -> int:
         if _is_count(count):
             return count
     raise SentembError(
-        f"the click count {brief(text)} is not an integer from 1 to {MAX_CLICKS}; "
+        f"the click count {brief(text)} is not an integer from 1 to {MAX_CLICKS:,}; "
         "correct it or leave the column out"
     )
 
@@ -738,7 +738,7 @@ def _parse_json(line: str) -> tuple[str, list[str], list[int], list[str]]:
         clicks = [1] * len(clicked)
     elif not (_are(clicks, int) and len(clicks) == len(clicked) and all(map(_is_count, clicks))):
         raise SentembError(
-            f'"clicks" is not a list with an integer from 1 to {MAX_CLICKS} for each clicked '
+            f'"clicks" is not a list with an integer from 1 to {MAX_CLICKS:,} for each clicked '
             "title; correct it or leave it out"
         )
     return record["query"], clicked, clicks, skipped

@@ -90,7 +90,7 @@ class RecordFile:
                 elif not _is_marked(os.pread(self._handle, _MARKED, 0)):
                     raise not_a_record(path)
                 self.connection, self._watch = _writer(path, self._check)
-            self._identity = self._places()
+            self._identity = self._identities()
             if self._identity[0] != _identity(self._handle):
                 self.connection.close()
                 raise SentembError(f"{place_name(path)}: is replaced just now; try again")
@@ -102,14 +102,14 @@ class RecordFile:
     def _size(self) -> int:
         return os.fstat(self._handle).st_size
 
-    def _places(self) -> list[tuple[int, int] | None]:
-        """What is at the path, and at those of the files that SQLite keeps next to it."""
+    def _identities(self) -> list[tuple[int, int] | None]:
+        """The files at the path, and at those that SQLite keeps next to it."""
         return [_identity(self._path), *(_identity(f"{self._path}{end}") for end in _BESIDE)]
 
     @property
     def is_in_place(self) -> bool:
         """Whether what is written now goes into the files at the path, which nobody has emptied."""
-        return self._size > 0 and self._places() == self._identity
+        return self._size > 0 and self._identities() == self._identity
 
     @property
     def is_elsewhere(self) -> bool:
@@ -176,12 +176,12 @@ class RecordFile:
 
 
 def _identity(path: AnyPath | int) -> tuple[int, int] | None:
-    """What a file is, whatever its name; None if there is none."""
+    """The identity of a file, whatever its name; None if there is none."""
     try:
-        found = os.stat(path)
+        status_there = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status_there.st_dev, status_there.st_ino
 
 
 @contextmanager
@@ -253,7 +253,7 @@ def _make(connection: sqlite3.Connection, path: Path) -> None:
     # the tables: until the log of changes is merged, the marks of a new file would be in there.
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
-    connection.execute("SELECT 1 FROM searches LIMIT 1").fetchone()  # makes the files beside it
+    connection.execute("SELECT 1 FROM searches LIMIT 1").fetchone()  # makes the files next to it
 
 
 def is_record(path: AnyPath) -> bool:

@@ -173,7 +173,7 @@ class SearchRecord:
                 self._earlier = file
             else:
                 file.close()
-            note(f"{place_name(self.path)}: was moved, emptied or deleted; opened anew")
+            note(f"{place_name(self.path)}: was moved, emptied or deleted; opened again")
         self._titles, self._file = {}, None
         self._file = RecordFile(self.path)
         return self._file

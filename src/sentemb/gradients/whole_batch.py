@@ -56,8 +56,8 @@ def made_up_lengths(n_texts: int, rng: np.random.Generator) -> list[int]:
 
     Few have one word: the shortest texts are in the last blocks, which are to have steps, too.
     """
-    more = _MORE_WORDS * np.where(rng.random(n_texts) < 1 / 10, 3, 1)
-    lengths: list[int] = (1 + rng.poisson(more)).tolist()
+    mean = _MORE_WORDS * np.where(rng.random(n_texts) < 1 / 10, 3, 1)
+    lengths: list[int] = (1 + rng.poisson(mean)).tolist()
     return lengths
 
 

@@ -22,7 +22,7 @@ _NUMERAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)
 
 
 class Kind(StrEnum):
-    """What the value of an expression is, as messages name it."""
+    """Kinds of values, as messages name them."""
 
     NUMBER = "a number"
     TEXT = "text"
@@ -49,24 +49,24 @@ class Expression:
     ignores_case: bool = False
 
 
-def truth_of(found: Expression) -> str:
+def truth_of(expression: Expression) -> str:
     """An expression as SQL that is 1 or 0; a `SentembError` if it is a number or a text."""
-    if found.kind not in (Kind.TRUTH, None):
+    if expression.kind not in (Kind.TRUTH, None):
         raise SentembError(
-            f"{plain(found.source)} is {found.kind} and not a condition; compare it, as in "
-            "stock > 0 or brand = 'Acme'"
+            f"{plain(expression.source)} is {expression.kind} and not a condition; compare it, as "
+            "in stock > 0 or brand = 'Acme'"
         )
-    return found.sql if found.is_condition else f"({found.sql} IS 1)"
+    return expression.sql if expression.is_condition else f"({expression.sql} IS 1)"
 
 
 def compared(left: Expression, sign: str, right: Expression) -> str:
     """A comparison with a sign, as SQL that is 1 or 0."""
-    kind, (one, other) = alike(left, right)
+    kind, (left_sql, right_sql) = alike(left, right)
     if sign in ORDER:
         check_order(kind, left, right)
     is_true = "IS NOT 1" if sign in UNEQUAL else "IS 1"
     compared = sign if sign in ORDER else "="
-    return f"(({collated(one, (left, right))} {compared} {other}) {is_true})"
+    return f"(({collated(left_sql, (left, right))} {compared} {right_sql}) {is_true})"
 
 
 def alike(*given: Expression, kind: Kind | None = None) -> tuple[Kind | None, list[str]]:
@@ -79,13 +79,13 @@ def alike(*given: Expression, kind: Kind | None = None) -> tuple[Kind | None, li
     if kind is None:
         is_text = any(each.literal is not None for each in given)
         kind = named.kind if named is not None else Kind.TEXT if is_text else None
-    found = []
+    values = []
     for each in given:
         sql = _as(each, kind)
         if sql is None:
             raise _unlike(each, kind, named)
-        found.append(sql)
-    return kind, found
+        values.append(sql)
+    return kind, values
 
 
 def _as(given: Expression, kind: Kind | None) -> str | None:
@@ -101,13 +101,13 @@ def _as(given: Expression, kind: Kind | None) -> str | None:
     return None
 
 
-def _unlike(given: Expression, kind: Kind | None, other: Expression | None) -> SentembError:
-    """The error for an expression that is not of the kind of the ``other``, or of that needed."""
-    if other is None or other is given:
+def _unlike(given: Expression, kind: Kind | None, named: Expression | None) -> SentembError:
+    """The error for an expression that is not of the ``kind`` of another that is ``named``."""
+    if named is None or named is given:
         return SentembError(
             f"{plain(given.source)} is {given.kind}, but {kind} is needed there; correct it"
         )
-    by_kind = {given.kind: given.source, kind: other.source}
+    by_kind = {given.kind: given.source, kind: named.source}
     if by_kind.keys() == {Kind.TEXT, Kind.NUMBER} and given.literal is None:
         text, number = plain(by_kind[Kind.TEXT]), plain(by_kind[Kind.NUMBER])
         return SentembError(
@@ -115,7 +115,7 @@ def _unlike(given: Expression, kind: Kind | None, other: Expression | None) -> S
             f"single quotes, or make the index again with numbers in {text}"
         )
     return SentembError(
-        f"{plain(other.source)} is {kind} and cannot be compared with {plain(given.source)}, which "
+        f"{plain(named.source)} is {kind} and cannot be compared with {plain(given.source)}, which "
         f"is {given.kind}; compare values of one kind"
     )
 

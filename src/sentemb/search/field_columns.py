@@ -54,7 +54,9 @@ class FieldColumn:
         if "truth" in self._forms:
             return BOOLEAN
         forms = self._forms
-        is_decimal = any(form in forms and not forms & {other} for form, other in _DECIMALS.items())
+        is_decimal = any(
+            form in forms and unclear not in forms for form, unclear in _DECIMALS.items()
+        )
         return REAL if is_decimal else TEXT
 
     def values(self) -> Iterator[Value]:
@@ -84,7 +86,7 @@ class FieldColumn:
                 f"{self.name} is text and not a number because of {_wrong(fields)!r}; "
                 + (f"{len(texts):,} of {len(fields):,} fields are not numbers" if texts else
                    "write numbers without separators of thousands or leading zeros, and 1.299 as "
-                   "1.2990 if it is no thousand"),
+                   "1.2990 if it is a decimal"),
                 stacklevel=2,
             )  # fmt: skip
 

@@ -61,7 +61,7 @@ _COMPARISONS = _SIGNS | {"between", "in", "like", "is", "isnull", "notnull", "no
 
 
 class _Token(NamedTuple):
-    """A token, and where it stands in the condition.
+    """A token, and its place in the condition.
 
     kind : text, quoted, number, word, keyword or sign
     text : what was written; a keyword in small letters, a name without its quotes
@@ -126,10 +126,10 @@ class _Reader:
         """The whole condition as SQL."""
         if not self._tokens:
             raise SentembError("the condition is empty; write one such as stock > 0 and price < 50")
-        found = self._either()
+        expression = self._either()
         if self._at < len(self._tokens):
             raise self._wrong()
-        return truth_of(found)
+        return truth_of(expression)
 
     # -- tokens -------------------------------------------------------------------------------
 
@@ -162,26 +162,26 @@ class _Reader:
         )
 
     def _since(self, first: int) -> str:
-        """What was written from a token to the last that was passed."""
+        """The text from a token to the last that was passed."""
         return self._text[self._tokens[first].begin : self._tokens[self._at - 1].end]
 
-    def _made(self, first: int, kind: Kind | None, sql: str, **more: object) -> Expression:
+    def _made(self, first: int, kind: Kind | None, sql: str, **facts: object) -> Expression:
         self._count += 1
         if self._count > _MOST_EXPRESSIONS:
             raise SentembError(
                 f"the condition has more than {_MOST_EXPRESSIONS} parts; write a shorter one"
             )
-        return Expression(kind, sql, self._since(first), **more)  # type: ignore[arg-type]
+        return Expression(kind, sql, self._since(first), **facts)  # type: ignore[arg-type]
 
     # -- conditions ---------------------------------------------------------------------------
 
     def _joined(self, word: str, read: Callable[[], Expression]) -> Expression:
         """One or more conditions with ``word`` between them."""
-        first, found = self._at, read()
+        first, expression = self._at, read()
         while self._has(word):
-            sql = f"({truth_of(found)} {word.upper()} {truth_of(read())})"
-            found = self._made(first, Kind.TRUTH, sql, is_condition=True)
-        return found
+            sql = f"({truth_of(expression)} {word.upper()} {truth_of(read())})"
+            expression = self._made(first, Kind.TRUTH, sql, is_condition=True)
+        return expression
 
     def _either(self) -> Expression:
         self._depth += 1
@@ -189,9 +189,9 @@ class _Reader:
             raise SentembError(
                 f"the condition has more than {_DEEPEST} parentheses in each other; leave some out"
             )
-        found = self._joined("or", self._all)
+        expression = self._joined("or", self._all)
         self._depth -= 1
-        return found
+        return expression
 
     def _all(self) -> Expression:
         return self._joined("and", self._opposite)
@@ -201,10 +201,10 @@ class _Reader:
         while self._has("not"):
             is_opposite = not is_opposite
         is_bare = self._at == first
-        found = self._compared()
+        expression = self._compared()
         if is_bare:
-            return found
-        sql = truth_of(found)
+            return expression
+        sql = truth_of(expression)
         return self._made(
             first, Kind.TRUTH, f"(NOT {sql})" if is_opposite else sql, is_condition=True
         )
@@ -215,10 +215,10 @@ class _Reader:
         if self._next not in _COMPARISONS:
             return left
         second = self._at + 1
-        found = self._comparison(first, left)
+        expression = self._comparison(first, left)
         if self._next in _COMPARISONS:
             raise self._chained(first, second)
-        return found
+        return expression
 
     def _chained(self, first: int, second: int) -> SentembError:
         """The error for ``1 < price < 50``; the second expression begins at ``second``."""
@@ -261,31 +261,31 @@ class _Reader:
             low = self._sum()
             self._expect("and")
             high = self._sum()
-            kind, (one, *ends) = alike(left, low, high)
+            kind, (left_sql, *ends) = alike(left, low, high)
             check_order(kind, left, low)
-            one = collated(one, (left, low, high))
-            return f"(({one} BETWEEN {ends[0]} AND {ends[1]}) IS 1)"
+            left_sql = collated(left_sql, (left, low, high))
+            return f"(({left_sql} BETWEEN {ends[0]} AND {ends[1]}) IS 1)"
         if self._has("in"):
             values = self._arguments()
-            _, (one, *others) = alike(left, *values)
-            return f"(({collated(one, (left, *values))} IN ({', '.join(others)})) IS 1)"
+            _, (left_sql, *values_sql) = alike(left, *values)
+            return f"(({collated(left_sql, (left, *values))} IN ({', '.join(values_sql)})) IS 1)"
         self._expect("like")
-        _, (one,) = alike(left, kind=Kind.TEXT)
+        _, (left_sql,) = alike(left, kind=Kind.TEXT)
         pattern = self._quoted_text("like", MOST_PATTERN)
         escape = ""
         if self._has("escape"):
             escape = f" ESCAPE {self._quoted_text('escape', 1)}"
-        return f"(({one} LIKE {pattern}{escape}) IS 1)"
+        return f"(({left_sql} LIKE {pattern}{escape}) IS 1)"
 
     def _quoted_text(self, word: str, most: int) -> str:
         """A text in single quotes that follows a keyword."""
         at = self._at
-        found = self._value()
-        if found.literal is None or not 0 < len(found.literal) <= most:
+        expression = self._value()
+        if expression.literal is None or not 0 < len(expression.literal) <= most:
             self._at = at
             many = "one character" if most == 1 else f"1 to {most} characters"
             raise self._wrong(f"; after {word} there is a text of {many} in single quotes")
-        return found.sql
+        return expression.sql
 
     # -- values -------------------------------------------------------------------------------
 
@@ -296,13 +296,13 @@ class _Reader:
         return self._operated(("*", "/", "%"), self._signed)
 
     def _operated(self, signs: tuple[str, ...], read: Callable[[], Expression]) -> Expression:
-        first, found = self._at, read()
+        first, expression = self._at, read()
         while self._next in signs:
             sign = self._next
             self._at += 1
-            _, (left, right) = alike(found, read(), kind=Kind.NUMBER)
-            found = self._made(first, Kind.NUMBER, f"({left} {sign} {right})")
-        return found
+            _, (left, right) = alike(expression, read(), kind=Kind.NUMBER)
+            expression = self._made(first, Kind.NUMBER, f"({left} {sign} {right})")
+        return expression
 
     def _signed(self) -> Expression:
         first, falls = self._at, False
@@ -310,21 +310,23 @@ class _Reader:
             falls ^= self._next == "-"
             self._at += 1
         is_bare = self._at == first
-        found = self._value()
+        expression = self._value()
         if is_bare:
-            return found
-        _, (sql,) = alike(found, kind=Kind.NUMBER)
+            return expression
+        _, (sql,) = alike(expression, kind=Kind.NUMBER)
         return self._made(first, Kind.NUMBER, f"(- {sql})" if falls else sql)
 
     def _value(self) -> Expression:
         """A column, a number, a text, a call or what is in parentheses; and its collation."""
         first = self._at
-        found = self._primary()
+        expression = self._primary()
         while self._has("collate"):
             self._expect("nocase")
-            _, (sql,) = alike(found, kind=Kind.TEXT)
-            found = self._made(first, found.kind, sql, literal=found.literal, ignores_case=True)
-        return found
+            _, (sql,) = alike(expression, kind=Kind.TEXT)
+            expression = self._made(
+                first, expression.kind, sql, literal=expression.literal, ignores_case=True
+            )
+        return expression
 
     def _primary(self) -> Expression:
         if self._at == len(self._tokens):
@@ -334,9 +336,9 @@ class _Reader:
             return self._case()
         if word == "(":
             self._at += 1
-            found = self._either()
+            expression = self._either()
             self._expect(")")
-            return found
+            return expression
         if word in TRUTHS:
             self._at += 1
             return self._made(first, Kind.TRUTH, TRUTHS[word], is_condition=True)
@@ -377,10 +379,10 @@ class _Reader:
         given = self._arguments()
         most = len(function.takes) or len(given)
         if not function.least <= len(given) <= most:
-            wanted = " or ".join(map(str, range(function.least, max(function.least, most) + 1)))
-            more = "" if function.takes else " or more"
+            counts = " or ".join(map(str, range(function.least, max(function.least, most) + 1)))
+            and_more = "" if function.takes else " or more"
             raise SentembError(
-                f"{name} has {len(given)} values in the condition; give it {wanted}{more}"
+                f"{name} has {len(given)} values in the condition; give it {counts}{and_more}"
             )
         kind = function.gives
         if function.takes:
@@ -413,8 +415,8 @@ class _Reader:
         if subject is None:
             whens = [truth_of(test) for test in tests]
         else:
-            _, (one, *whens) = alike(subject, *tests)
-            begun += f" {collated(one, (subject, *tests))}"
+            _, (left_sql, *whens) = alike(subject, *tests)
+            begun += f" {collated(left_sql, (subject, *tests))}"
         kind, results = alike(*values)
         for when, result in zip(whens, results, strict=False):
             begun += f" WHEN {when} THEN {result}"

@@ -142,7 +142,7 @@ class Index(Searcher):
         fields: Fields = None,
         *,
         dtype: str = "float32",
-        clusters: bool = False,
+        clusters: bool | Sequence[str] = False,
         threads: int | None = None,
         on_progress: Callable[[int, int], None] | None = None,
         scratch: AnyPath | None = None,
@@ -165,14 +165,15 @@ class Index(Searcher):
             log with ids belong to the title with the same id. Those of a log without ids belong to
             the id of the title from now on: `sync` may change its text.
         fields : dict of str to list, optional
-            Price, brand and so on: for each column one integer, float, text or None per title.
-            `search` filters and sorts by them.
+            Price, brand and so on: for each column one integer, float, text, True, False or None
+            per title. `search` filters and sorts by them.
         dtype : {"float32", "float16", "int8"}
             How the vectors are stored. float16 takes half the memory, int8 a quarter and less time
             per query; its scores are rounded.
-        clusters : bool
+        clusters : bool or list of str
             Look nearest titles up in clusters: a query takes a fraction of the time and misses some
-            of them. Only for a ranking by the cosine. The attribute `clusters` has the recall.
+            of them. Only for a ranking by the cosine. The attribute `clusters` has the recall. It
+            is measured with queries of a log, if they are given, otherwise with titles as queries.
         threads : int, optional
             For searching; by default all processors.
         on_progress : function, optional
@@ -200,7 +201,8 @@ class Index(Searcher):
             model.saved().towers()  # refuses a pair model
             assert isinstance(model, SentenceEncoder)
             ranker = HybridRanker(model, MODEL_ALONE, threads=threads)
-        if clusters and ranker.recipe.parts != (COSINE,):
+        has_clusters = clusters is not False
+        if has_clusters and ranker.recipe.parts != (COSINE,):
             raise SentembError(
                 "clusters are for a ranking by the cosine alone; leave them out, or give the model "
                 "without its ranker (--cosine)"
@@ -220,8 +222,9 @@ class Index(Searcher):
                     ranker.model, title_texts, dtype, on_progress, workers, scratch, cluster
                 )
             catalogue = ranker.catalogue(title_texts, id_texts, vectors)
-            if clusters:
-                catalogue = clustered(catalogue, ranker.model, workers, on_progress)
+            if has_clusters:
+                queries = () if isinstance(clusters, bool) else as_texts(clusters)
+                catalogue = clustered(catalogue, ranker.model, queries, workers, on_progress)
         return cls(Snapshot(ranker, id_texts, catalogue, stored_fields), threads, scratch)
 
     @classmethod

@@ -133,6 +133,6 @@ def _of_one_type(shards: Sequence[Snapshot]) -> list[Snapshot]:
     """Shards whose fields have the types that they would have in one index."""
     types = dict(shards[0].fields.types)
     for name in types:
-        found = {each.fields.types[name] for each in shards if not each.fields.is_empty(name)}
-        types[name] = found.pop() if len(found) == 1 else REAL if found else types[name]
+        kinds = {each.fields.types[name] for each in shards if not each.fields.is_empty(name)}
+        types[name] = kinds.pop() if len(kinds) == 1 else REAL if kinds else types[name]
     return [replace(each, fields=each.fields.with_types(types)) for each in shards]

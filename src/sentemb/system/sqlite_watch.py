@@ -37,7 +37,7 @@ class Watch:
             raise ended_by from None
 
     def ended_by(self, error: sqlite3.OperationalError) -> BaseException:
-        """What ended a statement that has failed with ``error``: that itself, or an exception."""
+        """The exception that has ended a statement, or the ``error`` that it has failed with."""
         # Python gives some of its own errors no code.
         if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_INTERRUPT:
             return error

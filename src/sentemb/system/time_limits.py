@@ -14,7 +14,7 @@ _check: ContextVar[Callable[[], None] | None] = ContextVar("check", default=None
 
 @contextlib.contextmanager
 def time_limit(check: Callable[[], None]) -> Iterator[None]:
-    """Let ``check`` decide in this thread, until the end of the ``with``, whether work goes on.
+    """Let ``check`` end the work of this thread, until the end of the ``with``.
 
     It raises the exception that ends the work once the time is up.
     """

@@ -63,10 +63,9 @@ class PairSums:
         self._store()
         for pair, clicks in self._base.execute("SELECT pair, n FROM pairs ORDER BY place"):
             query, _, title = pair.partition("\t")
-            # Beyond 63 bits SQLite adds up floats.
-            if not isinstance(clicks, int):
+            if clicks > MAX_CLICKS:
                 raise SentembError(
-                    f"the clicks of a pair add up to more than {MAX_CLICKS}; scale them down"
+                    f"the clicks of a pair add up to more than {MAX_CLICKS:,}; scale them down"
                 )
             if clicks >= least:
                 yield query, title, clicks
@@ -86,7 +85,7 @@ class PairSums:
             )
         except OverflowError:
             raise SentembError(
-                f"the clicks of a pair add up to more than {MAX_CLICKS}; scale them down"
+                f"the clicks of a pair add up to more than {MAX_CLICKS:,}; scale them down"
             ) from None
         self._base.execute("COMMIT")
         self._held.clear()
