@@ -132,8 +132,8 @@ def read_folder(folder, part_bytes=50_000_000):
 def parts_of_search(body, mapping):
     """What a request adds up, after all checks.
 
-    Returns the vector or None, (field, text, factor) of the words that find titles, or of a feature
-    that does, and the clauses and factors of the second pass, each with the titles that it looks at.
+    Returns the vector or None, (field, text, factor) of the words, or the feature, that find
+    titles, and the clauses and factors of the second pass, each with the titles that it looks at.
     """
     fields = mapping["mappings"]["properties"]
     assert set(body) <= {"size", "_source", "knn", "query", "rescore"}

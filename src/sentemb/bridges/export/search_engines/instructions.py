@@ -89,8 +89,8 @@ def readme(
     if names:
         documents += f" Its fields are {', '.join(f'`{name}`' for name in names)}."
     searching = (
-        f"`query.json` is a search with {QUERY_TEXT}, {QUERY_VECTOR} and {QUERY_NAME} in the places "
-        "of a query. "
+        f"`query.json` is a search with {QUERY_TEXT}, {QUERY_VECTOR} and {QUERY_NAME} in the "
+        "places of a query. "
         f"The score is {scoring}. The index ranks by {scoring.recipe}; the order is the same "
         "whatever all weights are multiplied by. The rankings differ:"
     )

@@ -146,7 +146,7 @@ class Scoring:
             )
         if recipe.weight(NAME):
             sentences.append(
-                "names are left out: all words of a query in a title count by BM25 alone"
+                "names are left out: a title with all words of a query is found by BM25 alone"
             )
         if not self.uses_vectors:
             sentences.append("words alone find titles")
