@@ -160,7 +160,7 @@ def _check(index: Index, engine: Engine, name: str) -> None:
 def _clicked(
     clicks: ClicksOfTitles, queries: Sequence[str], first: int, scoring: Scoring
 ) -> Iterator[dict[str, Any]]:
-    """What each title from ``first`` on gets of its clicked queries, by field."""
+    """The fields of each title from ``first`` on that hold its clicked queries."""
     for low, high in pairwise(clicks.offsets[first:].tolist()):
         of_title: dict[str, Any] = {}
         if scoring.has_clicks and low < high:
