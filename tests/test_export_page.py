@@ -673,6 +673,8 @@ def test_words_of_few_clicked_queries_are_not_published(tmp_path, splitting):
     told = re.search(r"([\d,]+) more that at least 5 .* have; ([\d,]+) words of fewer", notes[-2])
     assert told[1] == "1" and int(told[2]) >= 7 and "--min-queries" in notes[-2]
     assert notes[-2].removesuffix(" (--min-queries)")[1:] in text
+    hashed = any("a hash of every clicked query" in note for note in notes)
+    assert hashed == bool(index.recipe.weight("clicks"))
     assert not any(query.encode() in content for query in (*often, *seldom[3:]))
     export(index, page, "page", min_queries=4, force=True)
     assert b"\nseldom\n" in contents_of(page)[1]
