@@ -68,12 +68,13 @@ def command(
     from sentemb.data.click_log import read_click_log
     from sentemb.data.lines import write_lines
     from sentemb.search.index import Index
-    from sentemb.search.index_files import is_index
+    from sentemb.search.index_files import index_folder, is_index
     from sentemb.search.ranking.opening import known_by_ids, load_best
 
     if title is not None and catalogue is not None:
         raise click.UsageError("give TITLE or --catalogue, not both")
     id: str | None = None
+    model = str(index_folder(model))
     if is_index(model):
         index = Index.open(model)
         ranker: Any = (index.model_alone() if cosine else index).ranker

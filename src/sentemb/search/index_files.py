@@ -34,6 +34,8 @@ from sentemb.system.files import is_file, is_folder, make_folder, path_of, statu
 from sentemb.system.paths import AnyPath
 
 DESCRIPTION, MODEL = "index.json", "model"
+# The folder of the index in one that `sentemb start` has made.
+MADE = "index"
 IDS, TITLES, EMPTY = "ids.txt", "titles.txt", "empty.npy"
 # There only if titles have fields.
 PRODUCTS = "products.sqlite"
@@ -185,6 +187,12 @@ def _header(array: np.ndarray) -> bytes:
 def is_index(folder: AnyPath) -> bool:
     """Whether ``folder`` has the description of an index."""
     return is_folder(folder) and is_file(Path(folder) / DESCRIPTION)
+
+
+def index_folder(folder: AnyPath) -> AnyPath:
+    """The folder of an index: ``folder``, or that of the index which `sentemb start` made in it."""
+    made = path_of(folder) / MADE
+    return str(made) if not is_index(folder) and is_index(made) else folder
 
 
 def listed_files(folder: AnyPath) -> frozenset[str]:

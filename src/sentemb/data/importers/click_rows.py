@@ -1,0 +1,351 @@
+"""Clicks in the rows of tables: which query, which title, how many.
+
+A title is named by its text, or by the id that a catalogue has. What cannot be used is counted.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from sentemb.data.column_names import CLICKS, QUERY, TITLE, Meaning
+from sentemb.data.importers.catalogues import Catalogue, joined_id
+from sentemb.data.importers.clean_texts import (
+    has_entity,
+    imported_id,
+    imported_text,
+    may_be_thousands,
+)
+from sentemb.data.importers.columns import BadRows, Reading, Row, Wanted, same_names
+from sentemb.data.importers.counts import Counts
+from sentemb.data.importers.damaged_ids import DamagedIds
+from sentemb.data.importers.lists import listed_in, parts_of
+from sentemb.data.importers.losses import (
+    NO_CLICKS,
+    NO_ID,
+    NO_QUERY,
+    NO_TITLE,
+    TOTALS,
+    UNKNOWN_ID,
+    Imported,
+)
+from sentemb.data.importers.missing import is_missing, is_total, missing_cells
+from sentemb.data.importers.table_rows import Rows
+from sentemb.errors import SentembError
+from sentemb.system.bounds import brief
+from sentemb.system.files import is_file, place_name
+from sentemb.system.paths import AnyPath
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column holds what: names, or numbers from 1.
+
+    Attributes
+    ----------
+    query : str, optional
+        By default the column whose name is usual for a query, such as ``search_term``.
+    title : str, optional
+        Column of the log, or of the catalogue if there is one; by default by its name too.
+    id : str or sequence of str, optional
+        Id of the product, in the log. Several columns, such as id and locale, are one id.
+    clicks : str, optional
+        A count, or a flag such as true and false. By default each row is one click.
+    search : str, optional
+        Id of the search that showed the row.
+    position : str, optional
+        Place of the row among the results of its search; lower is higher up.
+    catalogue_id : str or sequence of str, optional
+        Id of the product, in the catalogue; by default ``id``.
+    keep : mapping of str to str
+        Columns of the catalogue that stay with the products: the name that each gets, and its own.
+    """
+
+    query: str | None = None
+    title: str | None = None
+    id: str | Sequence[str] | None = None
+    clicks: str | None = None
+    search: str | None = None
+    position: str | None = None
+    catalogue_id: str | Sequence[str] | None = None
+    keep: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> list[str]:
+        """The columns of the id in the log."""
+        return _several(self.id)
+
+    @property
+    def catalogue_ids(self) -> list[str]:
+        """The columns of the id in the catalogue."""
+        return _several(self.catalogue_id) or self.ids
+
+
+def _several(columns: str | Sequence[str] | None) -> list[str]:
+    return [columns] if isinstance(columns, str) else list(columns or ())
+
+
+# Query, title, clicks, number of the row, and the values of the other columns.
+Click: TypeAlias = tuple[str, str, int, int, Sequence[str]]
+# A title as a row names it, and the title; empty if there is none.
+_Named: TypeAlias = tuple[str, str]
+
+
+class ClickReader:
+    """Reads the clicks of tables, and counts in ``done`` what is left out.
+
+    done : receives the counts and the notes
+    collects : whether the ids of a log without a catalogue are wanted too
+    titles : id -> title, of the catalogue if there is one
+    unknown_id : the first id without a title
+    """
+
+    def __init__(
+        self, columns: Columns, how: Reading, bad: BadRows, done: Imported, lower: bool
+    ) -> None:
+        self.done, self.collects, self.titles = done, False, dict[str, str]()
+        self.unknown_id = ""
+        self._columns, self._how, self._bad, self._lower = columns, how, bad, lower
+        self._query_column: Wanted = columns.query or QUERY
+        self._title_column: Wanted = columns.title or TITLE
+        self._joins = False
+        self._damaged = DamagedIds(())
+        self._first_without_title = self._clicks_column = self._guessed = ""
+        self._escaped = self._missing = self._opened = 0
+
+    def read_catalogue(self, path: AnyPath) -> Catalogue:
+        """The catalogue that has the titles of the ids."""
+        ids = self._columns.catalogue_ids
+        columns = (*ids, self._title_column, *self._columns.keep.values())
+        how = Reading(encoding=self._how.encoding)
+        rows = Rows(path, columns, how, self._bad, on_skipped=self._on_skipped(path))
+        catalogue = Catalogue.read(rows, len(ids))
+        self.titles, self._joins = catalogue.titles, True
+        self._escaped += catalogue.escaped
+        self._damaged = DamagedIds(catalogue.titles)
+        return catalogue
+
+    def rows(self, path: AnyPath) -> Rows:
+        """The columns of a file that are needed: query, title or id, then optional ones."""
+        columns = self._columns
+        needed: list[Wanted | None] = [self._query_column]
+        needed += columns.ids if self._joins else [self._title_column]
+        needed += [columns.clicks, columns.search, columns.position]
+        needed += columns.ids if self.collects else []
+        chosen = [column for column in needed if column is not None]
+        skipped = self._on_skipped(path)
+        return Rows(path, chosen, self._how, self._bad, self._on_names, on_skipped=skipped)
+
+    def clicks(self, rows: Rows) -> Iterator[Click]:
+        """The usable rows of one file; those without clicks only if they belong to a search."""
+        n_keys = len(self._columns.ids) if self._joins else 1
+        done, ahead, counts = self.done, _Ahead(rows), Counts()
+        for number, cells in ahead:
+            done.rows += 1
+            keys, extras = cells[1 : 1 + n_keys], list(cells[1 + n_keys :])
+            try:
+                query = self._query(cells[0])
+                named = self._named(keys)
+                if self._columns.clicks is not None and counts.is_unclear(extras[0]):
+                    counts.look_at(_column(rows, ahead, 1 + n_keys, extras[0]))
+                clicks = self._clicks(extras, counts, len(named))
+                self._check_extras(extras, bool(named[0][1]))
+            except SentembError as error:
+                done.rows -= 1  # all bad rows are added in the end
+                self._bad(rows.where(number), error)
+                continue
+            if not (query and named[0][1]) and self._is_total([cells[0], *keys]):
+                done.left_out[TOTALS] += 1
+                continue
+            done.clicks += sum(clicks)
+            if not query:
+                done.lose(NO_QUERY, sum(clicks))
+                continue
+            for (raw, title), n in self._usable(named, clicks, rows.where(number)):
+                self._escaped += "&" in cells[0] + raw and has_entity(cells[0] + raw)
+                yield query, title, n, number, extras
+        self._guessed = self._guessed or counts.guessed or ""
+
+    def _query(self, raw: str) -> str:
+        """The text of a query."""
+        if is_missing(raw):
+            self._missing += 1
+            return ""
+        values = listed_in(raw) if raw[:1] == "[" else None
+        if values is not None and len(values) > 1:
+            raise SentembError(f"the query {brief(raw)} is a list of texts; give one query a row")
+        query = imported_text("".join(values) if values else raw, "query", self._how.encoding)
+        return query.lower() if self._lower else query
+
+    def _named(self, keys: Sequence[str]) -> list[_Named]:
+        """The titles that a row names by their ids or texts."""
+        raw = joined_id(keys)
+        values = listed_in(raw) if raw.lstrip()[:1] == "[" else None
+        if values is not None:
+            self._opened += len(values) > 1
+            return [(value, self._title(value)) for value in values] or [("", "")]
+        title = self._title(raw)
+        if self._joins and not title and len(keys) == 1:
+            for parts in parts_of(raw):
+                named = [(part, self.titles.get(imported_id(part), "")) for part in parts]
+                if any(title for _, title in named):
+                    self._opened += 1
+                    return named
+        if not title and is_missing(raw):
+            self._missing += 1
+            raw = ""
+        return [(raw, title)]
+
+    def _title(self, raw: str) -> str:
+        """The title of an id or, in a log without ids, the text itself; empty if there is none."""
+        encoding = self._how.encoding
+        if not self._joins:
+            return "" if is_missing(raw) else imported_text(raw, "title", encoding)
+        id = imported_id(raw, encoding)
+        return self.titles.get(id) or self.titles.get(self._damaged.repair(id), "")
+
+    def _clicks(self, extras: Sequence[str], counts: Counts, n_titles: int) -> list[int]:
+        """The clicks on each title of a row, from one number or as many as there are titles."""
+        if self._columns.clicks is None:
+            return [1] * n_titles
+        cell = extras[0]
+        values = listed_in(cell) if cell[:1] == "[" else None
+        if values is None:
+            return [counts.read(cell)] * n_titles
+        if len(values) != n_titles:
+            raise SentembError(
+                f"the clicks {brief(cell)} are a list of {len(values)} for {n_titles} titles; give "
+                "one for each"
+            )
+        return [counts.read(value) for value in values]
+
+    def _check_extras(self, extras: list[str], has_title: bool) -> None:
+        """Refuse a position that is none; put the ids of a log into one."""
+        if self._columns.position is not None:
+            position_of(extras)
+        n_ids = len(self._columns.ids) if self.collects else 0
+        if n_ids and has_title:
+            extras[-n_ids:] = [imported_id(joined_id(extras[-n_ids:]), self._how.encoding)]
+
+    def _usable(
+        self, named: Sequence[_Named], clicks: Sequence[int], where: str
+    ) -> Iterator[tuple[_Named, int]]:
+        """The titles of a row that were clicked or, in a search, shown; others are counted."""
+        for (raw, title), n in zip(named, clicks, strict=True):
+            if title and (n or self._columns.search is not None):
+                yield (raw, title), n
+            elif title:
+                self.done.left_out[NO_CLICKS] += 1
+            elif not self._joins:
+                self.done.lose(NO_TITLE, n)
+                self._first_without_title = self._first_without_title or where
+            elif not raw.strip():
+                self.done.lose(NO_ID, n)
+            else:
+                self.done.lose(UNKNOWN_ID, n)
+                self.unknown_id = self.unknown_id or "_".join(raw.split())
+
+    def _is_total(self, names: Sequence[str]) -> bool:
+        """Whether a row with these texts, one of them unusable, sums up others."""
+        has_counts, in_searches = self._columns.clicks, self._columns.search
+        if is_total(names):
+            return True
+        return bool(has_counts and not in_searches) and not any(name.strip() for name in names)
+
+    def _on_names(self, names: list[str]) -> None:
+        """Notice a column of clicks that nobody asked for."""
+        if self._columns.clicks is None and not self._clicks_column:
+            wanted = (self._query_column, self._title_column, *self._columns.ids)
+            used = {name for column in wanted for name in _meant(column, names)}
+            rest = (name for name in CLICKS.columns(names) if name not in used)
+            self._clicks_column = next(rest, "")
+
+    def _on_skipped(self, path: AnyPath) -> Callable[[int, str], None]:
+        """Note the lines before the header of a file."""
+
+        def skipped(count: int, first: str) -> None:
+            self.done.notes.append(
+                f"{place_name(path)}: the header is in line {count + 1}; before it: {brief(first)}"
+            )
+
+        return skipped
+
+    def notes(self) -> Iterator[str]:
+        """What a user should know about the rows that were read."""
+        if self._clicks_column and self._columns.search is None:
+            yield (
+                f"each row was counted as one click; for the column {self._clicks_column} give "
+                f"--clicks-column {shlex.quote(self._clicks_column)}"
+            )
+        if self._guessed:
+            yield (
+                f"clicks such as {self._guessed} were read as {Counts().read(self._guessed):,}; "
+                "nothing in the column says what the sign is, so check that"
+            )
+        if self._missing:
+            yield missing_cells(self._missing)
+        if self._opened:
+            yield f"{self._opened:,} rows name several titles; each has the clicks of its row"
+        if self.unknown_id:
+            yield f"the first id without a title: {brief(self.unknown_id)}"
+        if self._first_without_title:
+            yield f"the first row without a title: {self._first_without_title}"
+        yield from self._damaged.notes()
+        if self._escaped:
+            yield f"{self._escaped:,} rows had entities of HTML, such as &quot;; they were replaced"
+        if self._bad.first is not None:
+            yield f"the first bad row: {self._bad.first}"
+
+
+class _Ahead:
+    """The rows of a file, which may be looked at before they are used."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows, self._kept = iter(rows), deque[Row]()
+
+    def __iter__(self) -> Iterator[Row]:
+        while True:
+            row = self._kept.popleft() if self._kept else next(self._rows, None)
+            if row is None:
+                return
+            yield row
+
+    def rest(self) -> Iterable[Row]:
+        """The rows that were not used yet; they stay in memory."""
+        self._kept.extend(self._rows)
+        return self._kept
+
+
+def _column(rows: Rows, ahead: _Ahead, place: int, cell: str) -> Iterable[str]:
+    """All cells of a column; of a stream, which is read once, ``cell`` and those after it."""
+    if str(rows.path) == "-" or not is_file(rows.path):
+        return [cell, *(cells[place] for _, cells in ahead.rest())]
+    again = rows.again([rows.columns[place], rows.columns[0]], BadRows(skip=True))
+    return (cells[0] for _, cells in again)
+
+
+def _meant(column: Wanted, names: list[str]) -> list[str]:
+    """Those of ``names`` that a column that is asked for may be."""
+    if isinstance(column, Meaning):
+        return [name for name in [column.column(names)] if name is not None]
+    return same_names(column, names)
+
+
+def position_of(extras: Sequence[str]) -> float:
+    """The place of a row among the results of its search."""
+    if may_be_thousands(extras[2].strip()):
+        raise SentembError(
+            f"the position {brief(extras[2])} may be a decimal or thousands; write it without a "
+            "separator"
+        )
+    try:
+        position = float(extras[2].replace(",", "."))
+    except ValueError:
+        position = math.nan
+    if math.isnan(position):
+        raise SentembError(f"the position {brief(extras[2])} is not a number; correct it")
+    return position
