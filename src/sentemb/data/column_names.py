@@ -79,7 +79,7 @@ TITLE = Meaning(
         title name producttitle productname itemtitle itemname articlename doctitle documenttitle
         titleclicked clickedtitle clickedproduct clickeditem clickedresult clickeddocument
         clicked pagetitle resulttitle titel titles product item document doc result label target
-        topclickedproduct1producttitle 1producttitle produktname produkttitel bezeichnung artikel
+        produktname produkttitel bezeichnung artikel
         nom titre nombre titulo titolo naam objectname page toppages landingpage
         text passage description link url clickedurl finalurl
     """),
@@ -90,7 +90,7 @@ ID = Meaning(
     _names("""
         id productid itemid articleid sku productsku variantsku itemsku article articlenumber
         articleno asin productcode code docid did documentid corpusid objectid titleid recordid
-        pageid urlid key pid clickedasin1 topclickedproduct1asin artikelnummer artnr artikelnr
+        pageid urlid key pid artikelnummer artnr artikelnr
         produktid handle producthandle objectids productids itemids clickedids ids skus gtin ean
     """),
     r"(?:clicked|shown|product|item|article|variant|result|document|doc|object|data|event|parent)*"

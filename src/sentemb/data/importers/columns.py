@@ -160,12 +160,12 @@ def usual_name(meaning: Meaning, names: Sequence[str], name: str) -> str:
     """The one of ``names`` that usually has a meaning; a `SentembError` if none does."""
     column = meaning.column(names)
     if column is None:
-        advice = what_is_lacking(names)
+        if advice := what_is_lacking(names):
+            raise SentembError(f"{name}: {advice}")
         raise SentembError(
-            f"{name}:1: no column looks like the {meaning.what} among {listed(list(names))}; "
-            + (advice or f"name it with --{meaning.what}-column, or give a number from 1 if there "
-               "is no header")
-        )  # fmt: skip
+            f"{name}:1: no column looks like the {meaning.what} among {listed(list(names))}; name "
+            f"it with --{meaning.what}-column, or give a number from 1 if there is no header"
+        )
     if names.count(column) > 1:
         raise SentembError(
             f"{name}:1: {names.count(column)} columns are named {brief(column)}; give a number "

@@ -6,7 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from sentemb.data.column_names import CLICKS, FIELDS, ID, QUERY, ROLES, TITLE, letters_of
+from sentemb.data.column_names import (
+    CLICKS,
+    FIELDS,
+    ID,
+    QUERY,
+    ROLES,
+    TITLE,
+    is_usual,
+    letters_of,
+)
 from sentemb.data.importers.columns import BadRows, Reading, index_of, listed
 from sentemb.data.importers.counts import Counts
 from sentemb.data.importers.known_exports import check_folder, graded_column, what_is_lacking
@@ -20,6 +29,8 @@ from sentemb.system.paths import AnyPath
 
 # Rows that are looked at.
 _LOOKED_AT = 2_000
+# Of the cells of a column of clicks, this share must be numbers: totals and bad rows may not.
+_COUNTED = 0.9
 _MOST_NAME = 64
 _RESERVED = ("id", "title", "score", "confidence", "rowid")
 # Of the ids in the clicks, this share must be in the products; and a product has few rows.
@@ -49,9 +60,11 @@ class Guess:
         """The column of a role; a `SentembError` if there is none."""
         if role in self.roles:
             return self.roles[role]
-        remedy = what_is_lacking(self.names) or (
-            f"name it with --{role}-column, or rename the column"
-        )
+        if advice := what_is_lacking(self.names):
+            raise SentembError(f"{self.name}: {advice}")
+        remedy = f"name it with --{role}-column"
+        if not any(map(is_usual, self.names)):
+            remedy += "; if they are no names, `sentemb import` takes numbers and --no-header"
         raise SentembError(
             f"{self.name}: no column looks like the {role}; there are {listed(self.names)}: "
             f"{remedy}"
@@ -153,16 +166,19 @@ def _fits(role: str, cells: Sequence[str]) -> bool:
     filled = [cell for cell in cells if cell.strip() and not is_missing(cell)]
     if not filled:
         return not cells
+    counts = Counts()
+    counts.look_at(filled)
+    n_counts = sum(_is_count(cell, counts) for cell in filled)
     if role == "clicks":
-        return sum(map(_is_count, filled)) > 0.9 * len(filled)
-    return role == "id" or not all(_is_count(cell) for cell in filled)
+        return n_counts > _COUNTED * len(filled)
+    return role == "id" or n_counts < len(filled)
 
 
-def _is_count(cell: str) -> bool:
+def _is_count(cell: str, counts: Counts) -> bool:
+    values = listed_in(cell)
     try:
-        values = listed_in(cell)
         for value in [cell] if values is None else values:
-            Counts().read(value)
+            counts.read(value)
     except SentembError:
         return False
     return True

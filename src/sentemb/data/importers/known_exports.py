@@ -1,5 +1,6 @@
 """Exports that lack what a click log needs: named for what they are, with what to do."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,6 +8,9 @@ from sentemb.data.column_names import GRADE, ID, QUERY, SEARCH, TITLE, letters_o
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, is_folder
 from sentemb.system.paths import AnyPath
+
+# The titles of Brand Analytics, now and in older reports.
+_SIDE_BY_SIDE = re.compile(r"topclickedproducts?[0-9]producttitle|[0-9]producttitle")
 
 
 def check_folder(path: AnyPath) -> None:
@@ -31,11 +35,11 @@ def what_is_lacking(names: Sequence[str]) -> str:
             "these look like judgments of TREC, ids without texts: put queries, documents and "
             "judgments in the format of BEIR and use `sentemb data beir FOLDER`"
         )
-    products = [n for n in names if letters_of(n).startswith(("topclickedproduct", "clickedasin"))]
+    products = [name for name in names if _SIDE_BY_SIDE.fullmatch(letters_of(name))]
     if products:
         return (
             "Brand Analytics has the clicked products of a search term side by side: import each "
-            f"by its own columns, such as --title-column '{products[-1]}'"
+            f"by its own columns, such as --title-column '{products[0]}'"
         )
     has_query, has_product = QUERY.column(names), TITLE.column(names) or ID.column(names)
     if has_query and not has_product:
