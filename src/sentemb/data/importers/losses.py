@@ -26,19 +26,19 @@ class Imported:
     lines : lines written to the log
     left_out : rows that were left out, by reason. With ``min_clicks`` also the pairs with fewer
         clicks; with a search column also the searches without a click.
-    clicks : clicks in the rows that could be read
-    lost : clicks of what was left out, by reason
     catalogue : titles in the catalogue, if there is one
     notes : messages for the user
+    clicks : clicks in the rows that could be read
+    lost : clicks of what was left out, by reason
     """
 
     rows: int = 0
     lines: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
-    clicks: int = 0
-    lost: Counter[str] = field(default_factory=Counter)
     catalogue: int | None = None
     notes: list[str] = field(default_factory=list)
+    clicks: int = 0
+    lost: Counter[str] = field(default_factory=Counter)
 
     @property
     def kept(self) -> int:
