@@ -287,7 +287,7 @@ def test_bad_rows_can_be_counted(tmp_path):
     assert code == 0
     assert out.endswith(
         "c.csv: 5 rows, 2 lines written; left out: 3 bad\n"
-        "clicks: 2 read, 2 kept; those of 3 bad rows are not known\n"
+        "clicks: 2 read, 2 kept; bad rows, whose clicks are not known: 3\n"
     )
     assert "the first bad row: " in err and "c.csv:3: 3 columns" in err
     lines = tmp_path / "c.jsonl"

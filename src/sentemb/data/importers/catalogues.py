@@ -148,8 +148,8 @@ class Catalogue:
                 yield f"{name}: rows {what} were left out: {count:,}{more}"
         if self.variants:
             yield (
-                f"{name}: {self.variants:,} rows without a title are variants and have that of "
-                "their product above"
+                f"{name}: rows without a title that are variants, and have that of their product "
+                f"above: {self.variants:,}"
             )
         if self.missing:
             yield f"{name}: {missing_cells(self.missing)}"

@@ -10,6 +10,7 @@ import shlex
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TypeAlias
 
 from sentemb.data.column_names import CLICKS, QUERY, TITLE, Meaning
@@ -150,8 +151,8 @@ class ClickReader:
             try:
                 query = self._query(cells[0])
                 named = self._named(keys)
-                if self._columns.clicks is not None and counts.is_unclear(extras[0]):
-                    counts.look_at(_column(rows, ahead, 1 + n_keys, extras[0]))
+                if self._columns.clicks is not None:
+                    ahead.look(counts, 1 + n_keys, extras[0])
                 clicks = self._clicks(extras, counts, len(named))
                 self._check_extras(extras, bool(named[0][1]))
             except SentembError as error:
@@ -212,14 +213,13 @@ class ClickReader:
         """The clicks on each title of a row, from one number or as many as there are titles."""
         if self._columns.clicks is None:
             return [1] * n_titles
-        cell = extras[0]
-        values = listed_in(cell) if cell[:1] == "[" else None
-        if values is None:
-            return [counts.read(cell)] * n_titles
+        values = _values_in(extras[0])
+        if len(values) < 2:
+            return [counts.read("".join(values))] * n_titles
         if len(values) != n_titles:
             raise SentembError(
-                f"the clicks {brief(cell)} are a list of {len(values)} for {n_titles} titles; give "
-                "one for each"
+                f"the clicks {brief(extras[0])} are a list of {len(values)} for {n_titles} titles; "
+                "give one for each"
             )
         return [counts.read(value) for value in values]
 
@@ -289,7 +289,10 @@ class ClickReader:
         if self._missing:
             yield missing_cells(self._missing)
         if self._opened:
-            yield f"{self._opened:,} rows name several titles; each has the clicks of its row"
+            yield (
+                "rows that name several titles, each of which has the clicks of the row: "
+                f"{self._opened:,}"
+            )
         if self.unknown_id:
             yield f"the first id without a title: {brief(self.unknown_id)}"
         if self._first_without_title:
@@ -302,30 +305,42 @@ class ClickReader:
 
 
 class _Ahead:
-    """The rows of a file, which may be looked at before they are used."""
+    """The rows of a file, whose clicks may be looked at before they are used."""
 
     def __init__(self, rows: Rows) -> None:
-        self._rows, self._kept = iter(rows), deque[Row]()
+        self._rows, self._left, self._kept = rows, iter(rows), deque[Row]()
+        self._is_stream = str(rows.path) == "-" or not is_file(rows.path)
 
     def __iter__(self) -> Iterator[Row]:
         while True:
-            row = self._kept.popleft() if self._kept else next(self._rows, None)
+            row = self._kept.popleft() if self._kept else next(self._left, None)
             if row is None:
                 return
             yield row
 
-    def rest(self) -> Iterable[Row]:
-        """The rows that were not used yet; they stay in memory."""
-        self._kept.extend(self._rows)
-        return self._kept
+    def look(self, counts: Counts, place: int, cell: str) -> None:
+        """Have ``counts`` look at the column at ``place``, if its ``cell`` cannot be read else.
+
+        A stream is read only once, so the rest of its rows stay in memory then.
+        """
+        values = _values_in(cell)
+        if self._is_stream:
+            counts.notice(values)
+        if not any(map(counts.is_unclear, values)):
+            return
+        if self._is_stream:
+            self._kept.extend(self._left)
+            column = (cells[place] for _, cells in self._kept)
+        else:
+            columns = [self._rows.columns[place], self._rows.columns[0]]
+            column = (cells[0] for _, cells in self._rows.again(columns, BadRows(skip=True)))
+        counts.look_at(chain.from_iterable(map(_values_in, column)))
 
 
-def _column(rows: Rows, ahead: _Ahead, place: int, cell: str) -> Iterable[str]:
-    """All cells of a column; of a stream, which is read once, ``cell`` and those after it."""
-    if str(rows.path) == "-" or not is_file(rows.path):
-        return [cell, *(cells[place] for _, cells in ahead.rest())]
-    again = rows.again([rows.columns[place], rows.columns[0]], BadRows(skip=True))
-    return (cells[0] for _, cells in again)
+def _values_in(cell: str) -> list[str]:
+    """The values of a cell: those of a list, or its own."""
+    values = listed_in(cell) if cell[:1] == "[" else None
+    return [cell] if values is None else values
 
 
 def _meant(column: Wanted, names: list[str]) -> list[str]:

@@ -41,15 +41,21 @@ class Counts:
         self.guessed: str | None = None
         # Whether a sign separates thousands, once the column was looked at; None if it cannot say.
         self._thousands: dict[str, bool | None] | None = None
+        self._seen: set[str] = set()
 
     def is_unclear(self, cell: str) -> bool:
         """Whether a cell can only be read once `look_at` has seen its column."""
         return self._thousands is None and _UNCLEAR.fullmatch(cell.strip()) is not None
 
+    def notice(self, cells: Iterable[str]) -> None:
+        """Keep what cells tell, for a column that can be read only once."""
+        if self._thousands is None:
+            self._seen.update(kind for cell in cells for kind in _kinds(cell.strip()))
+
     def look_at(self, cells: Iterable[str]) -> None:
         """Decide from all cells of the column what a point and a comma are."""
-        seen = {kind for cell in cells for kind in _kinds(cell.strip())}
-        self._thousands = {mark: _are_thousands(mark, seen) for mark in _OTHER}
+        self.notice(cells)
+        self._thousands = {mark: _are_thousands(mark, self._seen) for mark in _OTHER}
 
     def read(self, cell: str) -> int:
         """The number of clicks in a cell; none if it is empty or says that there is no value.

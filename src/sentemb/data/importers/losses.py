@@ -58,7 +58,7 @@ class Imported:
         if lost:
             parts.append(f"lost: {lost}")
         if self.left_out[BAD]:
-            parts.append(f"those of {self.left_out[BAD]:,} bad rows are not known")
+            parts.append(f"bad rows, whose clicks are not known: {self.left_out[BAD]:,}")
         return "; ".join(parts)
 
     def _repr_html_(self) -> str:
