@@ -156,6 +156,31 @@ def test_an_export_is_read(tmp_path, monkeypatch, name):
     assert imported(tmp_path, monkeypatch, READ[name]).splitlines() == LOG
 
 
+def test_esci_is_read_with_ids_of_two_columns(tmp_path, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow.parquet import write_table
+
+    tables = {
+        "examples.parquet": {
+            "example_id": [0, 1, 2], "query": ["lamp", "mug", "lamp"], "query_id": [7, 8, 7],
+            "product_id": ["L", "M", "L"], "product_locale": ["us", "us", "de"],
+            "esci_label": ["E", "S", "E"],
+        },
+        "products.parquet": {
+            "product_id": ["L", "M", "L"], "product_title": ["Red Lamp", "Blue Mug", "Rote Lampe"],
+            "product_brand": ["Acme", None, None], "product_locale": ["us", "us", "de"],
+        },
+    }  # fmt: skip
+    texts = {}
+    for name, columns in tables.items():
+        write_table(pyarrow.table(columns), tmp_path / name)
+        texts[name] = (tmp_path / name).read_bytes()
+    log = imported(tmp_path, monkeypatch, texts)
+    assert log == "lamp\tRed Lamp\nmug\tBlue Mug\nlamp\tRote Lampe\n"
+    titles = (tmp_path / "shop/titles.tsv").read_text().splitlines()
+    assert titles[:2] == ["id\ttitle\tbrand", "L_us\tRed Lamp\tAcme"]
+
+
 NAMED = {
     "Search Console, queries alone": (
         {"c.csv": "Top queries,Clicks,Impressions,CTR,Position\nlamp,9,90,10%,1\n"},

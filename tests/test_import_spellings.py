@@ -189,6 +189,15 @@ def test_a_name_with_blanks_is_quoted_for_a_shell(tmp_path):
     assert run(tmp_path / "c.csv", "-o", "-", *option)[1].startswith("tv\tTV\t7\n")
 
 
+def test_a_second_table_in_a_file_is_left_out_and_named(tmp_path):
+    (tmp_path / "c.csv").write_text("# one\nquery,title\ntv,TV\n,\n\n# two\nDate,Users\n0,3\n1,4\n")
+    code, said = run(tmp_path / "c.csv", "-o", "-")
+    assert code == 0 and "c.csv:6: other comments begin; what follows was left out" in said
+    assert "1 rows, 1 lines written\n" in said
+    (tmp_path / "c.csv").write_text("query,title\n#1 lamp,Lamp\n#,TV\n")
+    assert run(tmp_path / "c.csv", "-o", "-")[1].startswith("#1 lamp\tLamp\n#\tTV\n")
+
+
 # -- columns ----------------------------------------------------------------------------------
 
 

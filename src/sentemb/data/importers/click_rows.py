@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeAlias
@@ -38,7 +38,7 @@ from sentemb.data.importers.missing import is_missing, is_total, missing_cells
 from sentemb.data.importers.table_rows import Rows
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
-from sentemb.system.files import is_file, place_name
+from sentemb.system.files import is_file
 from sentemb.system.paths import AnyPath
 
 
@@ -123,7 +123,7 @@ class ClickReader:
         ids = self._columns.catalogue_ids
         columns = (*ids, self._title_column, *self._columns.keep.values())
         how = Reading(encoding=self._how.encoding)
-        rows = Rows(path, columns, how, self._bad, on_skipped=self._on_skipped(path))
+        rows = Rows(path, columns, how, self._bad, on_note=self.done.notes.append)
         catalogue = Catalogue.read(rows, len(ids))
         self.titles, self._joins = catalogue.titles, True
         self._escaped += catalogue.escaped
@@ -138,8 +138,9 @@ class ClickReader:
         needed += [columns.clicks, columns.search, columns.position]
         needed += columns.ids if self.collects else []
         chosen = [column for column in needed if column is not None]
-        skipped = self._on_skipped(path)
-        return Rows(path, chosen, self._how, self._bad, self._on_names, on_skipped=skipped)
+        return Rows(
+            path, chosen, self._how, self._bad, self._on_names, on_note=self.done.notes.append
+        )
 
     def clicks(self, rows: Rows) -> Iterator[Click]:
         """The usable rows of one file; those without clicks only if they belong to a search."""
@@ -263,16 +264,6 @@ class ClickReader:
             used = {name for column in wanted for name in _meant(column, names)}
             rest = (name for name in CLICKS.columns(names) if name not in used)
             self._clicks_column = next(rest, "")
-
-    def _on_skipped(self, path: AnyPath) -> Callable[[int, str], None]:
-        """Note the lines before the header of a file."""
-
-        def skipped(count: int, first: str) -> None:
-            self.done.notes.append(
-                f"{place_name(path)}: the header is in line {count + 1}; before it: {brief(first)}"
-            )
-
-        return skipped
 
     def notes(self) -> Iterator[str]:
         """What a user should know about the rows that were read."""

@@ -99,7 +99,7 @@ class TableFile:
     bad : receives the rows that cannot be read
     on_names : called once with the names of all columns, where the file has them
     optional : columns that all objects of JSON lines may lack
-    on_skipped : called with the number of lines before the header, if there are any, and the first
+    on_note : called with what a user should know about the lines before and after the table
     is_head : tells the line of names in delimited text; by default the columns do
     on_unusable : called with a column of JSON or Parquet whose value is no text, which is then
         empty; by default its row is bad
@@ -111,7 +111,7 @@ class TableFile:
     bad: BadRows
     on_names: Callable[[list[str]], None] = _ignore
     optional: Sequence[str] = ()
-    on_skipped: Callable[[int, str], None] = _ignore
+    on_note: Callable[[str], None] = _ignore
     is_head: Callable[[list[str]], bool] | None = None
     on_unusable: Callable[[str], None] | None = None
 

@@ -90,12 +90,16 @@ def text_rows(table: TableFile, format: str) -> Iterator[Row]:
         head = find_head(known_first[before:], table.columns, marks, table.is_head)
         before += head.place
         if head.place:
-            table.on_skipped(before, known_first[before - head.place].strip())
-        yield from _rows(table, islice(numbered, before, None), head.delimiter, before)
+            first = brief(known_first[before - head.place].strip())
+            table.on_note(f"{table.name}: the header is in line {before + 1}; before it: {first}")
+        comments = head.place > 0 and opening.startswith("#")
+        yield from _rows(table, islice(numbered, before, None), head.delimiter, before, comments)
 
 
-def _rows(table: TableFile, lines: Iterator[str], delimiter: str, before: int) -> Iterator[Row]:
-    """The rows of the table that begins after ``before`` lines."""
+def _rows(
+    table: TableFile, lines: Iterator[str], delimiter: str, before: int, comments: bool
+) -> Iterator[Row]:
+    """The rows of the table that begins after ``before`` lines, and ends before ``comments``."""
     # The limit of the csv module is that of the whole process, and too low for descriptions.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
     quotes, name = table.how.quotes, table.name
@@ -116,6 +120,10 @@ def _rows(table: TableFile, lines: Iterator[str], delimiter: str, before: int) -
             for row in rows:
                 row = _with_entities(row, width, delimiter)
                 fault = _width_fault(row, width, table.bad)
+                if comments and row and row[0][:1] == "#" and not any(row[1:]):
+                    place = f"{name}:{before + last + 1}"
+                    table.on_note(f"{place}: other comments begin; what follows was left out")
+                    return
                 if can_join and reader.line_num > last + 1 and any(map(_is_joined, row)):
                     fault = fault or _JOINED.format(before + reader.line_num)
                 if fault:
@@ -131,10 +139,10 @@ def _rows(table: TableFile, lines: Iterator[str], delimiter: str, before: int) -
 
 def _width_fault(row: list[str], width: int, bad: BadRows) -> str | None:
     """What is wrong with a row of another width, nothing if it holds no clicks; None if none is."""
+    if not (row and row[0].strip()) and not any(map(str.strip, row)):  # a blank line
+        return ""
     if len(row) == width:
         return None
-    if not any(row):  # a blank line
-        return ""
     if is_total_row(row):
         bad.totals += 1
         return ""

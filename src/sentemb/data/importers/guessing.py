@@ -77,7 +77,8 @@ class Guess:
         if freed is not None and freed not in columns and self.fields:
             rest[_free_name(freed, rest)] = freed
         roles = {**self.roles, "id": " + ".join(columns)}
-        return replace(self, roles=roles, fields=rest)
+        ordered = {role: roles[role] for role in _ROLES if role in roles}
+        return replace(self, roles=ordered, fields=rest)
 
     @property
     def graded(self) -> str | None:
