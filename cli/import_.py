@@ -109,7 +109,7 @@ def command(files: tuple[str, ...], output: str, **given: Any) -> None:
         header=given.pop("header"),
         quotes=not given.pop("no_quotes"),
     )
-    keep = _kept(given.pop("fields"), given["catalogue"], how.encoding)
+    keep = _fields_kept(given.pop("fields"), given["catalogue"], how.encoding)
     check_columns(list(keep))
     roles = ("query", "title", "id", "clicks", "search", "position", "catalogue_id")
     columns = Columns(**{role: given.pop(f"{role}_column") for role in roles}, keep=keep)
@@ -132,12 +132,12 @@ def command(files: tuple[str, ...], output: str, **given: Any) -> None:
         written: done.lines,
         "catalogue": done.catalogue,
         "left_out": dict(done.left_out),
-        "clicks": {"read": done.clicks, "kept": done.kept, "lost": dict(done.lost)},
+        "clicks": {"read": done.clicks, "kept": done.clicks_kept, "lost": dict(done.lost)},
     }
     summarise(output, facts, "; ".join(parts), done.of_clicks())
 
 
-def _kept(fields: tuple[str, ...], catalogue: str | None, encoding: str) -> dict[str, str]:
+def _fields_kept(fields: tuple[str, ...], catalogue: str | None, encoding: str) -> dict[str, str]:
     """The fields that are kept; a catalogue in a file says which commas belong to a name."""
     from sentemb.data.importers.columns import Reading
     from sentemb.data.importers.guessing import names_of

@@ -174,7 +174,7 @@ def _columns(clicks: str, products: str | None, how: "Reading", given: dict[str,
         options += [word for id in catalogue_ids for word in ("--catalogue-id-column", id)]
         options += ["--title-column", title, *_fields(fields)]
     if log.graded is not None:
-        say(f"{log.name}: {log.graded} has judgments; leave out the rows that are no match first")
+        say(f"{log.name}: {log.graded} has judgments; leave out the rows without a match first")
     source = click.get_current_context().get_parameter_source
     for name in ("delimiter", "encoding", "max_lost"):
         if source(name) is ParameterSource.COMMANDLINE:

@@ -451,7 +451,7 @@ def test_letters_that_standard_output_lacks_are_escaped(tmp_path):
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "\\u5e97.csv: 1 rows, 1 lines written\n"
+    assert done.stdout.startswith("\\u5e97.csv: 1 rows, 1 lines written\n")
 
 
 def test_a_signal_that_ends_a_library_in_another_way_is_no_crash():

@@ -230,7 +230,7 @@ NAMED = {
     ),
     "ORCAS, which has no header": (
         {"orcas.tsv": "1\tblue sky\tD1\thttp://a.example\n2\ttap\tD2\thttp://b.example\n"},
-        "if they are no names, `sentemb import` takes numbers and --no-header",
+        "if these are not names, `sentemb import` takes numbers and --no-header",
     ),
 }
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from sentemb import SentembError
 from sentemb.cli import main
 from sentemb.data.column_names import CLICKS, ID, QUERY, ROLES, TITLE
+from sentemb.data.importers.click_counts import Counts
 from sentemb.data.importers.click_rows import Columns
 from sentemb.data.importers.click_table import import_clicks
-from sentemb.data.importers.counts import Counts
 from sentemb.data.importers.damaged_ids import DamagedIds
 
 WORDS = ("lamp", "süßer Käse", 'plate, 15"', "l'été", "北京 酒店", "a;b", "x | y", "50% off")
@@ -115,8 +115,8 @@ def check(path, rows, column):
     done = import_clicks([path], out, Columns(clicks=column.strip()), force=True)
     expected = [f"{q}\t{t}\t{n}" if n > 1 else f"{q}\t{t}" for q, t, n in rows]
     assert out.read_text("utf-8").splitlines() == expected, done
-    assert done.kept == sum(n for *_, n in rows)
-    assert done.clicks == done.kept + done.lost.total()
+    assert done.clicks_kept == sum(n for *_, n in rows)
+    assert done.clicks == done.clicks_kept + done.lost.total()
     assert set(done.lost) <= {"without a query", "without a title"}
 
 

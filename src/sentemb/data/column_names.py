@@ -26,12 +26,12 @@ def letters_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a column holds, and how tables name it.
+    """A meaning that a column can have, and the names that tables give to it.
 
     Attributes
     ----------
     what : str
-        Its name in messages.
+        The name of the meaning in messages.
     names : tuple of str
         The usual names, as `letters_of` gives them; the surest first.
     pattern : str
@@ -49,9 +49,9 @@ class Meaning:
 
     def columns(self, names: Sequence[str]) -> list[str]:
         """Those of ``names`` that usually hold this; the surest first."""
-        place = {name: k for k, name in enumerate(self.names)}
-        found = [name for name in names if self.has(name)]
-        return sorted(found, key=lambda name: place.get(letters_of(name), len(place)))
+        order = {name: k for k, name in enumerate(self.names)}
+        columns = [name for name in names if self.has(name)]
+        return sorted(columns, key=lambda name: order.get(letters_of(name), len(order)))
 
     def column(self, names: Sequence[str]) -> str | None:
         """The surest of ``names``, if there is one."""
@@ -134,7 +134,7 @@ FIELDS = (
         image imageurl imagelink imagesrc images picture pictureurl thumbnail baseimage photo
     """)),
 )  # fmt: skip
-# What judges wrote, which is no click.
+# Judgments, which are not clicks.
 GRADE = Meaning("grade", _names("escilabel grade relevance rating judgment judgement score"))
 
 

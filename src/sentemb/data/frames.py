@@ -72,16 +72,16 @@ def _column(name: str | None, meaning: Meaning, names: list[Any]) -> Any:
     texts = [column for column in names if isinstance(column, str)]
     if name in names:
         return name
-    found = meaning.column(texts) if name is None else None
+    column = meaning.column(texts) if name is None else None
     if name is not None:
-        found = next((text for text in texts if letters_of(text) == letters_of(name)), None)
-    if found is None:
+        column = next((text for text in texts if letters_of(text) == letters_of(name)), None)
+    if column is None:
         listed = ", ".join(map(str, names[:20]))
         raise SentembError(
             f"the table has no column {brief(name or meaning.what)}; its columns are {listed}: "
             "rename one, or use ClickLog.from_frame(table, query=..., title=...)"
         )
-    return found
+    return column
 
 
 def checked_pairs(pairs: Iterable[Any]) -> Iterator[tuple[str, str, int]]:

@@ -127,25 +127,26 @@ class Catalogue:
             for cells, above in inherited(rows, n_ids, names):
                 id = imported_id(joined_id(cells[:n_ids]), rows.how.encoding)
                 if untitled.pop(id, 0):
-                    own = [cell if cell.strip() else above[k] for k, cell in enumerate(cells)]
-                    self._add(0, own, n_ids, rows.how.encoding, {}, {})
+                    pairs = zip(cells, above, strict=True)
+                    row = [a if not b.strip() or is_missing(b) else b for b, a in pairs]
+                    self._add(0, row, n_ids, rows.how.encoding, {}, {})
                     self.variants += 1
         self.without_title = len(untitled)
         self.first_without_title = min(untitled.values(), default=0)
 
     def notes(self, name: str, n_bad: int) -> Iterator[str]:
-        """What a user should know about the catalogue in the file ``name``, with its bad rows."""
-        other = "with an id that already has another title"
+        """Notes for a user on the catalogue in the file ``name``, which has ``n_bad`` bad rows."""
+        repeated = "with an id that already has another title"
         for count, what in (
             (n_bad, "that are bad"),
             (self.without_title, "without a title"),
             (self.without_id, "without an id"),
-            (self.repeated, other),
+            (self.repeated, repeated),
         ):
             if count:
                 hint = "; if the locale belongs to the id, give --id-column twice"
-                more = hint if what == other else ""
-                yield f"{name}: rows {what} were left out: {count:,}{more}"
+                advice = hint if what == repeated else ""
+                yield f"{name}: rows {what} were left out: {count:,}{advice}"
         if self.variants:
             yield (
                 f"{name}: rows without a title that are variants, and have that of their product "

@@ -21,8 +21,8 @@ from sentemb.data.importers.clean_texts import (
     imported_text,
     may_be_thousands,
 )
+from sentemb.data.importers.click_counts import Counts
 from sentemb.data.importers.columns import BadRows, Reading, Row, Wanted, same_names
-from sentemb.data.importers.counts import Counts
 from sentemb.data.importers.damaged_ids import DamagedIds
 from sentemb.data.importers.lists import listed_in, parts_of
 from sentemb.data.importers.losses import (
@@ -260,13 +260,13 @@ class ClickReader:
     def _on_names(self, names: list[str]) -> None:
         """Notice a column of clicks that nobody asked for."""
         if self._columns.clicks is None and not self._clicks_column:
-            wanted = (self._query_column, self._title_column, *self._columns.ids)
-            used = {name for column in wanted for name in _meant(column, names)}
+            texts_and_ids = (self._query_column, self._title_column, *self._columns.ids)
+            used = {name for column in texts_and_ids for name in _meant(column, names)}
             rest = (name for name in CLICKS.columns(names) if name not in used)
             self._clicks_column = next(rest, "")
 
     def notes(self) -> Iterator[str]:
-        """What a user should know about the rows that were read."""
+        """Notes for a user on the rows that were read."""
         if self._clicks_column and self._columns.search is None:
             yield (
                 f"each row was counted as one click; for the column {self._clicks_column} give "
@@ -299,18 +299,18 @@ class _Ahead:
     """The rows of a file, whose clicks may be looked at before they are used."""
 
     def __init__(self, rows: Rows) -> None:
-        self._rows, self._left, self._kept = rows, iter(rows), deque[Row]()
+        self._rows, self._left, self._read = rows, iter(rows), deque[Row]()
         self._is_stream = str(rows.path) == "-" or not is_file(rows.path)
 
     def __iter__(self) -> Iterator[Row]:
         while True:
-            row = self._kept.popleft() if self._kept else next(self._left, None)
+            row = self._read.popleft() if self._read else next(self._left, None)
             if row is None:
                 return
             yield row
 
-    def look(self, counts: Counts, place: int, cell: str) -> None:
-        """Have ``counts`` look at the column at ``place``, if its ``cell`` cannot be read else.
+    def look(self, counts: Counts, k: int, cell: str) -> None:
+        """Have ``counts`` look at the column number ``k``, if its ``cell`` cannot be read else.
 
         A stream is read only once, so the rest of its rows stay in memory then.
         """
@@ -320,10 +320,10 @@ class _Ahead:
         if not any(map(counts.is_unclear, values)):
             return
         if self._is_stream:
-            self._kept.extend(self._left)
-            column = (cells[place] for _, cells in self._kept)
+            self._read.extend(self._left)
+            column = (cells[k] for _, cells in self._read)
         else:
-            columns = [self._rows.columns[place], self._rows.columns[0]]
+            columns = [self._rows.columns[k], self._rows.columns[0]]
             column = (cells[0] for _, cells in self._rows.again(columns, BadRows(skip=True)))
         counts.look_at(chain.from_iterable(map(_values_in, column)))
 

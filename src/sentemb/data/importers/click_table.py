@@ -222,10 +222,10 @@ class _Import:
             sums.add(query, title, count)
             n_clicks += count
         n_pairs = 0
-        for place, (query, title, count) in enumerate(sums.pairs(least), 1):
-            n_pairs = place
+        for rank, (query, title, count) in enumerate(sums.pairs(least), 1):
+            n_pairs = rank
             n_clicks -= count
-            yield query, title, count, place, ()
+            yield query, title, count, rank, ()
         few = len(sums) - n_pairs
         if few:
             self.done.left_out[FEW_CLICKS] += few
@@ -305,7 +305,7 @@ class _Import:
 
     def catalogue_lines(self) -> Iterator[str]:
         """The lines of the catalogue that was read or collected."""
-        made_up = ((f"t{place}", title) for place, title in enumerate(self._distinct, 1))
+        made_up = ((f"t{rank}", title) for rank, title in enumerate(self._distinct, 1))
         titles = chain(self._reader.titles.items(), made_up)
         return catalogue_lines(titles, list(self._columns.keep), self._fields)
 

@@ -101,7 +101,7 @@ class TableFile:
     optional : columns that all objects of JSON lines may lack
     on_note : called with what a user should know about the lines before and after the table
     is_head : tells the line of names in delimited text; by default the columns do
-    on_unusable : called with a column of JSON or Parquet whose value is no text, which is then
+    on_unusable : called with a column of JSON or Parquet whose value is not a text, which is then
         empty; by default its row is bad
     """
 

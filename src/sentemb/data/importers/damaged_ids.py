@@ -59,7 +59,7 @@ class DamagedIds:
         return repaired or ""
 
     def notes(self) -> Iterator[str]:
-        """What a user should know about the ids that were asked for."""
+        """Notes for a user on the ids that were asked for."""
         if self.repaired or self.ambiguous:
             several = f", {self.ambiguous:,} could be several products" if self.ambiguous else ""
             yield (

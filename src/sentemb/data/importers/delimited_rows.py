@@ -88,11 +88,11 @@ def text_rows(table: TableFile, format: str) -> Iterator[Row]:
             before, known = 1, known or known_first[0][4]
         marks = DELIMITERS if known is None else (known,)
         head = find_head(known_first[before:], table.columns, marks, table.is_head)
-        before += head.place
-        if head.place:
-            first = brief(known_first[before - head.place].strip())
+        before += head.line
+        if head.line:
+            first = brief(known_first[before - head.line].strip())
             table.on_note(f"{table.name}: the header is in line {before + 1}; before it: {first}")
-        comments = head.place > 0 and opening.startswith("#")
+        comments = head.line > 0 and opening.startswith("#")
         yield from _rows(table, islice(numbered, before, None), head.delimiter, before, comments)
 
 
@@ -121,8 +121,8 @@ def _rows(
                 row = _with_entities(row, width, delimiter)
                 fault = _width_fault(row, width, table.bad)
                 if comments and row and row[0][:1] == "#" and not any(row[1:]):
-                    place = f"{name}:{before + last + 1}"
-                    table.on_note(f"{place}: other comments begin; what follows was left out")
+                    where = f"{name}:{before + last + 1}"
+                    table.on_note(f"{where}: other comments begin; what follows was left out")
                     return
                 if can_join and reader.line_num > last + 1 and any(map(_is_joined, row)):
                     fault = fault or _JOINED.format(before + reader.line_num)
@@ -138,7 +138,7 @@ def _rows(
 
 
 def _width_fault(row: list[str], width: int, bad: BadRows) -> str | None:
-    """What is wrong with a row of another width, nothing if it holds no clicks; None if none is."""
+    """The fault of a row of another width; empty if it holds no clicks, None if it has none."""
     if not (row and row[0].strip()) and not any(map(str.strip, row)):  # a blank line
         return ""
     if len(row) == width:
@@ -179,9 +179,9 @@ def _chosen(
         names = [""] * len(head)
     # Numbers are names where all of them are: the id of a first row may be one of the numbers.
     are_names = all(same_names(str(column), names) for column in columns if is_number(column))
-    places = names if are_names else [""] * len(head)
+    numbered = names if are_names else [""] * len(head)
     indices = [
-        index_of(column, places if is_number(column) else names, table.name) for column in columns
+        index_of(column, numbered if is_number(column) else names, table.name) for column in columns
     ]
     if header is None:
         is_named = bool(named) or are_names
@@ -195,7 +195,7 @@ def _chosen(
 def decoded(file: BufferedIOBase, table: TableFile) -> Iterator[TextIO]:
     """``file`` as text; bytes that do not fit the encoding become lone surrogates.
 
-    UTF-16 is recognised by its first bytes. Raises `SentembError` for what is no text at all.
+    UTF-16 is recognised by its first bytes. Raises `SentembError` for what is not text at all.
     """
     buffered: Any = file if hasattr(file, "peek") else io.BufferedReader(cast(Any, file))
     start = buffered.peek(_PEEKED)[:_PEEKED]

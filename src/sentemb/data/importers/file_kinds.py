@@ -1,4 +1,4 @@
-"""Files that are no table of text: named for what they are, with what to do."""
+"""Files of other kinds than tables of text: their names, and remedies."""
 
 import re
 import zipfile
@@ -60,7 +60,7 @@ def encoding_in(start: bytes) -> str | None:
 
 
 def _packed(path: AnyPath) -> str:
-    """What a zip archive is."""
+    """The kind of a zip archive, with the remedy."""
     names: list[str] = []
     if str(path) != "-" and is_file(path):
         try:

@@ -16,8 +16,8 @@ from sentemb.data.column_names import (
     is_usual,
     letters_of,
 )
+from sentemb.data.importers.click_counts import Counts
 from sentemb.data.importers.columns import BadRows, Reading, index_of, listed
-from sentemb.data.importers.counts import Counts
 from sentemb.data.importers.known_exports import check_folder, graded_column, what_is_lacking
 from sentemb.data.importers.lists import listed_in, parts_of
 from sentemb.data.importers.missing import is_missing
@@ -64,7 +64,7 @@ class Guess:
             raise SentembError(f"{self.name}: {advice}")
         remedy = f"name it with --{role}-column"
         if not any(map(is_usual, self.names)):
-            remedy += "; if they are no names, `sentemb import` takes numbers and --no-header"
+            remedy += "; if these are not names, `sentemb import` takes numbers and --no-header"
         raise SentembError(
             f"{self.name}: no column looks like the {role}; there are {listed(self.names)}: "
             f"{remedy}"
@@ -82,7 +82,7 @@ class Guess:
 
     @property
     def graded(self) -> str | None:
-        """A column of judgments, which are no clicks."""
+        """A column of judgments, which are not clicks."""
         return graded_column(self.names)
 
     def __str__(self) -> str:
@@ -108,14 +108,14 @@ def guess_columns(
     cells = _first_cells(path, names, how)
     known = given or {}
     roles = {role: names[index_of(known[role], names, place_name(path))] for role in known}
-    wanted = ("id", "title") if of_products else tuple(_ROLES)
-    for role in wanted:
+    asked = ("id", "title") if of_products else tuple(_ROLES)
+    for role in asked:
         if role not in roles:
             rest = (name for name in _ROLES[role].columns(names) if name not in roles.values())
             fitting = next((name for name in rest if _fits(role, cells.get(name, ()))), None)
             if fitting is not None:
                 roles[role] = fitting
-    roles = {role: roles[role] for role in wanted if role in roles}
+    roles = {role: roles[role] for role in asked if role in roles}
     fields = _fields(names, roles, cells) if of_products else {}
     return Guess(place_name(path), names, roles, fields, cells)
 
@@ -159,7 +159,7 @@ def _first_cells(path: AnyPath, names: Sequence[str], how: Reading) -> dict[str,
     for _, row in islice(rows, _LOOKED_AT):
         for name, cell in zip(columns, row, strict=True):
             cells[name].append(cell)
-    return {name: found for name, found in cells.items() if name not in unreadable}
+    return {name: column for name, column in cells.items() if name not in unreadable}
 
 
 def _fits(role: str, cells: Sequence[str]) -> bool:
@@ -271,11 +271,11 @@ class _Match:
 
     n_asked : distinct cells that are looked for
     rows : the rows of each cell that was found: those of other shared columns, and titles
-    others : the other columns that both tables share, each with the cells in the clicks
+    shared : the other columns that both tables share, each with the cells in the clicks
     """
 
     n_asked: int
-    others: Sequence[tuple[str, str]]
+    shared: Sequence[tuple[str, str]]
     rows: dict[str, list[tuple[tuple[str, ...], str]]] = field(default_factory=dict)
 
     @property
@@ -291,7 +291,7 @@ class _Match:
     def second(self) -> tuple[str, str] | None:
         """The column that tells the rows of an id apart, if they have several titles."""
         several = [rows for rows in self.rows.values() if len({title for _, title in rows}) > 1]
-        for k, pair in enumerate(self.others):
+        for k, pair in enumerate(self.shared):
             if several and all(
                 len({cells[k] for cells, _ in rows}) == len(rows) for rows in several
             ):
@@ -308,7 +308,7 @@ def _matches(
     pairs = {}
     for ours, values in asked.items():
         for theirs in columns:
-            others = [
+            shared = [
                 (name, same)
                 for name in asked
                 for same in columns
@@ -316,8 +316,8 @@ def _matches(
                 and name != ours
                 and same not in (theirs, title)
             ]
-            pairs[ours, theirs] = _Match(len(values), others)
-    place = {name: k for k, name in enumerate(columns)}
+            pairs[ours, theirs] = _Match(len(values), shared)
+    number = {name: k for k, name in enumerate(columns)}
     asking: dict[str, list[str]] = {}
     for ours, values in asked.items():
         for value in values:
@@ -326,13 +326,13 @@ def _matches(
         path, columns, how, BadRows(skip=True), optional=columns, on_unusable=lambda _: None
     )
     for _, cells in rows:
-        shown = "" if is_missing(cells[place[title]]) else cells[place[title]].strip()
+        shown = "" if is_missing(cells[number[title]]) else cells[number[title]].strip()
         for theirs, cell in zip(columns, cells, strict=True):
             value = _plain(cell)
             for ours in asking.get(value, ()):
                 match = pairs[ours, theirs]
                 if shown or value not in match.rows:
-                    beside = tuple(cells[place[same]] for _, same in match.others)
+                    beside = tuple(cells[number[same]] for _, same in match.shared)
                     match.rows.setdefault(value, []).append((beside, shown))
     return pairs
 

@@ -46,8 +46,8 @@ def json_rows(table: TableFile, lines: Iterable[tuple[int, str]]) -> Iterator[Ro
         if texts is not None:
             yield number, texts
     if missing and names is not None:
-        wanted = next(column for column in table.columns if column in missing)
-        column = wanted.what if isinstance(wanted, Meaning) else wanted
+        lacking = next(column for column in table.columns if column in missing)
+        column = lacking.what if isinstance(lacking, Meaning) else lacking
         raise SentembError(
             f"{table.name}: no line has {brief(column)}; the first line has {listed(names)}; "
             f"{remedy(column, names)}"
@@ -88,10 +88,10 @@ def _records(
         if first[1].lstrip(_BLANKS).startswith("["):
             yield from _items(table, "".join(line for _, line in _few(table, first, filled)))
             return
-        if _goes_on(first[1]):
-            kept = list(_few(table, first, filled))
-            _check_whole(table.name, "".join(line for _, line in kept))
-            first, *rest = kept
+        if _continues(first[1]):
+            whole = list(_few(table, first, filled))
+            _check_whole(table.name, "".join(line for _, line in whole))
+            first, *rest = whole
             filled = chain(rest, filled)
     following = next(filled, None)
     for number, line in chain([first], [] if following is None else [following], filled):
@@ -127,8 +127,8 @@ def _has(record: dict[str, Any], table: TableFile) -> bool:
     )
 
 
-def _goes_on(line: str) -> bool:
-    """Whether an object that begins on a line goes on after it."""
+def _continues(line: str) -> bool:
+    """Whether an object that begins on a line continues after it."""
     bare = line.strip(_BLANKS)
     try:
         json.loads(bare)
@@ -159,33 +159,33 @@ def _one_object(name: str, path: str) -> SentembError:
 
 def _rows_path(record: Any) -> str:
     """The path of the longest list of objects in an object; empty without one."""
-    found: list[tuple[int, str]] = []
+    lists: list[tuple[int, str]] = []
 
     def look(value: dict[str, Any], path: str, depth: int) -> None:
         for name, inner in value.items():
             below = f"{path}.{name}" if path else name
             if isinstance(inner, list) and inner and all(isinstance(row, dict) for row in inner):
-                found.append((len(inner), below))
+                lists.append((len(inner), below))
             elif isinstance(inner, dict) and depth < _DEEPEST:
                 look(inner, below, depth + 1)
 
     if isinstance(record, dict):
         look(record, "", 1)
-    return max(found, key=lambda rows: rows[0])[1] if found else ""
+    return max(lists, key=lambda rows: rows[0])[1] if lists else ""
 
 
 def _items(table: TableFile, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a list, each with the number of the line on which it begins."""
     read = json.JSONDecoder().raw_decode
-    before, number, place = 0, 1, text.index("[") + 1
+    before, number, at = 0, 1, text.index("[") + 1
     while True:
-        place = _GAP.match(text, place).end()  # type: ignore[union-attr]  # matches anywhere
-        number, before = number + text.count("\n", before, place), place
-        if text[place : place + 1] == "]":
+        at = _GAP.match(text, at).end()  # type: ignore[union-attr]  # matches anywhere
+        number, before = number + text.count("\n", before, at), at
+        if text[at : at + 1] == "]":
             return
         where = f"{table.name}:{number}"
         try:
-            record, place = read(text, place)
+            record, at = read(text, at)
         except (ValueError, RecursionError):
             table.bad(where, "not JSON; write one object on each line (jq -c '.[]')")
             return

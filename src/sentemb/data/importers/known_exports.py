@@ -26,7 +26,7 @@ def check_folder(path: AnyPath) -> None:
 
 
 def what_is_lacking(names: Sequence[str]) -> str:
-    """What a table with these columns is, and what to do; empty if nothing is known of it."""
+    """The kind of a table with these columns, and the remedy; empty if nothing is known of it."""
     letters = [letters_of(name) for name in names]
     if {"queryid", "corpusid"} <= set(letters):
         return "these are judgments in the format of BEIR: use `sentemb data beir FOLDER`"

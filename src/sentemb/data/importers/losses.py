@@ -1,4 +1,4 @@
-"""What an import reads, keeps and leaves out, and how much of that is too much."""
+"""Rows and clicks that an import reads, keeps and leaves out, and how many are too many."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Imported:
     lost: Counter[str] = field(default_factory=Counter)
 
     @property
-    def kept(self) -> int:
+    def clicks_kept(self) -> int:
         """The clicks that are in the log."""
         return self.clicks - self.lost.total()
 
@@ -52,9 +52,9 @@ class Imported:
             self.lost[reason] += clicks
 
     def of_clicks(self) -> str:
-        """What became of the clicks, on one line."""
+        """The clicks that were read, kept and lost, on one line."""
         lost = ", ".join(f"{count:,} {reason}" for reason, count in self.lost.most_common())
-        parts = [f"clicks: {self.clicks:,} read, {self.kept:,} kept"]
+        parts = [f"clicks: {self.clicks:,} read, {self.clicks_kept:,} kept"]
         if lost:
             parts.append(f"lost: {lost}")
         if self.left_out[BAD]:
@@ -64,7 +64,7 @@ class Imported:
     def _repr_html_(self) -> str:
         left_out = {f"left out: {reason}": count for reason, count in self.left_out.items()}
         counts = {"rows read": self.rows, "lines written": self.lines}
-        clicks = {"clicks read": self.clicks, "clicks kept": self.kept}
+        clicks = {"clicks read": self.clicks, "clicks kept": self.clicks_kept}
         notes = {f"note {number}": note for number, note in enumerate(self.notes, 1)}
         return facts_table(
             {**counts, **clicks, "titles in the catalogue": self.catalogue, **left_out, **notes}
@@ -90,5 +90,5 @@ def check_losses(name: str, done: Imported, most: float, examples: Mapping[str, 
     )
     raise SentembError(
         f"{name}: {dropped:,} of {rows:,} rows{with_clicks} would be dropped, more than {most:.0%}"
-        f": {why}; correct them, or go on without them with --max-lost 1"
+        f": {why}; correct them, or leave them out with --max-lost 1"
     )

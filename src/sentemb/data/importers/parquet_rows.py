@@ -17,8 +17,7 @@ def parquet_rows(table: TableFile) -> Iterator[Row]:
     def choose(names: list[str]) -> list[str]:
         table.on_names(names)
         tops: list[str] = []
-        for wanted in table.columns:
-            column = wanted
+        for column in table.columns:
             if isinstance(column, Meaning):
                 column = usual_name(column, names, table.name)
             first, *rest = [column] if column in names else column.split(".")

@@ -18,9 +18,9 @@ MOST_BEFORE = 60
 
 
 class Head(NamedTuple):
-    """The first line of a table: its place among the lines, from 0, and the delimiter."""
+    """The first line of a table: the number of its line, from 0, and the delimiter."""
 
-    place: int
+    line: int
     delimiter: str
 
 
@@ -35,17 +35,17 @@ def find_head(
     ``is_head`` decides instead of the columns, for a caller who does not know them yet: the first
     line that it accepts, or the first with as many cells as most lines.
     """
-    filled = [place for place, line in enumerate(lines) if line.strip()]
+    filled = [number for number, line in enumerate(lines) if line.strip()]
     fits = _has(columns) if is_head is None else is_head
-    for place in filled:
-        fitting = [mark for mark in delimiters if fits(cells_of(lines[place], mark))]
+    for number in filled:
+        fitting = [mark for mark in delimiters if fits(cells_of(lines[number], mark))]
         if fitting:
-            return Head(place, max(fitting, key=lambda mark: len(cells_of(lines[place], mark))))
+            return Head(number, max(fitting, key=lambda mark: len(cells_of(lines[number], mark))))
     if is_head is not None:
         return _widest(lines, filled, delimiters)
-    place = filled[0] if filled else 0
-    line = lines[place] if lines else ""
-    return Head(place, max(delimiters, key=lambda mark: len(cells_of(line, mark))))
+    number = filled[0] if filled else 0
+    text = lines[number] if lines else ""
+    return Head(number, max(delimiters, key=lambda mark: len(cells_of(text, mark))))
 
 
 def cells_of(line: str, delimiter: str) -> list[str]:
@@ -74,7 +74,7 @@ def _widest(lines: Sequence[str], filled: Sequence[int], delimiters: Sequence[st
     """The first line with as many cells as most lines have, by the delimiter that cuts most."""
     best, most = Head(filled[0] if filled else 0, delimiters[0]), 0
     for mark in delimiters:
-        widths = [len(cells_of(lines[place], mark)) for place in filled]
+        widths = [len(cells_of(lines[number], mark)) for number in filled]
         usual = max(widths, key=lambda width: (width > 1, widths.count(width)), default=0)
         if usual > 1 and (cut := usual * widths.count(usual)) > most:
             best, most = Head(filled[widths.index(usual)], mark), cut

@@ -32,14 +32,14 @@ def inherited(rows: Rows, n_ids: int, names: Sequence[str]) -> Iterator[tuple[Ce
         used = {names[index_of(c, list(names), rows.name)] for c in rows.columns[: n_ids + 1]}
     except SentembError:  # a column that the first object of JSON lacks
         return
-    others = [
+    grouping = [
         name
         for name in names
         if name not in used and names.count(name) == 1 and not any(f.has(name) for f in FIELDS)
     ]
-    groups = [_Groups(n_ids) for _ in others]
+    groups = [_Groups(n_ids) for _ in grouping]
     width = len(rows.columns)
-    for _, cells in rows.again([*rows.columns, *others], BadRows(skip=True)):
+    for _, cells in rows.again([*rows.columns, *grouping], BadRows(skip=True)):
         for group, value in zip(groups, cells[width:], strict=True):
             group.add(value.strip(), cells[:width])
     best = max(groups, key=lambda group: len(group.variants), default=None)

@@ -109,7 +109,7 @@ def _are_thousands(mark: str, seen: set[str]) -> bool | None:
 
 
 def _kinds(cell: str) -> Iterator[str]:
-    """What a cell tells about the signs of its column."""
+    """Evidence of a cell on the signs of its column."""
     if cell.isdigit():
         yield "long" if len(cell) > 3 else "short"
     elif match := _UNCLEAR.fullmatch(cell):
