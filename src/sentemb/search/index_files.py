@@ -34,8 +34,8 @@ from sentemb.system.files import is_file, is_folder, make_folder, path_of, statu
 from sentemb.system.paths import AnyPath
 
 DESCRIPTION, MODEL = "index.json", "model"
-# The folder of the index in one that `sentemb start` has made.
-MADE = "index"
+# The folder of the index in one that `sentemb start` has made, and a file next to it.
+MADE, MADE_WITH = "index", "titles.tsv"
 IDS, TITLES, EMPTY = "ids.txt", "titles.txt", "empty.npy"
 # There only if titles have fields.
 PRODUCTS = "products.sqlite"
@@ -192,7 +192,8 @@ def is_index(folder: AnyPath) -> bool:
 def index_folder(folder: AnyPath) -> AnyPath:
     """The folder of an index: ``folder``, or that of the index which `sentemb start` made in it."""
     made = path_of(folder) / MADE
-    return str(made) if not is_index(folder) and is_index(made) else folder
+    is_made = is_file(path_of(folder) / MADE_WITH) and is_index(made)
+    return str(made) if is_made and not is_index(folder) else folder
 
 
 def listed_files(folder: AnyPath) -> frozenset[str]:
