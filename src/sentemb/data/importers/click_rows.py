@@ -96,6 +96,10 @@ Click: TypeAlias = tuple[str, str, int, int, Sequence[str]]
 _Named: TypeAlias = tuple[str, str]
 
 
+# What the cell of a list begins with.
+_LIST_STARTS = ("[", " ")
+
+
 class ClickReader:
     """Reads the clicks of tables, and counts in ``done`` what is left out.
 
@@ -145,6 +149,7 @@ class ClickReader:
     def clicks(self, rows: Rows) -> Iterator[Click]:
         """The usable rows of one file; those without clicks only if they belong to a search."""
         n_keys = len(self._columns.ids) if self._joins else 1
+        has_extras = self.collects or self._columns.position is not None
         done, ahead, counts = self.done, _Ahead(rows), Counts()
         for number, cells in ahead:
             done.rows += 1
@@ -152,22 +157,23 @@ class ClickReader:
             try:
                 query = self._query(cells[0])
                 named = self._named(keys)
-                if self._columns.clicks is not None:
-                    ahead.look(counts, 1 + n_keys, extras[0])
-                clicks = self._clicks(extras, counts, len(named))
-                self._check_extras(extras, bool(named[0][1]))
+                clicks = self._clicks(extras, ahead, counts, len(named))
+                if has_extras:
+                    self._check_extras(extras, bool(named[0][1]))
             except SentembError as error:
                 done.rows -= 1  # all bad rows are added in the end
                 self._bad(rows.where(number), error)
                 continue
-            if not (query and named[0][1]) and self._is_total([cells[0], *keys]):
+            raw, title = named[0]
+            if query and title and clicks[0] and len(named) == 1:  # most rows
+                done.clicks += clicks[0]
+                usable = [(raw, title, clicks[0])]
+            elif not (query and title) and self._is_total([cells[0], *keys]):
                 done.left_out[TOTALS] += 1
                 continue
-            done.clicks += sum(clicks)
-            if not query:
-                done.lose(NO_QUERY, sum(clicks))
-                continue
-            for (raw, title), n in self._usable(named, clicks, rows.where(number)):
+            else:
+                usable = self._usable(query, named, clicks, rows.where(number))
+            for raw, title, n in usable:
                 self._escaped += "&" in cells[0] + raw and has_entity(cells[0] + raw)
                 yield query, title, n, number, extras
         self._guessed = self._guessed or counts.guessed or ""
@@ -185,8 +191,8 @@ class ClickReader:
 
     def _named(self, keys: Sequence[str]) -> list[_Named]:
         """The titles that a row names by their ids or texts."""
-        raw = joined_id(keys)
-        values = listed_in(raw) if raw.lstrip()[:1] == "[" else None
+        raw = keys[0] if len(keys) == 1 else joined_id(keys)
+        values = listed_in(raw) if raw[:1] in _LIST_STARTS else None
         if values is not None:
             self._opened += len(values) > 1
             return [(value, self._title(value)) for value in values] or [("", "")]
@@ -210,17 +216,22 @@ class ClickReader:
         id = imported_id(raw, encoding)
         return self.titles.get(id) or self.titles.get(self._damaged.repair(id), "")
 
-    def _clicks(self, extras: Sequence[str], counts: Counts, n_titles: int) -> list[int]:
+    def _clicks(
+        self, extras: Sequence[str], ahead: _Ahead, counts: Counts, n_titles: int
+    ) -> list[int]:
         """The clicks on each title of a row, from one number or as many as there are titles."""
         if self._columns.clicks is None:
             return [1] * n_titles
-        values = _values_in(extras[0])
+        cell = extras[0]
+        if not (cell.isdigit() and ahead.is_file):
+            ahead.look(counts, -len(extras), cell)
+        values = _values_in(cell)
         if len(values) < 2:
             return [counts.read("".join(values))] * n_titles
         if len(values) != n_titles:
             raise SentembError(
-                f"the clicks {brief(extras[0])} are a list of {len(values)} for {n_titles} titles; "
-                "give one for each"
+                f"the clicks {brief(cell)} are a list of {len(values)} for {n_titles} titles; give "
+                "one for each"
             )
         return [counts.read(value) for value in values]
 
@@ -233,12 +244,17 @@ class ClickReader:
             extras[-n_ids:] = [imported_id(joined_id(extras[-n_ids:]), self._how.encoding)]
 
     def _usable(
-        self, named: Sequence[_Named], clicks: Sequence[int], where: str
-    ) -> Iterator[tuple[_Named, int]]:
+        self, query: str, named: Sequence[_Named], clicks: Sequence[int], where: str
+    ) -> list[tuple[str, str, int]]:
         """The titles of a row that were clicked or, in a search, shown; others are counted."""
+        self.done.clicks += sum(clicks)
+        if not query:
+            self.done.lose(NO_QUERY, sum(clicks))
+            return []
+        usable = []
         for (raw, title), n in zip(named, clicks, strict=True):
             if title and (n or self._columns.search is not None):
-                yield (raw, title), n
+                usable.append((raw, title, n))
             elif title:
                 self.done.left_out[NO_CLICKS] += 1
             elif not self._joins:
@@ -249,6 +265,7 @@ class ClickReader:
             else:
                 self.done.lose(UNKNOWN_ID, n)
                 self.unknown_id = self.unknown_id or "_".join(raw.split())
+        return usable
 
     def _is_total(self, names: Sequence[str]) -> bool:
         """Whether a row with these texts, one of them unusable, sums up others."""
@@ -296,18 +313,19 @@ class ClickReader:
 
 
 class _Ahead:
-    """The rows of a file, whose clicks may be looked at before they are used."""
+    """The rows of a table, whose clicks may be looked at before they are used.
+
+    is_file : whether the table is in a regular file, which can be read twice
+    """
 
     def __init__(self, rows: Rows) -> None:
         self._rows, self._left, self._read = rows, iter(rows), deque[Row]()
-        self._is_stream = str(rows.path) == "-" or not is_file(rows.path)
+        self.is_file = str(rows.path) != "-" and is_file(rows.path)
 
     def __iter__(self) -> Iterator[Row]:
-        while True:
-            row = self._read.popleft() if self._read else next(self._left, None)
-            if row is None:
-                return
-            yield row
+        yield from self._left
+        while self._read:
+            yield self._read.popleft()
 
     def look(self, counts: Counts, k: int, cell: str) -> None:
         """Have ``counts`` look at the column number ``k``, if its ``cell`` cannot be read else.
@@ -315,11 +333,11 @@ class _Ahead:
         A stream is read only once, so the rest of its rows stay in memory then.
         """
         values = _values_in(cell)
-        if self._is_stream:
+        if not self.is_file:
             counts.notice(values)
         if not any(map(counts.is_unclear, values)):
             return
-        if self._is_stream:
+        if not self.is_file:
             self._read.extend(self._left)
             column = (cells[k] for _, cells in self._read)
         else:

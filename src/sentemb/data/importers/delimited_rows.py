@@ -119,7 +119,8 @@ def _rows(
         try:
             for row in rows:
                 row = _with_entities(row, width, delimiter)
-                fault = _width_fault(row, width, table.bad)
+                fits = len(row) == width and row[0] != ""
+                fault = None if fits else _width_fault(row, width, table.bad)
                 if comments and row and row[0][:1] == "#" and not any(row[1:]):
                     where = f"{name}:{before + last + 1}"
                     table.on_note(f"{where}: other comments begin; what follows was left out")

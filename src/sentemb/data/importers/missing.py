@@ -13,6 +13,8 @@ _MISSING = frozenset(
     }
 )  # fmt: skip
 _LONGEST = max(map(len, _MISSING))
+# What cells begin with that may say it; most do not, and are looked at no further.
+_STARTS = frozenset("NA \t\r\n\u00a0").union(*((word[0], word[0].upper()) for word in _MISSING))
 _TOTAL = re.compile(
     r"(?:grand|sub|report|overall)?[ -]?(?:totals?|gesamt(?:summe)?|summen?|somme|suma|totales)"
     r"(?:\s*[:(–-].*)?",
@@ -29,7 +31,7 @@ def is_missing(cell: str) -> bool:
     >>> [is_missing(cell) for cell in ("NULL", r"\N", "(not set)", "", "nancy", "na")]
     [True, True, True, False, False, False]
     """
-    if len(cell) > 2 * _LONGEST:
+    if cell[:1] not in _STARTS or len(cell) > 2 * _LONGEST:
         return False
     bare = cell.strip()
     return bare.lower() in _MISSING or bare == "NA"
