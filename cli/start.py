@@ -3,7 +3,7 @@
 import contextlib
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,33 +146,34 @@ def _columns(clicks: str, products: str | None, how: "Reading", given: dict[str,
     if products is not None:
         ours.pop("title", None)
     log = guess_columns(clicks, how, ours | ({"id": ids[0]} if ids else {}))
-    options = ["--query-column", log.need("query")]
-    if "clicks" in log.roles:
-        options += ["--clicks-column", log.roles["clicks"]]
+    joining: list[str] = []
     if products is None:
+        log.need("query")  # named before a title that is missing
+        joining += ["--title-column", log.need("title")]
+        ids = ids or tuple(log.roles[role] for role in ("id",) if role in log.roles)
+        joining += _repeated("--id-column", ids)
         say(str(log))
-        options += ["--title-column", log.need("title")]
-        options += [
-            word for id in ids or [log.roles.get("id")] if id for word in ("--id-column", id)
-        ]
     else:
         theirs = {"title": roles["title"]} if roles["title"] else {}
         theirs |= {"id": catalogue_ids[0]} if catalogue_ids else {}
         catalogue = guess_columns(products, how, theirs, of_products=True)
-        title = catalogue.need("title")
         if not ids:
             shared = shared_id(log, catalogue, products, how)
             ids, catalogue_ids = shared.clicks, shared.products
-        log, catalogue = log.with_id(ids), catalogue.with_id(catalogue_ids)
-        say(str(log))
-        say(str(catalogue))
+        log = log.with_id(ids).with_only_text("query", ids)
+        catalogue = catalogue.with_id(catalogue_ids).with_only_text("title", catalogue_ids)
         fields = catalogue.fields
         if given["fields"]:
             fields = field_columns(given["fields"], catalogue.names)
-        options += [word for id in ids for word in ("--id-column", id)]
-        options += ["--catalogue", products]
-        options += [word for id in catalogue_ids for word in ("--catalogue-id-column", id)]
-        options += ["--title-column", title, *_fields(fields)]
+        joining += [*_repeated("--id-column", ids), "--catalogue", products]
+        joining += _repeated("--catalogue-id-column", catalogue_ids)
+        joining += ["--title-column", catalogue.need("title"), *_fields(fields)]
+        say(str(log))
+        say(str(catalogue))
+    options = ["--query-column", log.need("query")]
+    if "clicks" in log.roles:
+        options += ["--clicks-column", log.roles["clicks"]]
+    options += joining
     if log.graded is not None:
         say(f"{log.name}: {log.graded} has judgments; leave out the rows without a match first")
     source = click.get_current_context().get_parameter_source
@@ -187,7 +188,12 @@ def _fields(fields: dict[str, str]) -> list[str]:
     named = [name if name == column else f"{name}={column}" for name, column in fields.items()]
     plain = ",".join(text for text in named if "," not in text)
     texts = [plain, *(text for text in named if "," in text)]
-    return [word for text in texts if text for word in ("--fields", text)]
+    return _repeated("--fields", [text for text in texts if text])
+
+
+def _repeated(name: str, values: Iterable[str]) -> list[str]:
+    """An option once for each value."""
+    return [word for value in values for word in (name, value)]
 
 
 def _shares(clicks: str, log: Path) -> list[str]:

@@ -95,9 +95,11 @@ def field_columns(texts: tuple[str, ...], names: list[str]) -> dict[str, str]:
                 column = column.strip() if mark else name
                 if end == 1 or (not (mark and "," in name) and same_names(column, names)):
                     break
-            name = name.strip()
+            column = column or name.strip()
+            # A field cannot have commas in its name.
+            name = " ".join(name.replace(",", " ").split())
             if name in columns:
                 raise click.UsageError("--fields has a name twice; give each once")
-            columns[name] = column or name
+            columns[name] = column
             parts = parts[end:]
     return columns

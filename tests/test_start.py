@@ -156,6 +156,30 @@ def test_columns_are_guessed_by_their_cells(tmp_path):
     assert (shared.clicks, shared.products) == (("number",), ("article",))
 
 
+def test_the_only_texts_that_are_left_are_query_and_title(tmp_path, monkeypatch):
+    clicks, products = tmp_path / "tags.csv", tmp_path / "packages.csv"
+    clicks.write_text("tag,package\n" + "".join(f"use::{k},pkg{k}\n" for k in range(60)))
+    rows = "".join(f"pkg{k},Tool number {k},admin,https://x.example/{k}\n" for k in range(70))
+    products.write_text("package,short words,section,home\n" + rows)
+    seen = []
+    monkeypatch.setattr(
+        "sentemb.cli.start._make", lambda clicks, folder, columns, replaces: seen.append(columns)
+    )
+    said = start(clicks, products, "-o", tmp_path / "shop")
+    assert f"{clicks}: query = tag, id = package" in said
+    assert f"{products}: id = package, title = short words, section = section, home = home" in said
+    (columns,) = seen
+    assert columns[columns.index("--fields") + 1] == "section,home"
+    clicks.write_text(
+        "words,other words,package\n" + "".join(f"{k}a,{k}b,pkg{k}\n" for k in range(9))
+    )
+    said = start(clicks, products, "-o", tmp_path / "shop", "--force", code=1)
+    assert "no column looks like the query; there are words, other words, package" in said
+    clicks.write_text("query,thing\n" + "".join(f"{k}a,{k}b\n" for k in range(9)))
+    said = start(clicks, products, "-o", tmp_path / "shop", "--force", code=1)
+    assert f"{clicks}: no column has ids of {products}; name both columns with --id-column" in said
+
+
 def test_too_few_queries_are_named_and_nothing_is_left(tmp_path):
     tables, shop = write_shop(tmp_path, n_queries=7), tmp_path / "shop"
     said = start(*tables, "-o", shop, *NAMED, code=1)

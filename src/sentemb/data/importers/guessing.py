@@ -31,10 +31,14 @@ from sentemb.system.paths import AnyPath
 _LOOKED_AT = 2_000
 # Of the cells of a column of clicks, this share must be numbers: totals and bad rows may not.
 _COUNTED = 0.9
+# In a column of texts such as titles, this share of the cells differs.
+_DIFFERENT = 0.5
 _MOST_NAME = 64
 _RESERVED = ("id", "title", "score", "confidence", "rowid")
 # Of the ids in the clicks, this share must be in the products; and a product has few rows.
 _FOUND, _MOST_ROWS = 0.5, 4
+# Rows of one cell that are looked at: beyond _MOST_ROWS their number does not matter.
+_KEPT_ROWS = 50
 _ROLES = {"query": QUERY, "id": ID, "title": TITLE, "clicks": CLICKS}
 
 
@@ -76,9 +80,24 @@ class Guess:
         freed = self.roles.get("id")
         if freed is not None and freed not in columns and self.fields:
             rest[_free_name(freed, rest)] = freed
-        roles = {**self.roles, "id": " + ".join(columns)}
-        ordered = {role: roles[role] for role in _ROLES if role in roles}
-        return replace(self, roles=ordered, fields=rest)
+        return replace(self, roles=_ordered({**self.roles, "id": " + ".join(columns)}), fields=rest)
+
+    def with_only_text(self, role: str, used: Sequence[str]) -> Guess:
+        """The same with the only column of texts that is left, if no column has the role.
+
+        Columns that are ``used`` are not left, nor are addresses, and columns with few different
+        texts, such as a category. With several columns nothing changes.
+        """
+        taken = {*used, *self.roles.values()}
+        left = [
+            name
+            for name, cells in self.cells.items()
+            if name not in taken and any(cells) and _fits(role, cells) and _differ(cells)
+        ]
+        if role in self.roles or len(left) != 1:
+            return self
+        fields = {name: column for name, column in self.fields.items() if column != left[0]}
+        return replace(self, roles=_ordered({**self.roles, role: left[0]}), fields=fields)
 
     @property
     def graded(self) -> str | None:
@@ -115,7 +134,7 @@ def guess_columns(
             fitting = next((name for name in rest if _fits(role, cells.get(name, ()))), None)
             if fitting is not None:
                 roles[role] = fitting
-    roles = {role: roles[role] for role in asked if role in roles}
+    roles = _ordered(roles)
     fields = _fields(names, roles, cells) if of_products else {}
     return Guess(place_name(path), names, roles, fields, cells)
 
@@ -173,6 +192,17 @@ def _fits(role: str, cells: Sequence[str]) -> bool:
     if role == "clicks":
         return n_counts > _COUNTED * len(filled)
     return role == "id" or n_counts < len(filled)
+
+
+def _differ(cells: Sequence[str]) -> bool:
+    """Whether most texts of a column differ, and are not addresses."""
+    filled = [cell for cell in cells if cell.strip()]
+    n_addresses = sum("://" in cell for cell in filled)
+    return len(set(filled)) > _DIFFERENT * len(filled) and 2 * n_addresses < len(filled)
+
+
+def _ordered(roles: Mapping[str, str]) -> dict[str, str]:
+    return {role: roles[role] for role in _ROLES if role in roles}
 
 
 def _is_count(cell: str, counts: Counts) -> bool:
@@ -256,8 +286,12 @@ def shared_id(clicks: Guess, products: Guess, path: AnyPath, how: Reading) -> Sh
 
     fitting = [pair for pair, match in matches.items() if match.is_id]
     if not fitting:
-        ours, theirs = clicks.need("id"), products.need("id")
-        return SharedId((ours,), (theirs,))
+        if "id" not in clicks.roles or "id" not in products.roles:
+            raise SentembError(
+                f"{clicks.name}: no column has ids of {products.name}; name both columns with "
+                "--id-column and --catalogue-id-column"
+            )
+        return SharedId((clicks.roles["id"],), (products.roles["id"],))
     best = max(fitting, key=rank)
     second = matches[best].second
     if second is None:
@@ -304,7 +338,7 @@ def _matches(
 ) -> dict[tuple[str, str], _Match]:
     """How each column of clicks is found in each column of products."""
     columns = list(products.cells)
-    title = products.need("title")
+    title = products.roles.get("title")
     pairs = {}
     for ours, values in asked.items():
         for theirs in columns:
@@ -326,14 +360,15 @@ def _matches(
         path, columns, how, BadRows(skip=True), optional=columns, on_unusable=lambda _: None
     )
     for _, cells in rows:
-        shown = "" if is_missing(cells[number[title]]) else cells[number[title]].strip()
+        shown = "" if title is None else cells[number[title]].strip()
+        is_titled = title is None or bool(shown and not is_missing(shown))
         for theirs, cell in zip(columns, cells, strict=True):
             value = _plain(cell)
             for ours in asking.get(value, ()):
                 match = pairs[ours, theirs]
-                if shown or value not in match.rows:
-                    beside = tuple(cells[number[same]] for _, same in match.shared)
-                    match.rows.setdefault(value, []).append((beside, shown))
+                known = match.rows.setdefault(value, [])
+                if not known or (is_titled and len(known) < _KEPT_ROWS):
+                    known.append((tuple(cells[number[same]] for _, same in match.shared), shown))
     return pairs
 
 
