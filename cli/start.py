@@ -36,7 +36,7 @@ _MADE_EXAMPLE = ("clicks.csv", "products.csv")
     Written(is_folder=True), "Folder of everything that is made.", required=True, metavar="FOLDER"
 )
 @option("--example", is_flag=True, help="Write a small made-up shop into FOLDER and begin with it.")
-@table_options(in_catalogue="Products")
+@table_options(in_catalogue="Products", guesses=True)
 @threads_option()
 def command(
     clicks: str | None,

@@ -10,8 +10,17 @@ from sentemb.cli.options import option
 _BY_NAME = "[default: the column that is usually named so]"
 
 
-def table_options(*, in_catalogue: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the options to a command; ``in_catalogue`` is their group for those of the products."""
+def table_options(
+    *, in_catalogue: str, guesses: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the options to a command; ``in_catalogue`` is their group for those of the products.
+
+    A command that ``guesses`` has other defaults.
+    """
+    clicks = _BY_NAME if guesses else "[default: each row is one click]"
+    id = " [default: the column that both tables share]" if guesses else ""
+    catalogue_id = "as for the clicks" if guesses else "as in FILE"
+    fields = " [default: all others]" if guesses else ""
     added = (
         option("--query-column", metavar="COLUMN", help=f"The query. {_BY_NAME}"),
         option(
@@ -22,7 +31,7 @@ def table_options(*, in_catalogue: str) -> Callable[[Callable[..., Any]], Callab
         option(
             "--clicks-column",
             metavar="COLUMN",
-            help="Number of clicks, or a flag such as true. [default: each row is one click]",
+            help=f"Number of clicks, or a flag such as true. {clicks}",
         ),
         option(
             "--max-lost",
@@ -38,23 +47,23 @@ def table_options(*, in_catalogue: str) -> Callable[[Callable[..., Any]], Callab
             metavar="COLUMN",
             multiple=True,
             group=in_catalogue,
-            help="Id of the product in FILE; give it twice for an id of two columns, such as id "
-            "and locale.",
+            help="Id of the product in the clicks; give it twice for an id of two columns, such as "
+            f"id and locale.{id}",
         ),
         option(
             "--catalogue-id-column",
             metavar="COLUMN",
             multiple=True,
             group=in_catalogue,
-            help="Id of the product in the catalogue. [default: as in FILE]",
+            help=f"Id of the product in the catalogue. [default: {catalogue_id}]",
         ),
         option(
             "--fields",
             metavar="COLUMNS",
             multiple=True,
             group=in_catalogue,
-            help="Columns of the catalogue that stay with the products in TITLES, with commas "
-            "between them: price,stock,image=picture_url names the column picture_url image.",
+            help="Columns of the catalogue that stay with the products, with commas between them: "
+            f"price,stock,image=picture_url names the column picture_url image.{fields}",
         ),
         option(
             "--encoding",
