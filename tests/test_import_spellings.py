@@ -375,6 +375,12 @@ def test_an_id_is_repaired_only_by_adding_zeros(ids, asked):
         assert len(same) != 1
 
 
+@pytest.mark.parametrize("id", ["7,0", "7.0", "7E+00"])
+def test_an_id_that_two_products_fit_is_none(id):
+    ids = DamagedIds(["7", "007", "8"])
+    assert ids.repair(id) == "" and ids.ambiguous == 1
+
+
 def test_an_id_with_zeros_is_not_that_of_another_product(tmp_path):
     (tmp_path / "c.csv").write_text("query,id\na,007\nb,8\n" + "c,9\n" * 40)
     (tmp_path / "p.csv").write_text("id,title\n7,Seven\n8,Eight\n9,Nine\n")
