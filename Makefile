@@ -19,7 +19,8 @@ $(VENV)/.with-$(EXTRAS): setup.cfg pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer is needed; name it with: make PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	@echo "installing packages into $(VENV), once for each set of extras; this takes a minute or so"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--constraint constraints.txt --editable '.[$(EXTRAS)]'
 	@touch $@
 
@@ -74,7 +75,7 @@ release: evidence-check ## Build sdist and wheel in build/dist, check both, run 
 	.ci/release
 
 .PHONY: mutants
-mutants: venv ## Put small faults into a copy of the code: each must make a test fail (20 minutes)
+mutants: venv ## Put small faults into a copy of the code: each must make a test fail (half an hour)
 	PYTHONPATH=tests $(BIN)/python -m mutants
 
 .PHONY: reliability

@@ -132,7 +132,7 @@ def agreement(browser, folder, parts, ranker, queries):
         away = away[units.any(axis=1)]
         shared, first, cosines = [], [], []
         for own, theirs in zip(found["answers"], hits, strict=True):
-            by_id = {hit.id: hit.parts["cosine"] for hit in theirs}
+            by_id = {hit.id: hit.parts["cosine"]["value"] for hit in theirs}
             if not own and not theirs:  # nothing is above the floor
                 continue
             shared.append(len({id for id, _ in own} & by_id.keys()) / max(len(own), len(by_id)))

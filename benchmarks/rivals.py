@@ -27,7 +27,7 @@ from rival_scores import Lab
 from systems import with_interval
 
 from sentemb.evaluation.evaluate import evaluate_model
-from sentemb.evaluation.held_out import METRICS, HeldOutClicks
+from sentemb.evaluation.held_out import HeldOutClicks
 from sentemb.evaluation.significance import compare_all
 from sentemb.kernels.top_k import top_k
 from sentemb.search.ranking.weights import Candidates, fit_weights
@@ -65,6 +65,7 @@ SUMS = {
 BEST = 30
 # What is measured with the settings that are best by it on dev.
 JUDGED, ALL = "judged", "all"
+METRICS = ("hit@1", "mrr@10", "recall@10", "ndcg@10")
 COLUMNS = {JUDGED: ("NDCG@1", "NDCG@3", "NDCG@10"), ALL: METRICS}
 CHOSEN_BY = {JUDGED: "NDCG@1", ALL: "mrr@10"}
 
@@ -108,7 +109,8 @@ class Contest:
         self.lab = lab
         self.rivals = {name: made(lab) for name, made in RIVALS.items()}
         self._held_out = {
-            name: HeldOutClicks(part.clicks, part.titles) for name, part in lab.parts.items()
+            name: HeldOutClicks(part.clicks, part.titles, METRICS)
+            for name, part in lab.parts.items()
         }
 
     def names(self):

@@ -1,7 +1,7 @@
 """``sentemb calibrate``: how sure an index is of its first title."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -27,9 +27,10 @@ def command(index: str, dev: str, dry_run: bool, as_json: bool) -> None:
     each query, and --min-confidence leaves queries with less unanswered.
 
     The confidence is a logistic function of the score. It holds for one model and one set of
-    weights: `sentemb tune`, if you use it, comes first. The table shows the queries in six groups
-    of equal size, by score. The Brier score is the mean squared error of the confidence, for
-    queries that the fit had not seen.
+    weights: `sentemb tune`, if you use it, comes first. Queries that nobody typed before and those
+    that the log has clicks for each have a function and a table: the queries in six groups of equal
+    size, by score. The Brier score is the mean squared error of the confidence, for queries that
+    the fit had not seen. A confidence that is no better than a constant is not shown.
 
     \b
     sentemb calibrate index/ log/dev.tsv
@@ -44,18 +45,32 @@ def command(index: str, dev: str, dry_run: bool, as_json: bool) -> None:
     with warnings_to_stderr():
         opened = Index.open(index)
     with working("ranking"):
-        calibration = calibrate(opened, clicks)
+        calibration = calibrate(opened, clicks, note)
         bands = score_bands(opened, clicks)
+    kinds = {False: calibration, True: calibration.typed}
     if as_json:
-        facts = {**vars(calibration), "bands": [band._asdict() for band in bands]}
+        shown = {kind: [band._asdict() for band in of_kind] for kind, of_kind in bands.items()}
+        facts = {**calibration.as_dict(), "bands": shown.get(False, [])}
+        if True in shown:
+            facts["typed"]["bands"] = shown[True]
         write_lines("-", [json.dumps(facts, indent=1)])
     else:
-        write_lines("-", _table(calibration, bands))
-    if calibration.slope == 0:
-        note("higher scores are not right more often: every query gets the same confidence")
+        write_lines("-", _tables(kinds, bands))
     if not dry_run:
         opened.save(index, force=True)
-        note(f"{index}: calibrated with {calibration.n_queries:,} held-out queries")
+        n_queries = sum(fitted.n_queries for fitted in kinds.values() if fitted is not None)
+        note(f"{index}: calibrated with {n_queries:,} held-out queries")
+
+
+def _tables(kinds: Mapping[bool, Any], bands: Mapping[bool, Sequence[Any]]) -> Iterator[str]:
+    from sentemb.search.index_tuning import KINDS
+
+    for number, (kind, of_kind) in enumerate(bands.items()):
+        if number:
+            yield ""
+        if len(bands) > 1 or kind:
+            yield f"queries {KINDS[kind]}"
+        yield from _table(kinds[kind], of_kind)
 
 
 def _table(calibration: Any, bands: Sequence[Any]) -> Iterator[str]:

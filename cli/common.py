@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sentemb.cli.program import note
 from sentemb.errors import SentembError
+from sentemb.system.amounts import amount
 from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class UnknownWords:
         unknown = [word for word, known in self._known.items() if not known]
         if unknown:
             named = ", ".join(map(repr, unknown[:_NAMED_WORDS]))
-            rest = f" and {len(unknown) - _NAMED_WORDS:,} more words"
+            rest = f" and {amount(len(unknown) - _NAMED_WORDS, 'more word')}"
             named += rest if len(unknown) > _NAMED_WORDS else ""
             note(f"note: {of} knows nothing of {named}; these words are read as zero")
 
@@ -197,9 +198,9 @@ def duration(seconds: float) -> str:
 
 def note_queries(path: str, queries: int, titles: int = 0) -> None:
     """Say on standard error that ``path`` holds texts that users typed."""
-    clicked = f" and {titles:,} clicked titles" if titles else ""
+    clicked = f" and {amount(titles, 'clicked title')}" if titles else ""
     note(
-        f"{path}: holds {queries:,} clicked queries{clicked} of the log as plain text; "
+        f"{path}: holds {amount(queries, 'clicked query')}{clicked} of the log as plain text; "
         "train --no-ranker and index --cosine leave them out"
     )
 

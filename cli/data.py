@@ -177,8 +177,9 @@ def beir(source: str, output: str, title_words: int, force: bool) -> None:
     A title is that of a document or, without one, the first words of its text.
 
     SRC is a folder with corpus.jsonl, queries.jsonl and qrels/. The folder gets
-    titles.tsv, README.md, pairs.tsv (from qrels/train.tsv), and dev and test: judged sets where
-    judgments differ within a query, otherwise the held-out clicks dev.tsv and test.tsv.
+    titles.tsv, README.md, pairs.tsv (from qrels/train.tsv), and dev and test: the queries whose
+    documents have different scores are judged sets, those with right documents only the held-out
+    clicks dev.tsv and test.tsv.
     """
     from sentemb.data.importers.beir import import_beir
 

@@ -15,6 +15,7 @@ from sentemb.cli.options import (
 )
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
+from sentemb.system.amounts import amount
 from sentemb.system.terminal import working
 
 
@@ -109,14 +110,14 @@ def command(
     if comparison.by_clicks is not None and comparison.by_clicks.n_missing:
         titles_name = catalogue or "the indexes"
         note(
-            f"{comparison.by_clicks.n_missing:,} clicked titles are not in "
-            f"{titles_name}; they count as missed"
+            f"{amount(comparison.by_clicks.n_missing, 'clicked title')} not in {titles_name} "
+            "count as missed"
         )
     if output is not None:
         page = difference_page(comparison, short_names([first, second]), show)
         write_text(output, page)
-        size = len(page.encode()) / 1e6
-        note(f"{place_name(output, 'output')}: {min(show, len(texts)):,} queries, {size:.1f} MB")
+        shown, size = amount(min(show, len(texts)), "query"), len(page.encode()) / 1e6
+        note(f"{place_name(output, 'output')}: {shown}, {size:.1f} MB")
         if output == "-":
             return
     if as_json:

@@ -19,10 +19,12 @@ from sentemb.cli.options import (
 )
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import hints, note
+from sentemb.comparison.baselines.clicked_queries import LEXICAL
+from sentemb.evaluation.measures import JUDGED_METRICS, METRICS
+from sentemb.system.amounts import amount
 from sentemb.system.tables import visible
 from sentemb.system.terminal import working
 
-_JUDGED_METRICS = ("ndcg@1", "ndcg@3", "ndcg@10")
 _GAINS = {"exponential": "2^grade - 1", "linear": "grade"}
 _TIES = "score descending, then title id descending, as trec_eval"
 
@@ -34,8 +36,8 @@ _TIES = "score descending, then title id descending, as trec_eval"
     "--metrics",
     type=Names(),
     help="Judged sets: ndcg@k, separated by commas. Held-out clicks: also hit@k, mrr@k and "
-    f"recall@k. [default: {','.join(_JUDGED_METRICS)}; for held-out clicks "
-    f"{','.join(held_out_clicks.METRICS)}]",
+    f"recall@k. [default: {','.join(JUDGED_METRICS)}; for held-out clicks "
+    f"{','.join(METRICS)}]",
 )
 @option(
     "--gain",
@@ -53,7 +55,7 @@ _TIES = "score descending, then title id descending, as trec_eval"
 @option(
     "--compare-with",
     multiple=True,
-    metavar=f"[{'|'.join(held_out_clicks.LEXICAL)}|MODEL|INDEX]",
+    metavar=f"[{'|'.join(LEXICAL)}|MODEL|INDEX]",
     help="Held-out clicks: measure this too, and print the difference with its 95 % interval. "
     "-stem reduces English words to their stems, -clicks adds to each title the queries clicked on "
     "it in --log. Can be given several times.",
@@ -119,16 +121,16 @@ def command(
     sentemb evaluate model/ test.tsv --labels --threshold dev.tsv
     """
     from sentemb.analysis.next_step import next_step
+    from sentemb.comparison.measuring import cutoffs_of
     from sentemb.data.click_log import read_click_log
     from sentemb.data.held_out_clicks import read_held_out
     from sentemb.data.judged_set import JudgedSet
     from sentemb.data.lines import write_lines
     from sentemb.errors import SentembError
-    from sentemb.search.measuring import cutoffs_of
     from sentemb.system.files import is_folder
 
     of_clicks = {"--catalogue": catalogue, "--compare-with": compare_with or None}
-    with working("ranking"):
+    with working("ranking") as doing:
         if labels:
             switches = {
                 "--metrics": metrics,
@@ -148,11 +150,11 @@ def command(
             if isinstance(judgments, JudgedSet):
                 refuse(of_clicks, "a judged set; give a file of held-out clicks")
                 try:
-                    cutoffs = cutoffs_of(metrics or _JUDGED_METRICS)
+                    cutoffs_of(metrics or JUDGED_METRICS)
                 except SentembError as error:
                     raise click.UsageError(f"--metrics {error}") from None
-                chosen = cutoffs, gain or "exponential"
-                lines = _judged(model_or_run, judgments, *chosen, cosine, per_query, as_json, known)
+                chosen = metrics, gain or "exponential", cosine
+                lines = _judged(model_or_run, judgments, *chosen, per_query, as_json, known)
             else:
                 refuse({"--gain": gain}, "held-out clicks")
                 _check_model(model_or_run, held_out)
@@ -161,9 +163,10 @@ def command(
                     raise click.UsageError(
                         f"--compare-with {needs_log[0]} needs --log, the log of the training"
                     )
-                asked = catalogue, metrics or held_out_clicks.METRICS, compare_with, learned
-                shown = cosine, per_query, as_json, known
-                lines = held_out_clicks.evaluated(model_or_run, held_out, judgments, *asked, *shown)
+                asked = catalogue, metrics, compare_with, learned, cosine, doing
+                evaluation = held_out_clicks.evaluated(model_or_run, held_out, judgments, *asked)
+                shown = per_query, as_json, known
+                lines = held_out_clicks.lines(model_or_run, evaluation, *shown)
         printed = list(lines)
     write_lines("-", printed)
     if not (as_json or labels) and is_folder(model_or_run):
@@ -186,44 +189,27 @@ def _check_model(model: str, clicks: str) -> None:
 
 
 def _judged(
-    model_or_run: Any,
+    model_or_run: str,
     judgments: Any,
-    cutoffs: tuple[int, ...],
+    metrics: Sequence[str] | None,
     gain: str,
     cosine: bool,
     per_query: bool,
     as_json: bool,
     known: Mapping[str, Any],
 ) -> list[str]:
-    from sentemb.errors import SentembError
-    from sentemb.evaluation.evaluate import evaluate_model
-    from sentemb.evaluation.metrics import ndcg
-    from sentemb.evaluation.trec import read_run
-    from sentemb.search.index_files import MODEL, is_index
-    from sentemb.search.ranking.opening import load_best
-    from sentemb.search.ranking.ranker import HybridRanker
-    from sentemb.system.files import is_folder, path_of, status
+    from sentemb.comparison.measuring import evaluate
+    from sentemb.system.files import is_folder
 
-    model_or_run = path_of(model_or_run)
-    if str(model_or_run) != "-" and status(model_or_run) is None:
-        raise SentembError(f"{model_or_run}: no such model or run; give a folder, a file or -")
-    alone: dict[str, Any] = {}
-    if is_folder(model_or_run):
-        folder = model_or_run / MODEL if is_index(model_or_run) else model_or_run
-        model = load_best(folder, cosine=cosine)
-        result = evaluate_model(model, judgments, cutoffs, gain)
-        if isinstance(model, HybridRanker):
-            alone = {
-                name: evaluate_model(part, judgments, cutoffs, gain)
-                for name, part in model.parts_alone().items()
-            }
-    else:
+    if not is_folder(model_or_run):
         refuse({"--cosine": cosine or None}, "a run")
-        result = ndcg(judgments, read_run(model_or_run), cutoffs, gain)
+    result: Any = evaluate(
+        model_or_run, judgments, metrics=metrics, gain=gain, parts=True, cosine=cosine
+    )
     if as_json:
-        figures = _as_dict(result, alone, judgments.query_ids, per_query)
+        figures = _as_dict(result, result.parts, judgments.query_ids, per_query)
         return [json.dumps({**figures, **known}, indent=1)]
-    return list(_table(result, alone, judgments.query_ids if per_query else []))
+    return list(_table(result, result.parts, judgments.query_ids if per_query else []))
 
 
 def _as_dict(
@@ -244,6 +230,7 @@ def _as_dict(
             "without_relevant": result.n_without_relevant,
             "missing": result.n_missing,
             "unknown": result.n_unknown,
+            "one_grade": result.n_equal,
         },
     }
     if per_query:
@@ -281,10 +268,15 @@ def _table(result: Any, alone: Mapping[str, Any], query_ids: Sequence[str]) -> I
     yield f"gain       {result.gain}, {_GAINS[result.gain]}; discount log2(rank + 1)"
     yield f"ties       {_TIES}"
     yield "unjudged   titles count as grade 0 and keep their rank"
-    yield f"evaluated  {result.n_evaluated} queries, which the mean is over"
-    yield f"left out   {result.n_without_relevant} queries without a relevant title"
-    yield f"missing    {result.n_missing} evaluated queries that are not in the run: they count 0"
-    yield f"unknown    {result.n_unknown} queries of the run that are not judged: they are ignored"
+    yield f"evaluated  {amount(result.n_evaluated, 'query')}, which the mean is over"
+    if result.n_equal:
+        yield (
+            f"one grade  {result.n_equal} of them have titles of one grade only: every order of "
+            "these is perfect"
+        )
+    yield f"left out   {amount(result.n_without_relevant, 'query')} without a relevant title"
+    yield f"missing    {amount(result.n_missing, 'evaluated query')} not in the run, counted as 0"
+    yield f"unknown    {amount(result.n_unknown, 'query')} of the run without judgments, ignored"
 
 
 # -- labelled pairs ---------------------------------------------------------------------------

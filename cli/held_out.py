@@ -1,35 +1,25 @@
 """``sentemb evaluate`` on held-out clicks: a model and others, side by side over a catalogue."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sentemb.cli.common import read_texts, warnings_to_stderr
+from sentemb.cli.common import warnings_to_stderr
 from sentemb.cli.program import note
+from sentemb.system.amounts import amount
 from sentemb.system.tables import aligned, visible
 
 if TYPE_CHECKING:
+    from sentemb.comparison.measuring import RankedTitles
     from sentemb.data.click_log import ClickLog
     from sentemb.data.judged_set import JudgedSet
     from sentemb.evaluation.held_out import Evaluation
+    from sentemb.evaluation.kinds import WrittenQueries
     from sentemb.evaluation.significance import Difference
-    from sentemb.models.contracts import Retriever
-    from sentemb.models.pair_scorer import PairScorer
-    from sentemb.search.index import Index
-    from sentemb.search.ranking.ranker import HybridRanker
 
-METRICS = ("hit@1", "mrr@10", "recall@10", "recall@100", "ndcg@10")
-# Name of a lexical ranker -> whether it has stems, and the queries clicked on a title.
-LEXICAL = {
-    "bm25": (False, False),
-    "bm25-stem": (True, False),
-    "bm25-clicks": (False, True),
-    "bm25-stem-clicks": (True, True),
-}
-_TITLES = "titles.tsv"  # as `sentemb split` names it
 # With fewer queries than this the intervals are wide.
 _FEW_QUERIES = 200
 # If a pair model has more pairs to score than this, a note says so.
@@ -41,72 +31,129 @@ def evaluated(
     path: str,
     clicks: "ClickLog",
     catalogue: str | None,
-    metrics: Sequence[str],
+    metrics: Sequence[str] | None,
     rivals: Sequence[str],
     learned: "ClickLog | None",
     cosine: bool,
+    doing: Callable[[str], None],
+) -> Any:
+    """The result of `sentemb.evaluate`, with notes on the catalogue.
+
+    ``doing`` is called with the name of the work.
+    """
+    from sentemb.comparison.measuring import evaluate, open_ranker
+
+    opened = {name: open_ranker(name, cosine) for name in dict.fromkeys((model, *rivals))}
+    titles = catalogue_of(model, opened[model], path, catalogue, clicks)
+    for name, ranker in opened.items():
+        note_pairs(name, ranker, len(clicks.queries) * len(titles.titles))
+    first = opened.pop(model)
+
+    def show(name: str, done: int, total: int) -> None:
+        doing(f"ranking, {name or model}, {done:,} of {total:,} queries")
+
+    with warnings_to_stderr():
+        evaluation: Any = evaluate(
+            first,
+            clicks,
+            titles,
+            metrics,
+            compare_with=opened,
+            log=learned,
+            parts=True,
+            on_progress=show,
+        )
+    if evaluation.n_outside:
+        note(
+            f"{evaluation.n_outside:,} of {evaluation.n_clicked:,} clicked titles are not in "
+            f"{evaluation.catalogue}: they "
+            "count as missed"
+        )
+    if len(evaluation.queries) < _FEW_QUERIES:
+        note(
+            f"only {amount(len(evaluation.queries), 'query')}: figures and intervals are uncertain"
+        )
+    return evaluation
+
+
+def lines(
+    model: str,
+    evaluation: "Evaluation",
     per_query: bool,
     as_json: bool,
     known: Mapping[str, Any],
 ) -> Iterator[str]:
     """The lines to print: a table, or one JSON object.
 
-    model : the folder of a model or of an index, whose titles are then the catalogue
-    path, clicks : the file of held-out clicks, and its contents
-    catalogue : a file of lines id<TAB>title
-    metrics : see `sentemb.evaluation.held_out`
-    rivals : folders of models or indexes, or names in `LEXICAL`
-    learned : the log that bm25-clicks learns from
-    cosine : whether the models are measured alone
+    model : the name of what was measured
     per_query : whether the figures of every query are printed too
-    as_json : whether JSON is printed
     known : the result of `note_known_queries`, for the JSON
     """
-    from sentemb.evaluation.held_out import HeldOutClicks
-    from sentemb.search.ranking.opening import known_by_ids
-    from sentemb.search.ranking.ranker import HybridRanker
-
-    opened = {name: _opened(name, cosine) for name in dict.fromkeys((model, *rivals))}
-    first_model = opened[model]
-    titles_name, titles, ids = catalogue_of(model, first_model, path, catalogue, clicks)
-    if ids is not None:
-        opened = {name: known_by_ids(ranker, titles, ids) for name, ranker in opened.items()}
-        first_model = opened[model]
-    if isinstance(first_model, HybridRanker):
-        over = first_model.over(titles)
-        # The parts follow the ranker, before all others.
-        opened = {model: over, **over.parts_alone(), **{name: opened[name] for name in rivals}}
-    held_out = HeldOutClicks(clicks, titles, metrics)
-    with warnings_to_stderr():
-        evaluations = {
-            name: held_out.evaluate(_retriever(name, ranker, titles, learned, len(clicks.queries)))
-            for name, ranker in opened.items()
-        }
-    first = evaluations[model]
-    if first.n_outside:
-        note(
-            f"{first.n_outside:,} of {first.n_clicked:,} clicked titles are not in "
-            f"{titles_name}: they "
-            "count as missed"
-        )
-    if len(first.queries) < _FEW_QUERIES:
-        note(f"only {len(first.queries):,} queries: figures and intervals are uncertain")
-    differences = _differences(evaluations)
+    evaluations = {model: evaluation, **evaluation.rivals}
+    differences = evaluation.differences
     if as_json:
-        yield json.dumps(
-            {**_as_dict(evaluations, differences, titles_name, per_query), **known}, indent=1
-        )
+        figures = _as_dict(evaluations, differences, evaluation.catalogue, per_query)
+        yield json.dumps({**figures, **known}, indent=1)
         return
-    yield f"{len(first.queries):,} queries against {first.n_titles:,} titles of {titles_name}"
+    yield (
+        f"{amount(len(evaluation.queries), 'query')} against "
+        f"{amount(evaluation.n_titles, 'title')} of {evaluation.catalogue}"
+    )
     yield ""
     yield from aligned(_rows(evaluations))
     if differences:
         yield ""
-        yield from aligned(_difference_rows(model, first.metrics, differences))
+        yield from aligned(_difference_rows(model, evaluation.metrics, differences))
         yield "in brackets: 95 % intervals of the paired bootstrap over the queries"
+    yield from _kind_lines(model, evaluation)
     if per_query:
         yield ""
         yield from _query_lines(evaluations)
+
+
+def _kind_lines(model: str, evaluation: "Evaluation") -> Iterator[str]:
+    """The clicks by kind of query, the names of titles, and what a reader should know of both."""
+    from sentemb.evaluation.kinds import mean_of
+
+    kinds = evaluation.kinds
+    if len(kinds) > 1:
+        mean = mean_of(list(kinds))
+        means = [] if mean is None else ["all"]
+        yield ""
+        yield "hit@1 / MRR@10 of held-out clicks, by the clicks that the log has for the query"
+        rows = [
+            ["", *(kind.name for kind in kinds), *means],
+            ["queries", *(f"{kind.n_queries:,}" for kind in kinds), *("" for _ in means)],
+        ]
+        if mean is not None:
+            shares = [f"{kind.share:.0%}" for kind in kinds]
+            rows.append(["share of the next clicks", *shares, "100%"])
+        for name in kinds[0].figures:
+            figures = [kind.figures[name] for kind in kinds]
+            figures += [] if mean is None else [mean[name]]
+            rows.append([name or model, *(f"{each.hit:.3f} / {each.mrr:.3f}" for each in figures)])
+        yield from aligned(rows)
+    for kind in kinds:
+        if kind.is_circular:
+            yield (
+                f"queries {kind.name}: the log has all clicks that are asked for, so the figures "
+                "are circular; hold clicks out with `sentemb split --by both`"
+            )
+    if evaluation.written is not None:
+        yield ""
+        yield from _written_lines(evaluation.written)
+
+
+def _written_lines(written: "WrittenQueries") -> Iterator[str]:
+    (one, two), (first_one, first_two) = written.n_names, written.first
+    yield (
+        f"names: of {amount(one, 'word')} that one title has it is first for {first_one:.1%}, of "
+        f"{two:,} pairs of words for {first_two:.1%}; nothing is found for {written.nothing:.1%}"
+    )
+    if written.letters is None:
+        yield "random letters: nothing is refused, as no floor was safe to fit"
+    else:
+        yield f"random letters: nothing is found for {written.letters:.1%}"
 
 
 def note_known_queries(
@@ -139,96 +186,32 @@ def note_known_queries(
     return {"in_log": counts}
 
 
-def _opened(name: str, cosine: bool) -> "Index | PairScorer | HybridRanker | None":
-    """The ranking of the model or the index in folder ``name``; None for one of `LEXICAL`."""
-    from sentemb.search.index import Index
-    from sentemb.search.index_files import is_index
-    from sentemb.search.ranking.opening import load_best
-
-    if name in LEXICAL:
-        return None
-    if not is_index(Path(name)):
-        return load_best(name, cosine=cosine)
-    index = Index.open(name)
-    return index.model_alone() if cosine else index
-
-
 def catalogue_of(
     name: str, model: object, path: str, catalogue: str | None, clicks: "ClickLog"
-) -> tuple[str, list[str], list[str] | None]:
-    """Where the titles to rank are from, the titles, and the ids that a file has for them."""
+) -> "RankedTitles":
+    """The titles to rank; a note says which they are if they are not given."""
+    from sentemb.comparison.measuring import titles_to_rank
     from sentemb.search.index import Index
 
-    if isinstance(model, Index):
-        if catalogue is not None:
-            raise click.UsageError(f"{name} has titles of its own; leave --catalogue out")
-        return name, list(model.titles), None
-    next_to_it = Path(path).parent / _TITLES
-    if catalogue is None and path != "-" and next_to_it.is_file():
-        catalogue = str(next_to_it)
-        note(f"the catalogue is {catalogue}")
-    if catalogue is not None:
-        ids, titles = read_texts(catalogue)
-        return catalogue, titles, ids
-    note(
-        f"without --catalogue only the {len(clicks.titles):,} titles of {path} are ranked: the "
-        "figures are higher than over a whole catalogue"
-    )
-    return path, clicks.titles, None
+    if isinstance(model, Index) and catalogue is not None:
+        raise click.UsageError(f"{name} has titles of its own; leave --catalogue out")
+    titles = titles_to_rank(model, name, path, clicks, catalogue)
+    if not titles.is_whole:
+        note(
+            f"without --catalogue only the {len(titles.titles):,} titles of {path} are ranked: the "
+            "figures are higher than over a whole catalogue"
+        )
+    elif catalogue is None and not isinstance(model, Index):
+        note(f"the catalogue is {titles.name}")
+    return titles
 
 
-def _retriever(
-    name: str,
-    model: "Index | PairScorer | HybridRanker | None",
-    titles: list[str],
-    log: "ClickLog | None",
-    n_queries: int,
-) -> "Retriever":
-    from sentemb.comparison.baselines.clicked_queries import with_clicked_queries
-    from sentemb.errors import SentembError
-    from sentemb.evaluation.held_out import AllPairs
-    from sentemb.retrieval.bm25 import TitleWords
-    from sentemb.retrieval.words_and_stems import words_of
-    from sentemb.search.index import Index
-    from sentemb.search.ranking.ranker import HybridRanker
-
-    if model is None:
-        stems, with_clicks = LEXICAL[name]
-        texts = titles if log is None or not with_clicks else with_clicked_queries(titles, log)
-        return TitleWords(texts, words=words_of("english" if stems else None))
-    if isinstance(model, Index):
-        if list(model.titles) != titles:
-            raise SentembError(
-                f"{name}: an index of other titles; compare indexes of the same file, or give the "
-                "index as MODEL and leave --catalogue out"
-            )
-        return model
-    if isinstance(model, HybridRanker):
-        # The first one has these titles, and has prepared them for its parts.
-        return model if model.has_titles(titles) else model.over(titles)
-    note_pairs(name, n_queries * len(titles))
-    return AllPairs(model, titles)
-
-
-def note_pairs(name: str, n_pairs: int) -> None:
+def note_pairs(name: str, ranker: object, n_pairs: int) -> None:
     """Say that a pair model has many pairs to score, which takes a while."""
-    if n_pairs > _MANY_PAIRS:
+    from sentemb.models.pair_scorer import PairScorer
+
+    if isinstance(ranker, PairScorer) and n_pairs > _MANY_PAIRS:
         note(f"{name}: a pair model; {n_pairs:,} pairs to score")
-
-
-def _differences(evaluations: "dict[str, Evaluation]") -> "dict[str, list[Difference]]":
-    """The first system minus each of the others, by metric."""
-    import numpy as np
-
-    from sentemb.evaluation.significance import compare_all
-
-    (_, first), *rivals = evaluations.items()
-    if not rivals:
-        return {}
-    n_metrics = len(first.metrics)
-    columns = np.concatenate([(first.values - rival.values).T for _, rival in rivals])
-    each = compare_all(columns, np.zeros(columns.shape[1]))
-    return {name: each[k * n_metrics : (k + 1) * n_metrics] for k, (name, _) in enumerate(rivals)}
 
 
 def shown(metrics: Sequence[str]) -> list[str]:
@@ -272,7 +255,7 @@ def _query_lines(evaluations: "dict[str, Evaluation]") -> Iterator[str]:
 def _as_dict(
     evaluations: "dict[str, Evaluation]",
     differences: "dict[str, list[Difference]]",
-    titles_name: str,
+    titles_name: str | None,
     per_query: bool,
 ) -> dict[str, Any]:
     (name, first), *_ = evaluations.items()
@@ -295,6 +278,10 @@ def _as_dict(
             for name, each in differences.items()
         },
     }
+    if first.kinds:
+        result["kinds"] = [kind.as_dict(name) for kind in first.kinds]
+    if first.written is not None:
+        result["written"] = first.written.as_dict()
     if per_query:
         result["per_query"] = [
             {

@@ -8,6 +8,7 @@ from sentemb.cli.options import Written, option, written_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note, summarise
 from sentemb.cli.table_options import delimiter_of, field_columns, table_options
+from sentemb.system.amounts import amount
 from sentemb.system.terminal import working
 
 
@@ -120,9 +121,11 @@ def command(files: tuple[str, ...], output: str, **given: Any) -> None:
         note(f"note: {message}")
     name = place_name(files[0]) if len(files) == 1 else f"{len(files)} files"
     written = "searches" if columns.search else "pairs" if min_clicks > 1 else "lines"
-    parts = [f"{name}: {done.rows:,} rows, {done.lines:,} {written} written"]
+    thing = "search" if columns.search else "pair" if min_clicks > 1 else "line"
+    lines = amount(done.lines, thing)
+    parts = [f"{name}: {amount(done.rows, 'row')}, {lines} written"]
     if done.catalogue is not None:
-        parts[0] += f", {done.catalogue:,} titles in the catalogue"
+        parts[0] += f", {amount(done.catalogue, 'title')} in the catalogue"
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in done.left_out.most_common())
     if left_out:
         parts.append(f"left out: {left_out}")

@@ -19,6 +19,7 @@ from sentemb.cli.options import command as new_command
 from sentemb.cli.program import hints, note, summarise
 from sentemb.cli.ranker import say_score
 from sentemb.errors import SentembError
+from sentemb.system.amounts import amount
 
 if TYPE_CHECKING:
     from sentemb.search.index import Index
@@ -139,7 +140,7 @@ def command(
             "recall": None if index.clusters is None else index.clusters.recall,
             "megabytes": size,
         },
-        f"{output}: {len(index):,} titles{empty}; {index.dtype}, {size:,.0f} MB, "
+        f"{output}: {amount(len(index), 'title')}{empty}; {index.dtype}, {size:,.0f} MB, "
         f"{duration(time.perf_counter() - began)}",
         *hints(f"next: {next_step(output)}"),
     )
@@ -177,7 +178,8 @@ def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index"
     """A new index; ``new`` are the options that were given."""
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index import Index
-    from sentemb.search.ranking.opening import load_best
+    from sentemb.search.ranking.opening import load_best, load_ranker
+    from sentemb.search.ranking.ranker_files import has_ranker
     from sentemb.system.growing import scratch_folder
 
     ranker = load_best(model, cosine=new["cosine"])
@@ -185,7 +187,9 @@ def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index"
         ranker.saved().towers()  # raises the error for a pair model
     scratch = scratch_folder(output)
     ids, texts, fields = read_titles(titles, scratch)
-    settings = {name: new[name] for name in ("clusters", "dask")}
+    settings = {"dask": new["dask"], "clusters": new["clusters"]}
+    if new["clusters"] and has_ranker(model):
+        settings["clusters"] = load_ranker(model).clicks.queries
     settings |= {"dtype": new["dtype"] or _DTYPES[0], "scratch": scratch}
     with closing(TimeLeft("titles")) as line:
         index = Index.build(ranker, texts, ids, fields, **settings, on_progress=line.show)
@@ -196,6 +200,7 @@ def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index"
 def _changed(path: str, changes: dict[str, str | None], output: str) -> "Index":
     from sentemb.cli.common import read_ids
     from sentemb.search.index import Index
+    from sentemb.system.files import place_name
     from sentemb.system.growing import scratch_folder
 
     scratch = scratch_folder(output)
@@ -209,14 +214,22 @@ def _changed(path: str, changes: dict[str, str | None], output: str) -> "Index":
             counts = index.sync(texts, ids, line.show, fields)
             line.close()
             note(
-                f"{counts.added:,} titles added, {counts.changed:,} changed, "
+                f"{amount(counts.added, 'title')} added, {counts.changed:,} changed, "
                 f"{counts.removed:,} removed"
             )
         if remove is not None:
-            index.remove(read_ids(remove))
+            ids = read_ids(remove)
+            known = [id for id, row in zip(ids, index.rows_of(ids), strict=True) if row >= 0]
+            if len(known) < len(ids):
+                gone = amount(len(ids) - len(known), "id")
+                note(f"{place_name(remove)} has {gone} not in the index, passed over")
+            index.remove(known)
+            note(f"{amount(len(set(known)), 'title')} removed")
         if add is not None:
             ids, texts, fields = read_titles(add, scratch, index.fields.text_columns)
             index.add(texts, ids, line.show, fields)
+            line.close()
+            note(f"{amount(len(ids), 'title')} added")
     return index
 
 

@@ -10,6 +10,7 @@ from sentemb.models.family import Family
 from sentemb.models.vectors.vector_options import P_HELP, P_SOURCES
 from sentemb.system.bounds import MAX_THREADS
 from sentemb.system.hyperparameters import GROUPS, RUN, WORDS, Hyperparameter
+from sentemb.system.meant_names import meant
 from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.parallel import limited_threads
 from sentemb.system.terminal import silenced
@@ -45,6 +46,19 @@ class Command(click.Command):
                 help="Print results and errors only: no progress, notes and summaries.",
             )
         )
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            options = [p for p in self.get_params(ctx) if isinstance(p, click.Option)]
+            names = {option.name: option.opts for option in options if option.name}
+            ours = meant(error.option_name, names)
+            if ours is None:
+                raise
+            # Newer versions of click drop possibilities that are not spelled alike.
+            message = f"No such option {error.option_name!r}. Did you mean {names[ours][0]!r}?"
+            raise click.NoSuchOption(error.option_name, message, ctx=error.ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         written: list[Output] = []

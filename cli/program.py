@@ -11,8 +11,9 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -95,14 +96,27 @@ def exit_code_of(run: Callable[[], object]) -> int:
 def _outcome(run: Callable[[], object]) -> int:
     """The exit code of ``run``, whatever ends it."""
     received: list[int] = []
-    report = sys.unraisablehook
+    report, show_warning = sys.unraisablehook, warnings.showwarning
+
+    def note_warning(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if issubclass(category, UserWarning):
+            note(f"warning: {message}")
+        else:
+            show_warning(message, category, filename, lineno, file, line)
 
     def report_unless_ended(problem: Any) -> None:
         # A signal leaves objects of libraries half built: their `__del__` fails.
         if not received:
             report(problem)
 
-    sys.unraisablehook = report_unless_ended
+    sys.unraisablehook, warnings.showwarning = report_unless_ended, note_warning
     try:
         return _ended(run, received)
     except Exception:
@@ -111,7 +125,7 @@ def _outcome(run: Callable[[], object]) -> int:
             raise
         return 128 + received[0]
     finally:
-        sys.unraisablehook = report
+        sys.unraisablehook, warnings.showwarning = report, show_warning
 
 
 def _ended(run: Callable[[], object], received: list[int]) -> int:
@@ -123,10 +137,10 @@ def _ended(run: Callable[[], object], received: list[int]) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _code_of(received)
     except click.Abort as abort:
         interrupted = isinstance(abort.__cause__, KeyboardInterrupt)
-        return INTERRUPTED if interrupted else _failed("the input ended too early")
+        return _code_of(received) if interrupted else _failed("the input ended too early")
     except click.ClickException as error:
         with contextlib.suppress(OSError):
             error.show()
@@ -140,6 +154,11 @@ def _ended(run: Callable[[], object], received: list[int]) -> int:
         return _failed("not enough memory; give less data or a smaller model")
     except OSError as error:
         return _failed(f"{error.filename or 'standard output'}: {reason_of(error)}")
+
+
+def _code_of(received: list[int]) -> int:
+    """The exit code after a `KeyboardInterrupt`, which any signal inside SQLite becomes."""
+    return 128 + received[-1] if received else INTERRUPTED
 
 
 class _Closed(io.RawIOBase):

@@ -19,6 +19,7 @@ from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
 from sentemb.errors import SentembError
+from sentemb.system.amounts import amount
 from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _candidates(
         if count:
             note(f"{place_name(path)} has {count:,} {what}")
     if candidates.n_without:
-        note(f"{candidates.n_without:,} queries have no candidates and are left out")
+        note(f"{amount(candidates.n_without, 'query')} without candidates left out")
     return candidates
 
 

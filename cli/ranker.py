@@ -139,7 +139,7 @@ def say_score(recipe: Recipe, to: Callable[[str], None] = say) -> None:
     from sentemb.search.ranking.recipe import MEANINGS, PARTS
     from sentemb.system.tables import aligned
 
-    to("The score of a title is the sum of these parts, each times its weight:")
+    to("The ranker scores a title by the sum of these parts, each times its weight:")
     rows = [[f"{recipe.weight(p):+8.3g}", PARTS[p], MEANINGS[p]] for p in recipe.parts]
     for line in aligned(rows, left=3):
         to(line)

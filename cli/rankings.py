@@ -114,13 +114,16 @@ def _tsv(rankings: Iterable[Ranking]) -> Iterator[str]:
 
 
 def _by_column(hit: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of a hit; each part of its score, and each field, is one.
+    """The columns of a hit; the value of each part of its score, and each field, is one.
 
     A field with the name of another column has ``field.`` before its own.
     """
     columns: dict[str, Any] = {}
     for name, value in hit.items():
+        if name == "by_id":
+            continue
         for column, cell in (value if isinstance(value, dict) else {name: value}).items():
+            cell = cell["value"] if isinstance(cell, dict) else cell
             while column in columns:
                 column = f"field.{column}"
             columns[column] = cell
@@ -129,9 +132,9 @@ def _by_column(hit: Mapping[str, Any]) -> dict[str, Any]:
 
 def _cell(value: Any) -> str:
     """``value`` without tabs and line ends, which would begin another cell; None is empty."""
-    from sentemb.system.tables import visible
+    from sentemb.system.tables import value_text, visible
 
-    return "" if value is None else visible(str(value).replace("\t", " "))
+    return visible(value_text(value).replace("\t", " "))
 
 
 def _json(rankings: Iterable[Ranking]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from sentemb.cli.options import (
 )
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note, summarise
+from sentemb.system.amounts import amount
 from sentemb.system.terminal import working
 
 if TYPE_CHECKING:
@@ -176,7 +177,6 @@ def _triage(
     from sentemb.analysis.triage import triage
     from sentemb.data.click_log import read_click_log
     from sentemb.data.held_out_clicks import read_held_out
-    from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index import Index
     from sentemb.search.ranking.opening import known_by_ids
 
@@ -184,15 +184,13 @@ def _triage(
     titles, ids = _titles(model, opened, dev, catalogue, held_out)
     if titles is not None and ids is not None:
         opened = known_by_ids(opened, titles, ids)
-    if isinstance(opened, PairScorer) and titles is not None:
-        note_pairs(model, len(held_out.queries) * len(titles))
+    if titles is not None:
+        note_pairs(model, opened, len(held_out.queries) * len(titles))
     learned = None if log is None else read_click_log(log)
     ranked = None if isinstance(opened, Index) else titles
     outcome = triage(opened, held_out, ranked, worst=worst, top=top, log=learned)
     if outcome.n_outside:
-        note(
-            f"{outcome.n_outside:,} relevant titles are not in the catalogue: they cannot be found"
-        )
+        note(f"{amount(outcome.n_outside, 'relevant title')} not in the catalogue cannot be found")
     return outcome
 
 
@@ -208,7 +206,8 @@ def _titles(
     from sentemb.search.index import Index
 
     if not isinstance(held_out, JudgedSet) or isinstance(opened, Index):
-        return catalogue_of(model, opened, dev, catalogue, held_out)[1:]
+        listed = catalogue_of(model, opened, dev, catalogue, held_out)
+        return listed.titles, listed.ids
     if catalogue is None:
         return None, None
     ids, titles = read_texts(catalogue)

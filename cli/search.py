@@ -30,6 +30,7 @@ from sentemb.cli.rankings import (
     line_of,
     write_rankings,
 )
+from sentemb.system.amounts import amount
 from sentemb.system.terminal import columns_of, working
 
 if TYPE_CHECKING:
@@ -126,8 +127,9 @@ def command(
     Several indexes are searched as if they were one. They must have the same model, ranker and
     fields, and no id in common. Without --queries and --like the last argument is the QUERY.
 
-    A CONDITION compares fields with numbers and 'texts': = <> < <= > >=, and, or, not, in, between,
-    like, is null, + - * / %, lower(), upper(), length(), round(), abs(), coalesce().
+    A CONDITION compares fields with numbers, 'texts', true and false: = <> < <= > >=, and, or, not,
+    in, between, like, is null, + - * / %, lower(), upper(), length(), round(), abs(), coalesce().
+    An empty field is equal to nothing: brand <> 'Acme' finds titles without a brand, too.
 
     \b
     sentemb search index/ "hotels in shanghai"
@@ -202,7 +204,7 @@ def _given(arguments: tuple[str, ...], has_query: bool) -> tuple[tuple[str, ...]
 def _listed(rankings: Iterable[Ranking], several: bool, columns: int | None) -> Iterator[str]:
     """Lines to read: rank, score, id and title; the query above if there are several."""
     from sentemb.search.searcher import BELOW_FLOOR
-    from sentemb.system.tables import visible
+    from sentemb.system.tables import value_text, visible
 
     for ranking in rankings:
         if several:
@@ -210,7 +212,9 @@ def _listed(rankings: Iterable[Ranking], several: bool, columns: int | None) -> 
         width = max((len(hit["id"]) for hit in ranking.hits), default=0)
         for rank, hit in enumerate(ranking.hits, 1):
             fields = "".join(f"  {visible(text)}" for text in _fields(hit))
-            left = f"{rank:5}  {hit['score']:6.3f}  {visible(hit['id']):{width}}  "
+            # The score did not put it there.
+            score = f"{'id':>6}" if hit["by_id"] else f"{hit['score']:6.3f}"
+            left = f"{rank:5}  {score}  {visible(hit['id']):{width}}  "
             yield line_of(left, hit["title"], fields, columns)
         if not ranking.hits:
             remedy = "; --all shows the nearest titles" if ranking.reason == BELOW_FLOOR else ""
@@ -218,7 +222,7 @@ def _listed(rankings: Iterable[Ranking], several: bool, columns: int | None) -> 
         if ranking.did_you_mean is not None:
             yield f"       did you mean {visible(ranking.did_you_mean)}?"
         for name, counts in ranking.facets.items():
-            values = ", ".join(f"{value} ({count:,})" for value, count in counts.items())
+            values = ", ".join(f"{value_text(value)} ({n:,})" for value, n in counts.items())
             if values:
                 yield f"       {visible(name)}: {visible(values)}"
         if several:
@@ -242,14 +246,16 @@ def _rankings(
 
 def _ranking(id: str, query: str, hits: "list[Hit]") -> Ranking:
     of_query = (getattr(hits, name) for name in ("reason", "facets", "did_you_mean"))
-    return Ranking(id, query, [hit.as_dict() for hit in hits], *of_query)
+    return Ranking(id, query, hits, *of_query)
 
 
 def _fields(hit: Mapping[str, Any]) -> Iterator[str]:
     """Fields to read, without addresses."""
+    from sentemb.system.tables import value_text
+
     for name, value in hit.get("fields", {}).items():
         if value is not None and "://" not in str(value):
-            yield f"{name} {value}"
+            yield f"{name} {value_text(value)}"
 
 
 def _known_ids(index: "Searcher", path: str) -> list[str]:
@@ -257,5 +263,5 @@ def _known_ids(index: "Searcher", path: str) -> list[str]:
     ids = read_ids(path)
     unknown = int((index.rows_of(ids) < 0).sum())
     if unknown:
-        note(f"{path} has {unknown:,} ids that are not in the index: they are ignored")
+        note(f"{path} has {amount(unknown, 'id')} not in the index, ignored")
     return ids

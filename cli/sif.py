@@ -17,6 +17,7 @@ from sentemb.cli.options import (
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note, summarise
 from sentemb.models.vectors.vector_options import HYPERPARAMETERS
+from sentemb.system.amounts import amount
 from sentemb.system.hyperparameters import RUN
 
 _NEAREST = 10  # words that the summary names
@@ -80,8 +81,8 @@ def command(
     save_model(model.saved(), output, force)
     words = len(model.vocabulary)
     lines = [
-        f"{output}: sif, {words:,} words, {model.dim} dimensions, "
-        f"{len(queries) + len(titles):,} texts, {time.monotonic() - began:.1f} s"
+        f"{output}: sif, {amount(words, 'word')}, {model.dim} dimensions, "
+        f"{amount(len(queries) + len(titles), 'text')}, {time.monotonic() - began:.1f} s"
     ]
     left = len(sif.vectors) - words
     if left and options["keep"] != "texts":

@@ -38,8 +38,11 @@ def command(output: str, **settings: Any) -> None:
     """Write a simulated click log with judged dev and test sets.
 
     The folder gets pairs.tsv (the log), log.jsonl (the log with skipped
-    titles), dev/ and test/ (judged sets), truth.jsonl (keywords and topic of every text), and a
-    README.md that describes them.
+    titles), titles.tsv (the catalogue), dev/ and test/ (judged sets), truth.jsonl (keywords and
+    topic of every text), rates.jsonl (the true click rates), and a README.md that describes them.
+
+    The clicks are like traffic: some queries have hundreds, many have one, some are names of one
+    title, some clicks are stray, and more than half of the catalogue has no clicks yet.
 
     \b
     sentemb simulate -o log/ --pairs 60000
@@ -66,7 +69,8 @@ def command(output: str, **settings: Any) -> None:
     summarise(
         output,
         facts,
-        f"{output}: {made.pairs} pairs, {made.queries} queries, {made.titles} titles",
+        f"{output}: {made.pairs} pairs, {made.clicks} clicks, {made.queries} queries, "
+        f"{made.titles} titles; {made.catalogue} titles in the catalogue",
         f"queries: {shares}",
         f"dev: {made.dev_queries} queries, {made.dev_titles} titles; "
         f"test: {made.test_queries} queries, {made.test_titles} titles; "

@@ -5,6 +5,7 @@ import click
 from sentemb.cli.options import Written, option, written_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note, summarise
+from sentemb.system.amounts import amount
 from sentemb.system.terminal import working
 
 
@@ -17,10 +18,11 @@ from sentemb.system.terminal import working
 )
 @option(
     "--by",
-    type=click.Choice(["query", "title", "time"]),
+    type=click.Choice(["query", "title", "click", "both", "time"]),
     default="query",
     show_default=True,
-    help="Hold out queries, titles (never clicked in training), or the last lines of the log.",
+    help="Hold out queries, titles (never clicked in training), single clicks, both queries and "
+    "single clicks of the others, or the last lines.",
 )
 @option(
     "--catalogue",
@@ -30,7 +32,10 @@ from sentemb.system.terminal import working
     "that are missing.",
 )
 @option(
-    "--seed", default=0, show_default=True, help="Another seed holds out other queries or titles."
+    "--seed",
+    default=0,
+    show_default=True,
+    help="Another seed holds out other queries, titles or clicks.",
 )
 @option(
     "--skip-bad-lines",
@@ -59,8 +64,13 @@ def command(
     their case, accents, punctuation and order. split.json says how the log was split. Memory does
     not grow with LOG; a catalogue takes 0.3 GB for a million titles of 90 letters.
 
+    Most clicks of a month are on queries that people typed before. --by click measures those: each
+    click is drawn on its own, so a pair with many clicks has some in every part. --by both holds
+    out queries as well. Both need a log with counts, or with a line for each click.
+
     \b
     sentemb split pairs.tsv -o log/
+    sentemb split pairs.tsv -o log/ --by both
     sentemb train log/pairs.tsv --dev log/dev.tsv -o model/
     sentemb evaluate model/ log/test.tsv
     """
@@ -79,27 +89,37 @@ def command(
             force=force,
         )
     if counts.bad_lines:
-        note(f"{counts.bad_lines:,} bad lines of the log were skipped")
-    what = "titles" if by == "title" else "queries"
-    parts = [f"{counts.lines[0]:,} lines to train"]
-    for name, lines, held_out in zip(
-        ("dev", "test"), counts.lines[1:], counts.held_out, strict=True
-    ):
-        if lines:
-            parts.append(f"{lines:,} {name} ({held_out:,} {what})")
+        note(f"skipped {amount(counts.bad_lines, 'bad line')} of the log")
+    if counts.has_repeats is False:
+        note(
+            "no pair of the log has more than one click, so whole pairs are held out, and they say "
+            "little of what people search for again; use --by query"
+        )
+    what = "title" if by == "title" else "query"
+    unit, sizes = ("click", counts.clicks) if by in ("click", "both") else ("line", counts.lines)
+    parts = [f"{amount(sizes[0], unit)} to train"]
+    for name, size, held_out in zip(("dev", "test"), sizes[1:], counts.held_out, strict=True):
+        if size:
+            parts.append(f"{size:,} {name} ({amount(held_out, what)})")
     added = "" if catalogue is None else f" ({counts.added:,} of them only in the log)"
     sides = {
         "query": "no query is on two sides",
         "title": "no held-out title is clicked in training",
+        "click": "a pair may be on several sides, with a part of its clicks on each",
+        "both": "no held-out query is on two sides; a pair of another may be, with a part of its "
+        "clicks on each",
         "time": "a query may be on several sides",
     }
     summarise(
         output,
         {
             "lines": dict(zip(("train", "dev", "test"), counts.lines, strict=True)),
-            f"held_out_{what}": dict(zip(("dev", "test"), counts.held_out, strict=True)),
+            "clicks": dict(zip(("train", "dev", "test"), counts.clicks, strict=True)),
+            "held_out_titles" if by == "title" else "held_out_queries": dict(
+                zip(("dev", "test"), counts.held_out, strict=True)
+            ),
             "titles": counts.titles,
             "bad_lines": counts.bad_lines,
         },
-        f"{output}: {', '.join(parts)}; {counts.titles:,} titles{added}; {sides[by]}",
+        f"{output}: {', '.join(parts)}; {amount(counts.titles, 'title')}{added}; {sides[by]}",
     )

@@ -87,7 +87,7 @@ def _make(clicks: str, folder: Path, columns: list[str], replaces: tuple[str, ..
     _run("import", clicks, "-o", log, *columns, "--write-catalogue", titles,
          "--skip-bad-lines", *replaces)  # fmt: skip
     parts, model, index = folder / "log", folder / "model", folder / "index"
-    _run("split", log, "-o", parts, "--catalogue", titles, *_shares(clicks, log), *replaces)
+    _run("split", log, "-o", parts, "--catalogue", titles, *_held_out(clicks, log), *replaces)
     held_out = ("--catalogue", parts / "titles.tsv")
     _run(
         "train", parts / "pairs.tsv", "--dev", parts / "dev.tsv", *held_out, "-o", model, *replaces
@@ -196,24 +196,27 @@ def _repeated(name: str, values: Iterable[str]) -> list[str]:
     return [word for value in values for word in (name, value)]
 
 
-def _shares(clicks: str, log: Path) -> list[str]:
-    """The options of `sentemb split`: a small log has larger shares held out.
+def _held_out(clicks: str, log: Path) -> list[str]:
+    """The options of `sentemb split`: single clicks too if there are counts, more of a small log.
 
     Raises `SentembError` if the log has too few queries to hold some out.
     """
     from sentemb.data.click_log import read_click_log
 
-    n_queries = len(read_click_log(log).queries)
+    read = read_click_log(log)
+    n_queries = len(read.queries)
     if n_queries < _FEWEST_QUERIES:
         raise SentembError(
             f"{clicks}: has {n_queries:,} queries with clicks, too few to learn from and to hold "
             f"some out; give at least {_FEWEST_QUERIES}"
         )
+    # Single clicks say something where queries are typed again and again.
+    options = ["--by", "both"] if read.clicks.max() > 1 else []
     share = _HELD_OUT_QUERIES / n_queries
-    if share <= 0.05:
-        return []
-    text = f"{min(share, _LARGEST_SHARE):.0%}"
-    return ["--dev", text, "--test", text]
+    if share > 0.05:
+        text = f"{min(share, _LARGEST_SHARE):.0%}"
+        options += ["--dev", text, "--test", text]
+    return options
 
 
 def _run(*arguments: str | Path) -> None:

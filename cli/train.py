@@ -28,6 +28,7 @@ from sentemb.cli.program import hints, say, summarise
 from sentemb.cli.ranker import RankerOfTraining, log_and_share
 from sentemb.models.towers.registry import ENCODERS, SHARED_TOWERS
 from sentemb.models.vectors.vector_options import VECTOR_DIM, VECTOR_WORDS
+from sentemb.system.amounts import amount
 from sentemb.system.files import is_folder
 from sentemb.system.hyperparameters import FEATURES, MODEL, NEGATIVES, RUN, Hyperparameter
 from sentemb.system.terminal import ProgressLine
@@ -288,11 +289,11 @@ def _effective(ctx: click.Context) -> dict[str, Any]:
     "--vectors",
     type=click.Path(),
     metavar="FILE",
-    help="Word vectors: word2vec or GloVe text, word2vec binary (.bin), unpacked if it ends in "
-    ".gz, or a folder of `sentemb vectors convert`. For two towers their principal components are "
-    "features of a word, in addition to its trigrams, so that words that the log lacks have a "
-    "vector too. A pair model reads words as these vectors, fixed unless --train-vectors is given, "
-    "and as trained letter trigrams without them.",
+    help="Word vectors: word2vec or GloVe text, word2vec binary, packed with "
+    "gzip or not, or a folder of `sentemb vectors convert`. For two towers their principal "
+    "components are features of a word, in addition to its trigrams, so that words that the "
+    "log lacks have a vector too. A pair model reads words as these vectors, fixed unless "
+    "--train-vectors is given, and as trained letter trigrams without them.",
     group=FEATURES,
 )
 @option_of(VECTOR_DIM)
@@ -449,7 +450,7 @@ def _summary(model: Any, output: str, seconds: float) -> dict[str, Any]:
     """Say what was trained; the same as facts."""
     from sentemb.models.files.history import DEV_FIGURE, best_epoch
 
-    shape, pairs = _shape(model), f"{model.training['pairs']:,} pairs"
+    shape, pairs = _shape(model), amount(model.training["pairs"], "pair")
     names = ("model", "pairs", "seeds", "dev_of_average")
     facts = {name: model.training[name] for name in names if name in model.training}
     facts["seconds"] = seconds

@@ -9,6 +9,7 @@ from sentemb.cli.options import Read, json_option, option, refuse, threads_optio
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.cli.ranker import describe, fitted, log_and_share
+from sentemb.system.amounts import amount
 
 if TYPE_CHECKING:
     from sentemb.search.ranking.ranker import HybridRanker
@@ -137,7 +138,7 @@ def _of_index(
     titles = {title.strip() for title in opened.titles}
     outside = sum(title not in titles for title in clicks.titles)
     if outside:
-        note(f"{outside:,} clicked titles are not in the index; they count as missed")
+        note(f"{amount(outside, 'clicked title')} not in the index count as missed")
     was_calibrated = opened.confidence is not None
     ranker = fitted(lambda **asked: tune(opened, clicks, learned, **asked))
     if not dry_run:

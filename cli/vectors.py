@@ -17,6 +17,7 @@ from sentemb.cli.options import (
 )
 from sentemb.cli.program import note, summarise
 from sentemb.models.vectors.skip_gram import SETTINGS
+from sentemb.system.amounts import amount
 from sentemb.system.terminal import ProgressLine
 
 # Words that are printed of a file as a whole.
@@ -64,9 +65,9 @@ def convert(
     """Convert word vectors to a folder that opens at once.
 
     FILE is GloVe text (one word and its numbers per line), word2vec text (the same after a first
-    line "words dimensions"), word2vec binary (if its name ends in .bin), or a folder of word
-    vectors, whose checksum is verified. Files that end in .gz are unpacked; - is text from standard
-    input.
+    line "words dimensions"), word2vec binary, or a folder of word vectors, whose checksum is
+    verified. The contents tell these apart, and whether a file is packed with gzip; - is standard
+    input. Words that are empty or not UTF-8 are left out and counted.
 
     \b
     sentemb vectors convert glove.6B.50d.txt -o glove-50/ --licence PDDL-1.0
@@ -171,7 +172,7 @@ def train(log: str, output: str, force: bool, skip_bad_lines: bool, **settings: 
     began = time.monotonic()
     clicks = read_click_log(log, skip_bad_lines=skip_bad_lines)
     if clicks.bad_lines:
-        _note(f"{log}: skipped {clicks.bad_lines:,} bad lines")
+        _note(f"{log}: skipped {amount(clicks.bad_lines, 'bad line')}")
     line = ProgressLine()
     try:
         vectors = train_word_vectors(
@@ -192,7 +193,7 @@ def _summarise(output: str, vectors: Any, dtype: str, texts: str) -> None:
     summarise(
         output,
         {"words": len(vectors), "dimensions": vectors.dim, "dtype": dtype},
-        f"{output}: {len(vectors):,} words, {vectors.dim} dimensions, {dtype}",
+        f"{output}: {amount(len(vectors), 'word')}, {vectors.dim} dimensions, {dtype}",
         f"next: sentemb sif {output} {texts} -o model",
     )
 

@@ -80,7 +80,7 @@ def _entry(thing, known):
     if inspect.isclass(thing):
         yield from _import_line(thing)
         # What has named fields lists them as its attributes.
-        if not dataclasses.is_dataclass(thing) and not issubclass(thing, Exception | tuple):
+        if not dataclasses.is_dataclass(thing) and not issubclass(thing, Exception | tuple | dict):
             yield from _signature(thing.__name__, thing)
         own = {name: known[f"{thing.__name__}.{name}"] for name, _ in _members(thing)}
         known = {**known, **own}

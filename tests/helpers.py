@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+import threading
+import time
 from unittest import mock
 
 import numpy as np
@@ -18,6 +20,8 @@ from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.pairs import make_pair_model
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers import make_encoder
+from sentemb.search import filters, product_fields
+from sentemb.search.expressions import Kind
 from sentemb.system.checked_files import checksum, sample
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
@@ -260,3 +264,24 @@ def list_again(folder):
     for name in told["files"]:
         told["files"][name] = {**checksum(folder / name), "sample": sample(folder / name)}
     path.write_text(json.dumps(told))
+
+
+def with_slow_function(monkeypatch, fields, seconds):
+    """Let conditions on fields call a function that only waits."""
+    slow = filters._Function((Kind.NUMBER,), Kind.NUMBER, 1)
+    monkeypatch.setitem(filters._FUNCTIONS, "slow", slow)
+    monkeypatch.setattr(product_fields, "_FUNCTIONS", product_fields._FUNCTIONS | {"slow"})
+    opened = product_fields.ProductFields._opened
+
+    def opened_with(self):
+        reader = opened(self)
+
+        def wait(value):
+            time.sleep(seconds)
+            return value
+
+        reader.base.create_function("slow", 1, wait)
+        return reader
+
+    monkeypatch.setattr(product_fields.ProductFields, "_opened", opened_with)
+    fields._local = threading.local()

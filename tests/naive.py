@@ -554,22 +554,31 @@ def bm25_scores(query, titles, k1, b):
 # -- ranking -------------------------------------------------------------------------------------
 
 
-def ranker_scores(weights, cosines, rows, whole, clicked, has_clicks):
+def ranker_scores(weights, cosines, rows, whole, clicked, has_clicks, counts, total, names):
     """The score of every title for a query, part by part.
 
     ``rows[t]`` are the cosines of the memory's rows of title t, each times the root of its share;
-    ``whole`` and ``clicked`` are the scores of both fields of BM25.
+    ``whole`` and ``clicked`` are the scores of both fields of BM25; ``counts`` the clicks of each
+    title for exactly this query, ``total`` those that the log has for it; ``names`` whether each
+    title has all its words.
     """
-    return [
-        weights.get("cosine", 0) * cosine
-        + weights.get("memory", 0) * max(own, default=0)
-        + weights.get("bm25", 0) * of_whole
-        + weights.get("clicked_bm25", 0) * of_clicked
-        + weights.get("unclicked", 0) * (not any_clicks)
-        for cosine, own, of_whole, of_clicked, any_clicks in zip(
-            cosines, rows, whole, clicked, has_clicks, strict=True
-        )
-    ]
+    weight = {name: weights.get(name, 0) for name in naive_part_names}
+    scores = []
+    for t, cosine in enumerate(cosines):
+        score = weight["cosine"] * cosine + weight["memory"] * max(rows[t], default=0)
+        score += weight["bm25"] * whole[t]
+        counts_against = weight["clicks"] and counts[t] and weight["clicked_bm25"] < 0
+        score += 0 if counts_against else weight["clicked_bm25"] * clicked[t]
+        score += weight["unclicked"] * (not has_clicks[t])
+        score += weight["clicks"] * math.log(1 + counts[t] / 0.3)
+        if names[t]:
+            majority = max(2 * counts[t] / total - 1, 0) if total and weight["clicks"] else 1
+            score += weight["name"] * majority
+        scores.append(score)
+    return scores
+
+
+naive_part_names = ("cosine", "memory", "bm25", "clicked_bm25", "unclicked", "clicks", "name")
 
 
 def bm25_of_fields(query, fields, statistics, k1, b):

@@ -56,6 +56,26 @@ def test_updates_are_those_of_the_naive_twin(dtype, tolerance, max_norm):
     assert np.array_equal(tower.weights["table"][-5:], start["table"][-5:].astype(dtype))
 
 
+def test_many_rows_are_updated_as_few_are():
+    """A thread has thousands of rows in training; here each of 30 is there 200 times."""
+    rng, n_copies = np.random.default_rng(2), 200
+    start, gradients = rng.standard_normal((ROWS, WIDTH)), rng.standard_normal((3, ROWS, WIDTH))
+
+    def after_updates(copies):
+        tower = Adam({"table": np.tile(start, (copies, 1))}, 1e9)
+        rows = np.arange(copies * ROWS, dtype=np.int32)
+        with Workers(2) as workers:
+            for update, gradient in enumerate(gradients):
+                point = tower.point(rows, update)
+                words = {"words": np.tile(gradient, (copies, 1))}
+                lists = each_row_one_word(rows)
+                workers.together(tower.step_tasks(point, words, lists, update, RATE))
+        return tower.weights["table"]
+
+    few, many = after_updates(1), after_updates(n_copies)
+    assert np.array_equal(many, np.tile(few, (n_copies, 1))) and (few != start).all()
+
+
 def test_rows_are_what_sparse_adam_of_pytorch_makes_of_them():
     torch = pytest.importorskip("torch", reason="PyTorch is the reference")
     table = np.random.default_rng(2).standard_normal((ROWS, WIDTH))

@@ -101,7 +101,21 @@ def test_a_corpus_without_titles(corpus, tmp_path):
     assert pairs(tmp_path / "out" / "pairs.tsv") == [("query 1", "One two")]
 
 
-@pytest.mark.parametrize("score", ["3000000000", "-3000000000", "1_0", "9" * 5000, "1.0", ""])
+def test_each_query_is_graded_or_not(corpus, tmp_path):
+    """One query with different grades says nothing about the others."""
+    head = "query-id\tcorpus-id\tscore"
+    lines = ["q3\td 1\t2.0", "q3\td2\t1.0", "q1\td 1\t1.0", "q1\td3\t1", "q2\td3\t0", "q9\td3\t1"]
+    write(corpus / "qrels" / "test.tsv", [head, *lines, ""])
+    counts = import_beir(corpus, tmp_path / "out")
+    assert counts["test_queries"] == 2 and counts["test_queries_left_out"] == 2
+    assert counts["test_queries_judged"] == counts["test_queries_with_right_titles_only"] == 1
+    assert grades(tmp_path / "out" / "test") == {"query 3": {"Sky": 2, "One two three four": 1}}
+    assert pairs(tmp_path / "out" / "test.tsv") == [("query 1", "Sky"), ("query 1", "Other")]
+
+
+@pytest.mark.parametrize(
+    "score", ["3000000000", "-3000000000", "1_0", "9" * 5000, "1.5", "1.0e0", ""]
+)
 def test_a_score_that_no_grade_can_have_is_named(corpus, tmp_path, score):
     head = "query-id\tcorpus-id\tscore"
     write(corpus / "qrels" / "test.tsv", [head, "q3\td 1\t0", f"q3\td2\t{score}"])

@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -164,7 +165,7 @@ def test_any_scores_give_a_rising_share(pairs):
     assert math.isfinite(found.intercept) and 0 <= found.slope < math.inf
     values = found(np.linspace(-10, 10, 50))
     assert (np.diff(values) >= 0).all() and values.min() >= 0 and values.max() <= 1
-    assert Confidence.of_json(json.loads(json.dumps(vars(found)))) == found
+    assert Confidence.of_json(json.loads(json.dumps(found.as_dict()))) == found
 
 
 def test_scores_without_meaning_give_the_share_of_right_ones():
@@ -196,13 +197,48 @@ def test_first_titles_and_bands(index):
     with pytest.raises(SentembError, match="is not calibrated"):
         score_bands(index, clicks)
     calibrate(index, clicks)
-    bands = score_bands(index, clicks)
+    (bands,) = score_bands(index, clicks).values()
     assert sum(band.n_queries for band in bands) == 60 and len(bands) == 6
     assert all(one.high <= other.low for one, other in pairwise(bands))
     assert np.mean([band.hit for band in bands]) == pytest.approx(is_right.mean())
     empty = Index.build(index.model, [], threads=1)
     with pytest.raises(SentembError, match="the index has no titles"):
         calibrate(empty, clicks)
+
+
+def test_each_kind_of_query_has_a_confidence_of_its_own():
+    """Queries with clicks are nearly always right, others by their scores."""
+    model = made_up_model(("bag", {}), TITLES, cells=8, dtype=np.float32)
+    typed = [(f"thing {place}", title, 9) for place, title in enumerate(TITLES)] * 2
+    log = ClickLog.from_pairs(typed)
+    recipe = Recipe({"cosine": 1.0, "bm25": 1.0, "clicks": 2.0})
+    index = Index.build(made_ranker(model, log, TITLES, recipe), TITLES, threads=1)
+    never = held_out()
+    later = [(f"THING {place}", TITLES[place if place % 9 else -1]) for place in range(60)]
+    pairs = [
+        (never.queries[q], never.titles[t])
+        for q, t in zip(never.query_index, never.title_index, strict=True)
+    ]
+    notes = []
+    fitted = calibrate(index, ClickLog.from_pairs([*pairs, *later]), notes.append)
+    alone = Index.build(made_ranker(model, log, TITLES, recipe), TITLES, threads=1)
+    assert replace(fitted, typed=None) == calibrate(alone, never)
+    assert fitted.typed.n_queries == 60 and fitted.n_queries == len(never.queries)
+    assert not fitted.typed.is_better and "a constant is as good" in notes[-1]
+    assert Confidence.of_json(json.loads(json.dumps(fitted.as_dict()))) == fitted
+    first = index.search("thing 3", 1)[0]
+    assert first.title == TITLES[3] and first.confidence is None
+    assert index.search("thing 3", 1, min_confidence=0.5) == [first]
+    assert not index.search("thing 3", 1, min_confidence=0.99)
+    bands = score_bands(index, ClickLog.from_pairs([*pairs, *later]))
+    assert [sum(band.n_queries for band in of_kind) for of_kind in bands.values()] == [60, 60]
+    # Clicks that are all in the log are not held out.
+    notes.clear()
+    again = calibrate(index, ClickLog.from_pairs([*pairs, *typed]), notes.append)
+    assert again.typed is None and "the log has all their clicks" in notes[0]
+    with pytest.raises(SentembError, match="the log has all clicks of these queries"):
+        calibrate(index, log)
+    assert index.search("thing 3", 1, min_confidence=0.99)[0].title == TITLES[3], "not calibrated"
 
 
 def test_the_command_calibrates_the_index(folder):
@@ -215,7 +251,8 @@ def test_the_command_calibrates_the_index(folder):
     assert opened.confidence.slope == told["slope"]
     assert len(told["bands"]) == 6
     sure = opened.search(held_out().queries[0], 1)[0].confidence
-    assert 0 < sure < 1
+    # Shown where it says more than a constant.
+    assert (sure is not None and 0 < sure < 1) == (told["brier"] < told["base_brier"])
     _, _, err = run("tune", index, dev)
     assert "the calibration was for other scores and is gone" in err
     assert Index.open(folder / "index", 1).confidence is None

@@ -259,7 +259,7 @@ class TestRank:
         assert result.stderr == (
             "found.run has 1 queries that are not in QUERIES: they are ignored\n"
             "found.run has 1 titles that are not in TITLES: they are ignored\n"
-            "1 queries have no candidates and are left out\n"
+            "1 query without candidates left out\n"
         )
         Path("again.run").write_text(result.stdout)
         titles = {"d1": "shanghai hotels", "d3": "bath tub repair"}
@@ -365,14 +365,17 @@ class TestEvaluate:
             "ties       score descending, then title id descending, as trec_eval",
             "unjudged   titles count as grade 0 and keep their rank",
             "evaluated  2 queries, which the mean is over",
-            "left out   1 queries without a relevant title",
-            "missing    1 evaluated queries that are not in the run: they count 0",
-            "unknown    1 queries of the run that are not judged: they are ignored",
+            "left out   1 query without a relevant title",
+            "missing    1 evaluated query not in the run, counted as 0",
+            "unknown    1 query of the run without judgments, ignored",
         ]
         found = json.loads(run("evaluate", "run.txt", "judged", "--json", "--per-query").stdout)
         assert found["per_query"]["q3"] == {"ndcg@1": None, "ndcg@3": None, "ndcg@10": None}
-        counts = {"evaluated": 2, "without_relevant": 1, "missing": 1, "unknown": 1}
+        counts = {"evaluated": 2, "without_relevant": 1, "missing": 1, "unknown": 1, "one_grade": 0}
         assert found["queries"] == counts
+        qrels.write_text("q1 0 d1 1.0\nq1 0 d2 0.0\nq2 0 d1 1\n\n")
+        said = run("evaluate", "run.txt", "judged").stdout
+        assert "one grade  1 of them have titles of one grade only: every order" in said
 
     def test_own_ranking_from_standard_input(self, model_dir, files):
         ranking = run("rank", model_dir, "queries.tsv", "docs.tsv").stdout
@@ -451,7 +454,7 @@ def test_letters_that_standard_output_lacks_are_escaped(tmp_path):
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("\\u5e97.csv: 1 rows, 1 lines written\n")
+    assert done.stdout.startswith("\\u5e97.csv: 1 row, 1 line written\n")
 
 
 def test_a_signal_that_ends_a_library_in_another_way_is_no_crash():

@@ -132,6 +132,34 @@ def test_what_an_index_finds_has_exact_scores(index, bag):
         assert index.search([query])[0] == index.search(query)
 
 
+def test_recall_is_measured_with_queries_of_the_log_if_there_are_some(bag, index, tmp_path):
+    queries = [" ".join(title.split()[:2]) for title in TITLES[:200]]
+    made = Index.build(bag, TITLES, IDS, clusters=queries, threads=1)
+    assert made.clusters.measured_with == "queries"
+    assert "for queries of the log when" in str(made.clusters)
+    exact = Index.build(bag, TITLES, IDS, threads=1)
+    both = zip(exact.search(queries), made.search(queries), strict=True)
+    met = [
+        len({hit.id for hit in best} & {hit.id for hit in near}) / len(best)
+        for best, near in both
+        if best
+    ]
+    assert made.clusters.recall == pytest.approx(np.mean(met), abs=0.02)
+    made.save(tmp_path / "i")
+    assert Index.open(tmp_path / "i").clusters.measured_with == "queries"
+    for few in (True, [], queries[:49]):
+        again = Index.build(bag, TITLES, IDS, clusters=few, threads=1)
+        assert (again.clusters.measured_with, again.clusters.recall) == (
+            "titles", index.clusters.recall
+        )  # fmt: skip
+    assert "for titles as queries when" in str(index.clusters)
+    description = tmp_path / "i" / "index.json"
+    values = json.loads(description.read_text())
+    del values["clusters"]["measured_with"]  # as version 1.0 wrote it
+    description.write_text(json.dumps(values))
+    assert Index.open(tmp_path / "i").clusters.measured_with == "titles"
+
+
 def test_searches_that_need_more_than_the_clusters_are_exact(index, bag):
     exact = Index.build(bag, TITLES, IDS, threads=1)
     assert index.search(QUERIES, 201) == exact.search(QUERIES, 201)
@@ -167,6 +195,7 @@ def test_an_index_on_disk_searches_as_in_memory(bag, dtype, tmp_path):
         "count": len(made.clusters.centres),
         "probed": made.clusters.probed,
         "recall": made.clusters.recall,
+        "measured_with": "titles",
     }
     for opened in (
         Index.open(tmp_path / "index", 3),
@@ -262,6 +291,7 @@ def test_damaged_clusters_are_refused(index, name, tmp_path):
         {}, 3, {"count": 1}, {**values["clusters"], "probed": 0}, {**values["clusters"], "more": 1},
         {**values["clusters"], "probed": 10**6}, {**values["clusters"], "recall": 2},
         {**values["clusters"], "recall": None}, {**values["clusters"], "count": "20"},
+        {**values["clusters"], "measured_with": "x"},
     ):  # fmt: skip
         (folder / "index.json").write_text(json.dumps(values | {"clusters": wrong}))
         with pytest.raises(SentembError, match='"clusters" is missing or wrong'):
@@ -290,7 +320,7 @@ def test_the_commands_say_the_recall(bag, tmp_path):
     index = tmp_path / "index"
     made = run("index", tmp_path / "model", tmp_path / "titles.tsv", "-o", index, "--clusters")
     lists = Index.open(index).clusters
-    said = f"a query meets {lists.probed} of 80; recall@10 {lists.recall:.3f} when they were made"
+    said = f"a query meets {lists.probed} of 80; recall@10 {lists.recall:.3f} for titles as queries"
     assert f"clusters: {said}" in made.stderr
     assert said in run("info", index).stdout
     assert json.loads(run("info", index, "--json").stdout)["clusters"] == said

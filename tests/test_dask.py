@@ -6,6 +6,8 @@ import os
 import signal
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -194,6 +196,37 @@ def test_workers_that_cannot_be_started_are_an_error(monkeypatch):
 
     monkeypatch.setattr(distributed, "LocalCluster", failing)
     with pytest.raises(SentembError, match="local:2: the workers cannot be started: too many open"):
+        opened("local:2").__enter__()
+
+
+SCRIPT = "from sentemb.system.main_guard import unguarded_call\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "line"),
+    [
+        ("print(unguarded_call())", 2),
+        ("def go():\n    print(unguarded_call())\n\ngo()  # __name__ == '__main__'", 5),
+        ("for _ in range(1):\n    if True:\n        print(unguarded_call())", 4),
+        ("if __name__ == '__main__':\n    print(unguarded_call())", None),
+        ("def go():\n    print(unguarded_call())\n\nif '__main__' == __name__:\n    go()", None),
+        ("if __name__ == '__main__':\n    pass\nprint(unguarded_call())", 4),
+    ],
+)
+def test_a_script_that_every_worker_would_run_again_is_named(tmp_path, script, line):
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT + script)
+    said = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == (f"{path}:{line}" if line else "None")
+
+
+def test_the_remedy_for_such_a_script_is_a_guard(monkeypatch):
+    def cluster(**settings):
+        raise RuntimeError("Nanny failed to start worker process")
+
+    monkeypatch.setattr(distributed, "LocalCluster", cluster)
+    monkeypatch.setattr(clusters, "unguarded_call", lambda: "s.py:2")
+    with pytest.raises(SentembError, match=r"^s\.py:2: local:2 starts .* below `if __name__"):
         opened("local:2").__enter__()
 
 

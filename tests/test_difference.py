@@ -293,7 +293,7 @@ def test_the_command_prints_figures_and_queries(folder):
     assert lines[0].startswith(f"queries {n}   same top title ")
     assert lines[1].startswith("MRR@4  A 0.") and f"({n} queries with clicks)" in lines[1]
     assert sum(line == "" for line in lines) == 3
-    assert "clicked titles are not in" in result.stderr
+    assert "clicked titles not in" in result.stderr
     asked = run(*models, *titles, "--queries", folder / "queries.tsv", "--show", 0).stdout
     assert asked.count("\n") == 1 and "top-10 overlap" in asked
     printed = json.loads(

@@ -146,7 +146,7 @@ index.add(["acme lamp"], ["lamp"])
 before = index.search(queries, 4)
 index.save("index")
 after = sentemb.Index.open("index").search(queries, 4)
-assert before == after and before[0][0].parts["first_word"] == 1
+assert before == after and before[0][0].parts["first_word"]["value"] == 1
 assert "acme lamp" in [hit.title for hit in before[0]]
 
 dev = sentemb.ClickLog.from_pairs((f"{name} {thing} new", f"{name} {thing}")

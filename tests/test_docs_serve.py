@@ -40,7 +40,7 @@ def blocks(language):
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("docs")
     model = made_up_model(("lstm", {}), TITLES, dtype=np.float32)
-    Index.build(model, TITLES, ["P00000", "P1", "P2"]).save(path / "index")
+    Index.build(model, TITLES, ["P00001", "P1", "P2"]).save(path / "index")
     builder = ClickLogBuilder()
     for title in TITLES:
         builder.add(title, title)

@@ -246,10 +246,11 @@ def test_an_index_brings_its_model_and_its_titles(folder, trained, tmp_path):
     # The titles of the file come before those of the index.
     shown = run(place, "nurse", "--catalogue", folder / "titles.tsv").stdout
     assert shown.splitlines()[0].endswith("  hospital staff")
-    assert "finds nothing for this query; give a TITLE" in refused(place, " ")
+    assert "finds nothing for this query; give a title to explain" in refused(place, " ")
 
 
-RECIPE = Recipe({"cosine": 1.0, "memory": 2.0, "bm25": 0.7, "clicked_bm25": -0.3, "unclicked": 0.4})
+WEIGHTS = {"cosine": 1.0, "memory": 2.0, "bm25": 0.7, "clicked_bm25": -0.3, "unclicked": 0.4}
+RECIPE = Recipe({**WEIGHTS, "clicks": 0.6, "name": 1.2})
 
 
 @pytest.mark.parametrize("title", ["kitchen staff", "night staff nobody clicked"])
@@ -285,6 +286,24 @@ def test_a_part_that_adds_nothing_shows_no_minus():
     assert str(Share("unclicked", -1.5, 0.0).added) == "0.0"
 
 
+def test_python_explains_what_is_named_by_a_path_or_an_id(trained, log, tmp_path):
+    ranker = HybridRanker(trained, RECIPE, ClickedQueries.of(log))
+    titles = ["court staff", "kitchen staff", "P2"]
+    index = Index.build(ranker, titles, ["P1", "P2", "P3"])
+    index.save(tmp_path / "index")
+    expected = explain(index, "night cook", "kitchen staff")
+    assert expected.title.text == "kitchen staff" and expected.score != 0
+    for given in ("kitchen staff", "P2 ", "p2"):
+        for where in (index, tmp_path / "index", str(tmp_path / "index")):
+            assert explain(where, "night cook", given).score == expected.score
+        assert run(tmp_path / "index", "night cook", given).stdout == f"{expected}\n"
+    assert explain(index, "night cook", "P2").title.text == "P2"  # a title before an id
+    best = index.search("night cook", 1)[0]
+    assert explain(tmp_path / "index", "night cook").score == pytest.approx(best.score)
+    alone = explain(tmp_path / "index" / "model", "night cook", "kitchen staff", cosine=True)
+    assert alone.score == explain(index, "night cook", "kitchen staff", cosine=True).score
+
+
 def test_an_index_is_explained_by_its_ranker_and_by_ids(trained, log, tmp_path):
     titles = ["court staff", "kitchen staff"]
     ranker = HybridRanker(trained, RECIPE, ClickedQueries.of(log))
@@ -295,7 +314,8 @@ def test_an_index_is_explained_by_its_ranker_and_by_ids(trained, log, tmp_path):
     shown = json.loads(run(tmp_path / "index", "night cook", "--json").stdout)
     assert (hit.id, shown["title"]["text"]) == ("b", "lunch rooms")
     assert shown["score"] == pytest.approx(hit.score, abs=1e-6)
-    assert {part["part"]: part["value"] for part in shown["parts"]} | hit.parts == pytest.approx(
+    values = {part: of_part["value"] for part, of_part in hit.parts.items()}
+    assert {part["part"]: part["value"] for part in shown["parts"]} | values == pytest.approx(
         {part["part"]: part["value"] for part in shown["parts"]}, abs=1e-6
     )
     alone = json.loads(run(tmp_path / "index", "night cook", "--json", "--cosine").stdout)

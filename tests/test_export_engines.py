@@ -21,7 +21,7 @@ from sentemb.data.click_log import ClickLog
 from sentemb.retrieval.bm25 import TitleWords, count_words
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.words_and_stems import tokens_of, words_of
-from sentemb.search.ranking.parts import Fields
+from sentemb.search.ranking.part import Fields
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
 

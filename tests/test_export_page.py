@@ -154,10 +154,10 @@ def check_hits(answers, hits, tolerance):
         own = by_id[one["id"]]
         assert one["title"] == own.title
         assert list(one["parts"]) == list(own.parts)
-        for part, value in own.parts.items():
+        for part, of_part in own.parts.items():
             # Sums of BM25 have the same bits; vectors are float32.
             allowed = tolerance if part in ("cosine", "memory") else 0
-            assert abs(one["parts"][part]["value"] - value) <= allowed, part
+            assert abs(one["parts"][part]["value"] - of_part["value"]) <= allowed, part
         added = sum(part["added"] for part in one["parts"].values())
         assert abs(one["score"] - added) <= 1e-9
         assert abs(one["score"] - own.score) <= 3 * tolerance
@@ -289,6 +289,7 @@ def clicks():
 
 # Every part, with weights of either sign, and others.
 WEIGHTS = {"cosine": 1.5, "memory": 2.0, "bm25": 0.5, "clicked_bm25": -0.3, "unclicked": 0.2}
+WEIGHTS |= {"clicks": 0.8, "name": 1.1}
 # Without known words, a bag has no vector and an lstm has one.
 LONGER = [*TITLES, "\ufeffжюы", "жюы", "hotels hotels rooms " * 20]
 

@@ -23,7 +23,7 @@ from sentemb.models.towers.truncation import Truncation
 from sentemb.system.parallel import Workers
 from sentemb.text.vocabulary import Vocabulary
 
-TEXTS = made_up_texts(np.random.default_rng(5), (1, 2, 3, 7, 12, 1, 4, 9, 2, 5))
+TEXTS = made_up_texts(np.random.default_rng(5), (1, 2, 3, 7, 12, 1, 4, 9, 2, 5, 70))
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-13), (np.float32, 2e-6)])
@@ -78,13 +78,13 @@ def test_texts_without_words_and_words_without_trigrams(variant):
 
 def test_the_first_of_equal_maxima_wins_and_takes_the_gradient():
     P = np.array([[1.0, 5.0], [1.0, 2.0]])
-    word_index, offsets = np.array([0, 1, 0], np.int32), np.array([0, 3])
+    word_index, offsets = np.array([0, 1, 0] + [1] * 40, np.int32), np.array([0, 43])
     M, places = np.empty((1, 2)), np.empty((1, 2), np.int32)
     pool_windows(M, places, P, np.zeros(2), word_index, offsets, 0, 1)
     assert M.tolist() == [[1, 5]] and places.tolist() == [[0, 0]]
-    D = np.full((3, 2), np.nan)
+    D = np.full((43, 2), np.nan)
     spread_to_maxima(D, np.array([[3.0, 4.0]]), places, offsets, 0, 1)
-    assert D.tolist() == [[3, 4], [0, 0], [0, 0]]
+    assert D.tolist() == [[3, 4]] + [[0, 0]] * 42
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -135,6 +135,14 @@ def test_kinks_of_max_pooling_are_left_out_and_counted(window, monkeypatch):
     assert sum(block.checked for block in report.blocks) > 200
     monkeypatch.setattr(PairProblem, "branches", lambda self: b"")
     assert not sentemb.gradcheck("clsm", window=window, **sizes, tolerance=1e-5).passed
+
+
+@pytest.mark.usefixtures("two_steps")
+@pytest.mark.parametrize(**each_variant(FEED_FORWARD))
+def test_gradients_of_long_texts(variant):
+    name, settings = variant
+    sizes = {"cells": 3, "lengths": (30, 2, 20), "n_negatives": 2, "n_texts": 0}
+    assert sentemb.gradcheck(name, entries=6, **sizes, **settings).passed
 
 
 @pytest.mark.usefixtures("two_steps")

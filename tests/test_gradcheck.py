@@ -31,7 +31,7 @@ from sentemb.models.towers.dssm import DSSM
 
 pytestmark = pytest.mark.usefixtures("two_steps")
 
-SMALL = {"cells": 3, "entries": 4, "lengths": (1, 2, 4), "n_negatives": 2}
+SMALL = {"cells": 3, "entries": 4, "lengths": (1, 2, 4), "n_negatives": 2, "n_texts": 0}
 # For kernels in plain Python.
 SLOW = {**SMALL, "entries": 2, "n_negatives": 1}
 FULL = {"forget_gate": True, "peepholes": "full"}
@@ -79,6 +79,28 @@ def test_every_variant_passes_at_full_size(model, forget_gate, peepholes):
     assert sentemb.gradcheck(model, forget_gate=forget_gate, peepholes=peepholes).passed
 
 
+WAYS = ["8 by 8", "traces", "traces cut after 3 (window)", "traces cut after 3 (cec)"]
+
+
+@pytest.mark.parametrize(
+    ("model", "sizes", "ways"),
+    [("lstm", SMALL, WAYS), ("dssm", SMALL, WAYS[:1]), ("arc1", {}, WAYS[:1])],
+)
+def test_a_whole_batch_is_compared_in_every_exact_way(model, sizes, ways):
+    report = sentemb.gradcheck(model, **{**sizes, "entries": 4, "n_texts": 100})
+    assert [check.way for check in report.batch] == ways and report.n_texts == 100
+    assert all(check.passed and 0 < check.difference < 1e-13 for check in report.batch)
+    assert report.batch_line in report._repr_html_()
+
+
+def test_only_the_exact_gradient_has_a_whole_batch():
+    sizes = {**SMALL, "n_texts": 10}
+    assert not sentemb.gradcheck("lstm", **SMALL).batch_line
+    assert not sentemb.gradcheck("lstm", **sizes, form="printed").batch
+    assert not sentemb.gradcheck("lstm", **sizes, fault="b_g").batch
+    assert not sentemb.gradcheck("sif-likelihood", n_texts=10, entries=2).batch
+
+
 def test_printed_form_passes_for_the_rnn():
     assert sentemb.gradcheck("rnn", **SMALL, form="printed").passed
 
@@ -123,6 +145,7 @@ def test_printed_form_is_wrong_from_two_words(settings):
         ({"lengths": ()}, "lengths"),
         ({"lengths": (1, 0)}, "lengths"),
         ({"entries": 0}, "entries"),
+        ({"n_texts": -1}, "n_texts"),
         ({"n_negatives": 0}, "n_negatives"),
         ({"tolerance": -1}, "tolerance"),
         ({"model": "rnn", "forget_gate": True}, "rnn"),
@@ -148,6 +171,7 @@ def test_command_prints_every_block_and_a_verdict():
     assert result.exit_code == 0
     for block in ("query.W1", "query.Wrec3", "document.b4"):
         assert re.search(rf"^{block} .* pass$", result.stdout, re.M)
+    assert re.search(r"^600 at once differ from 8 by 8 .*e-1[4-6]; traces ", result.stdout, re.M)
     assert "PASS" in result.stdout and "FAIL" not in result.stdout
 
 
@@ -351,6 +375,30 @@ KERNEL_MUTANTS = {
         ("exactly", {"W", "Wrec", "b"}),
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("kernels", "user", "model", "errors"),
+    [
+        (lstm_kernels, lstm_model, "lstm", "_set_output_error(d, eps, E[{}], H[low + k], vectors)"),
+        (rnn_kernels, rnn_model, "rnn", "d, y, e = D[low + k], Y[low + k], E[{}]"),
+    ],
+    ids=["lstm", "rnn"],
+)
+def test_a_wrong_error_from_the_eighth_text_of_a_block_on_is_found(
+    kernels, user, model, errors, monkeypatch
+):
+    """Differences cannot see it: their blocks have three texts at most."""
+    change = errors.format("k"), errors.format("min(k, 6)")
+    install(plain(kernels, monkeypatch, *change), user, monkeypatch)
+    # In blocks of eight.
+    report = sentemb.gradcheck(model, **{**SLOW, "n_texts": 64})
+    assert all(block.passed for block in report.blocks) and report.directional < report.tolerance
+    assert [check.passed for check in report.batch] == [False] * len(WAYS) and not report.passed
+    assert (
+        report.batch_line.endswith(": FAIL")
+        and f" in {report.batch[0].block};" in report.batch_line
+    )
 
 
 def failing_blocks_of(model, settings):

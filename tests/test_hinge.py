@@ -38,7 +38,7 @@ def workers():
         yield some
 
 
-def made_up_problem(seed, dtype, n_queries=11, n_titles=15, dim=7):
+def made_up_problem(seed, dtype, n_queries=11, n_titles=15, dim=7, density=0.25):
     """(Yq, Yd, pairs, clicks): texts without words, repeated texts, and clicks of other batches."""
     rng = np.random.default_rng(seed)
     Yq = rng.standard_normal((n_queries, dim)).astype(dtype)
@@ -46,7 +46,7 @@ def made_up_problem(seed, dtype, n_queries=11, n_titles=15, dim=7):
     Yq[2] = Yd[3] = 0
     Yd[7], Yd[9] = Yd[5], Yd[5]  # three titles that are equally near
     Yq[8] = Yq[4]
-    clicks = [(q, d) for q in range(n_queries) for d in range(n_titles) if rng.random() < 0.25]
+    clicks = [(q, d) for q in range(n_queries) for d in range(n_titles) if rng.random() < density]
     clicks += [(0, d) for d in range(n_titles)]  # a query without any other title
     clicks += [(q, 1) for q in range(n_queries)]  # a title without any other query
     pairs = [clicks[k] for k in rng.permutation(len(clicks))[: len(clicks) // 2]]
@@ -70,7 +70,15 @@ def candidates_of(pairs, clicks):
 @pytest.mark.parametrize("margin", [0.1, 0.4, 1.5])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 3e-5)])
 def test_the_naive_twin(margin, dtype, tolerance, workers):
-    Yq, Yd, pairs, clicks = made_up_problem(1, dtype)
+    assert_the_naive_twin_agrees(margin, tolerance, workers, *made_up_problem(1, dtype))
+
+
+def test_the_naive_twin_of_a_batch_as_large_as_in_training(workers):
+    sizes = {"n_queries": 150, "n_titles": 300, "density": 0.01}
+    assert_the_naive_twin_agrees(0.4, 1e-12, workers, *made_up_problem(1, np.float64, **sizes))
+
+
+def assert_the_naive_twin_agrees(margin, tolerance, workers, Yq, Yd, pairs, clicks):
     weights = np.random.default_rng(2).uniform(0.2, 2, len(pairs))
     *ours, choices = hinge_loss(
         Yq, Yd, candidates_of(pairs, clicks), margin, weights, workers, Workspace()
@@ -79,7 +87,7 @@ def test_the_naive_twin(margin, dtype, tolerance, workers):
     *theirs, expected = naive.hinge(*exact, pairs, clicks, margin, weights)
     for found, right in zip(ours, theirs, strict=True):
         assert relative_error(found, right) < tolerance
-    if dtype == np.float64:
+    if Yq.dtype == np.float64:
         assert np.array_equal(choices, expected)
         assert (choices < 0).any() or margin > 1
     assert np.all(ours[1][2] == 0) and np.all(ours[2][3] == 0)

@@ -58,9 +58,9 @@ def shop(tmp_path_factory):
         table = csv.writer(file)
         table.writerow(["sku", "name", "price", "stock", "brand"])
         for number, (sku, title) in enumerate(zip(skus, log.titles, strict=True)):
-            brand = ["Acme", "Bolt"][number % 2]
+            brand = ["Dogwood", "Birch"][number % 2]
             table.writerow([sku, title, f"{number % 90},90", number % 4, brand])
-        table.writerow(["P99999", 'Never clicked: 15.6" Laptop', "999,00", 1, "Acme"])
+        table.writerow(["P99999", 'Never clicked: 15.6" Laptop', "999,00", 1, "Dogwood"])
     with open(folder / "clicks.csv", "w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
         table.writerow(["search_term", "sku", "clicks"])
@@ -265,7 +265,7 @@ def check_vectors(names):
 def check(folder, printed, engine):
     """What the pages say of their results, and what the stand-in for an engine received."""
     titles = (folder / "titles.tsv").read_text(encoding="utf-8").splitlines()
-    assert 'P99999\tNever clicked: 15.6" Laptop\t999,00\t1\tAcme' in titles
+    assert 'P99999\tNever clicked: 15.6" Laptop\t999,00\t1\tDogwood' in titles
     assert 'hotel "le petit" paris\t' in (folder / "pairs.tsv").read_text(encoding="utf-8")
     of = {command: text for (_, command), text in printed.items()}
     measured = next(of[command] for command in of if command.startswith("sentemb evaluate model "))

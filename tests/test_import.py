@@ -121,7 +121,7 @@ def test_standard_input_and_output(tmp_path):
     code, out, err = run(tmp_path, "-", "-o", "-", stdin="query,title\ntv,TV\n,x\n")
     assert (code, out) == (0, "tv\tTV\n")
     assert err == (
-        "standard input: 2 rows, 1 lines written; left out: 1 without a query\n"
+        "standard input: 2 rows, 1 line written; left out: 1 without a query\n"
         "clicks: 2 read, 1 kept; lost: 1 without a query\n"
     )
     lines = '{"q": {"text": "tv"}, "title": "TV"}\n\n{"q": {}, "title": "TV"}\n'
@@ -411,7 +411,7 @@ def test_rare_pairs_are_left_out(tmp_path):
     paths = [write_csv(tmp_path / name, rows) for name in ("a.csv", "b.csv")]
     text, done = imported(tmp_path, *paths, min_clicks=3)
     assert text == "tv\tTV\t4\n" and done.left_out == {"pairs with too few clicks": 1}
-    huge = write_csv(tmp_path / "h.csv", [("q", "t", "n"), *[("tv", "TV", 2**62)] * 2])
+    huge = write_csv(tmp_path / "h.csv", [("q", "t", "n"), *[("tv", "TV", 6 * 10**11)] * 2])
     with pytest.raises(SentembError, match="add up to more than"):
         imported(tmp_path, huge, columns=Columns("q", "t", clicks="n"), min_clicks=2)
 

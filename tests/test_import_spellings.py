@@ -193,7 +193,7 @@ def test_a_second_table_in_a_file_is_left_out_and_named(tmp_path):
     (tmp_path / "c.csv").write_text("# one\nquery,title\ntv,TV\n,\n\n# two\nDate,Users\n0,3\n1,4\n")
     code, said = run(tmp_path / "c.csv", "-o", "-")
     assert code == 0 and "c.csv:6: other comments begin; what follows was left out" in said
-    assert "1 rows, 1 lines written\n" in said
+    assert "1 row, 1 line written\n" in said
     (tmp_path / "c.csv").write_text("query,title\n#1 lamp,Lamp\n#,TV\n")
     assert run(tmp_path / "c.csv", "-o", "-")[1].startswith("#1 lamp\tLamp\n#\tTV\n")
 

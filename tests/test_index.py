@@ -317,7 +317,7 @@ def test_an_empty_index_finds_nothing(bag, tmp_path):
     index = Index.open(tmp_path / "index")
     assert len(index) == 0 and index.search("hat") == []
     index.add(["a hat"], ["x"])
-    assert index.search("hat")[0][:2] == ("x", "a hat")
+    assert index.search("hat")[0].id == "x"
 
 
 # -- threads and processes -------------------------------------------------------------------------
@@ -359,9 +359,83 @@ def test_a_forked_child_searches(folder):
         assert pool.apply_async(index.search, (QUERIES,)).get(20) == expected
 
 
-def test_a_hit_is_a_tuple(index):
-    (hit,) = index.search("red hat", 1)
-    assert isinstance(hit, Hit) and hit[:4] == (hit.id, hit.title, hit.score, {"cosine": hit.score})
+TABLE = {"ID": [7, 8, 9], "Title": TITLES[:3], "price": [1.5, None, 3.0], "brand": ["a", "b", None]}
+
+
+def table_of(kind, columns):
+    if kind == "dict":
+        return columns
+    package = pytest.importorskip("pyarrow" if kind == "pyarrow" else "pandas")
+    return package.table(columns) if kind == "pyarrow" else package.DataFrame(columns)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "pandas with floats", "pyarrow", "dict"])
+def test_an_index_takes_tables(bag, kind):
+    ids = {"ID": [7.0, 8.0, 9.0]} if kind == "pandas with floats" else {}
+    table = table_of(kind, TABLE | ids)
+    index = Index.build(bag, table)
+    fields = {name: TABLE[name] for name in ("price", "brand")}
+    expected = Index.build(bag, TITLES[:3], ["7", "8", "9"], fields)
+    assert list(index.ids) == list(expected.ids) and list(index.titles) == TITLES[:3]
+    assert index.fields.types == expected.fields.types
+    assert [index[id] for id in index] == [expected[id] for id in index]
+    empty = Index.build(bag, [])
+    empty.add(table)
+    assert list(empty) == ["7", "8", "9"]
+    assert empty.sync(table).changed == 0
+    with pytest.raises(SentembError, match="come with ids; leave ids out"):
+        Index.build(bag, table, ["1", "2", "3"])
+
+
+def test_an_index_takes_a_dict_of_titles_by_id(bag):
+    index = Index.build(bag, {"x": "red hat", "y": "blue hat"})
+    assert dict(index["x"]) == {"id": "x", "title": "red hat"}
+    for titles, message in (
+        ({"id": ["x"]}, "no column title; its columns are id: rename one"),
+        ({"title": ["a"], "id": [None]}, "row 0: the id is None; give texts or"),
+        ({"title": ["a"], "id": [1.5]}, "row 0: the id is 1.5"),
+    ):
+        with pytest.raises(SentembError, match=message):
+            Index.build(bag, titles)
+    with pytest.raises(SentembError, match="the titles have no ids; give ids"):
+        index.add(["green hat"])
+
+
+def test_an_index_is_a_mapping_of_ids(index, folder):
+    opened = Index(folder)
+    assert list(opened) == list(opened.ids) and len(opened) == len(index)
+    id = opened.ids[3]
+    assert id in opened and "nowhere" not in opened and 3 not in opened
+    assert opened[id] == opened.get(id) == {"id": id, "title": opened.titles[3]}
+    assert opened.get("nowhere") is None and opened.get("nowhere", "x") == "x"
+    with pytest.raises(KeyError, match="nowhere"):
+        opened["nowhere"]
+    shares = opened.explain("red hat", id)
+    assert [shares] == opened.explain("red hat", [id])
+    assert pickle.loads(pickle.dumps(opened)).search("red hat") == opened.search("red hat")
+
+
+def test_a_hit_is_a_dict_with_attributes_that_json_can_write(index):
+    hits = index.search("red hat", 1)
+    (hit,) = hits
+    assert isinstance(hit, Hit) and hit.parts == {
+        "cosine": {"value": hit.score, "added": hit.score}
+    }
+    assert [getattr(hit, name) for name in hit] == list(hit.values()) and hit.fields == {}
+    assert json.loads(json.dumps(hits)) == [{**hit}]
+    assert list(hit) == ["id", "title", "score", "parts", "confidence", "by_id"]
+    with pytest.raises(AttributeError, match="a hit has no 'name'; it has id, title, score"):
+        hit.name  # noqa: B018
+    for copied in (pickle.loads(pickle.dumps(hit)), copy.deepcopy(hit), copy.copy(hit)):
+        assert type(copied) is Hit and copied == hit
+    assert repr(hit).startswith(f"Hit(id={hit.id!r}, title={hit.title!r}, score=")
+
+
+def test_a_hit_that_was_found_by_its_id_says_so(index):
+    id = index.ids[7]
+    first, *others = index.search(id, 5)
+    assert first.id == id and first.by_id and not any(hit.by_id for hit in others)
+    assert not any(hit.by_id for hit in index.search("red hat", 5))
 
 
 def test_a_pickle_has_no_hashes_of_its_process(index):

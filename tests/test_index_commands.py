@@ -86,7 +86,7 @@ def test_an_index_takes_over_the_ranker_of_its_model(place, hybrid, tmp_path):
         json.loads, run("search", tmp_path / "index", "red bat", "--json")[0].split("\n")[:-1]
     )
     assert found["titles"][0]["title"] == "red hat"
-    assert found["titles"][0]["parts"]["memory"] == pytest.approx(1, abs=0.01)
+    assert found["titles"][0]["parts"]["memory"]["value"] == pytest.approx(1, abs=0.01)
     assert list(found["titles"][0]["parts"]) == ["cosine", "memory", "bm25"]
     ranked = load_ranker(hybrid).rank("red bat", TITLES)
     assert [(TITLES[k], score) for k, score in ranked] == [
@@ -130,7 +130,7 @@ def test_a_field_with_the_name_of_a_column_is_a_column_of_its_own(hybrid, tmp_pa
     line, cells = (text.split("\t") for text in run(*arguments, "--tsv")[0].splitlines())
     (hit,) = json.loads(run(*arguments, "--json")[0])["titles"]
     shown = dict(zip(line, cells, strict=True))
-    assert (shown["rank"], shown["memory"]) == ("1", str(hit["parts"]["memory"]))
+    assert (shown["rank"], shown["memory"]) == ("1", str(hit["parts"]["memory"]["value"]))
     of_fields = {name: shown[name] for name in line[-4:]}
     assert of_fields == {
         "field.memory": "16 GB", "field.rank": "first", "field.field.memory": "x", "brand": "Acme"
@@ -161,7 +161,7 @@ def test_only_some_ids_and_scores(place, tmp_path):
     only.write_text("p3\np0\textra\n\nunknown\n")
     out, err = run("search", place / "index", "red hat", "--only", only)
     assert {line.split()[2] for line in out.splitlines()} == {"p0", "p3"}
-    assert "has 1 ids that are not in the index" in err
+    assert "has 1 id not in the index, ignored" in err
     out, _ = run("search", place / "index", "red hat", "--min-score", 2)
     assert out == "       no good match: every score is below 2\n"
     only.write_text("unknown\n")
@@ -188,7 +188,10 @@ def test_titles_are_added_and_removed_in_place(index, tmp_path):
     before = tree(index)
     _, err = run("index", index, "--add", tmp_path / "new.tsv", code=1)
     assert "the id p9 is in the index already" in err and tree(index) == before
-    run("index", index, "--remove", tmp_path / "gone.txt", "-o", tmp_path / "smaller")
+    (tmp_path / "gone.txt").write_text("gone\np1\nnever\np1\n")
+    _, err = run("index", index, "--remove", tmp_path / "gone.txt", "-o", tmp_path / "smaller")
+    assert f"{tmp_path / 'gone.txt'} has 2 ids not in the index, passed over" in err
+    assert "1 title removed" in err
     assert len(Index.open(tmp_path / "smaller")) == 6 and tree(index) == before
 
 
@@ -200,10 +203,11 @@ def test_a_renamed_title_keeps_its_clicks(place, hybrid, tmp_path):
     lines[0] = "p0\tcrimson cap"
     (tmp_path / "now.tsv").write_text("\n".join([*lines, "p6\tred coat"]) + "\n")
     _, err = run("index", index, "--sync", tmp_path / "now.tsv")
-    assert "1 titles added, 1 changed, 1 removed" in err
+    assert "1 title added, 1 changed, 1 removed" in err
     after = next(hit for hit in Index.open(index).search("red bat") if hit.id == "p0")
     assert (after.title, before.id) == ("crimson cap", "p0")
-    assert after.parts["memory"] == pytest.approx(before.parts["memory"], abs=1e-6)
+    memory = [hit.parts["memory"]["value"] for hit in (after, before)]
+    assert memory[0] == pytest.approx(memory[1], abs=1e-6)
     assert sorted(Index.open(index).ids) == ["p0", "p1", "p2", "p3", "p4", "p6"]
     # Nothing differs any more.
     as_it_is = tree(index)
@@ -250,14 +254,16 @@ def test_bm25_and_memory_are_part_of_the_score(place, hybrid, tmp_path):
     run("index", hybrid, place / "titles.tsv", "-o", index)
     both = json.loads(run("search", index, "red hat", "--json", "-k", 1)[0])
     alone = json.loads(run("search", index, "red hat", "--json", "--cosine")[0])
-    assert both["titles"][0]["parts"]["bm25"] > 0
+    assert both["titles"][0]["parts"]["bm25"]["value"] > 0
     assert list(alone["titles"][0]["parts"]) == ["cosine"]
     assert alone == json.loads(run("search", place / "index", "red hat", "--json")[0])
     heads, first, *_ = (
         line.split("\t") for line in run("search", index, "red hat", "--tsv")[0].split("\n")
     )
     assert heads[5:] == ["cosine", "memory", "bm25", "confidence"]
-    assert [float(cell) for cell in first[5:8]] == list(both["titles"][0]["parts"].values())
+    assert [float(cell) for cell in first[5:8]] == [
+        part["value"] for part in both["titles"][0]["parts"].values()
+    ]
 
 
 def test_rank_refuses_an_index(place):

@@ -19,7 +19,8 @@ from sentemb.data.click_log import ClickLog
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.index_files import read_description
 from sentemb.search.ranking import engine
-from sentemb.search.ranking.parts import PART_TYPES, Unfit, stored_rows
+from sentemb.search.ranking.part import Unfit
+from sentemb.search.ranking.parts import PART_TYPES, stored_rows
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
 from sentemb.search.snapshot import Snapshot
@@ -69,19 +70,27 @@ def test_arrays_of_every_part_make_the_part_again(titles, pairs, dtype):
     assert all(map(np.array_equal, found, expected))
 
 
+# Parts that are lists of titles, and their array with a value for each entry.
+LISTS = {"bm25": "weights", "clicked_bm25": "weights", "clicks": "clicks", "name": None}
+
+
+def n_words(arrays):
+    return len(arrays["keys"]) if "keys" in arrays else arrays["words"].tobytes().count(b"\n")
+
+
 def is_within_bounds(name, arrays, n, dim):
     """Whether no kernel can read or write beyond an array, whatever it is asked."""
-    entries = {"memory": "texts", "bm25": "titles", "clicked_bm25": "titles"}
+    entries = {"memory": "texts", **dict.fromkeys(LISTS, "titles")}
     if name in entries:
         size, offsets = len(arrays[entries[name]]), arrays["offsets"].tolist()
-        n_lists = n if name == "memory" else arrays["words"].tobytes().count(b"\n")
+        n_lists = n if name == "memory" else n_words(arrays)
         if len(offsets) != n_lists + 1 or not all(
             0 <= low <= high <= size for low, high in pairwise(offsets)
         ):
             return False
-    if name in ("bm25", "clicked_bm25"):
-        titles = arrays["titles"].tolist()
-        return len(arrays["weights"]) == len(titles) and all(0 <= t < n for t in titles)
+    if name in LISTS:
+        titles, values = arrays["titles"].tolist(), arrays.get(LISTS[name], arrays["titles"])
+        return len(values) == len(titles) and all(0 <= t < n for t in titles)
     if name == "unclicked":
         return arrays["values"].shape == (n,)
     if "vectors" in arrays:

@@ -231,6 +231,9 @@ def test_the_first_of_equal_maxima_wins_and_nan_stays_visible():
     assert places.tolist() == [[1, 1, 1], [1, 1, 3]]
     pool_rows(M, places, U, np.array([0, 2, 5]), np.array([1, 2]), 0, 2)
     assert places.tolist() == [[0, 0, 0], [2, 2, 3]]
+    long = np.arange(90.0)[:, None] % 70
+    pool_rows(M[:1, :1], places[:1, :1], long, np.array([0]), np.array([90]), 0, 1)
+    assert (M[0, 0], places[0, 0]) == (69, 69)
 
 
 def test_gradients_of_many_listed_rows_are_summed_up():

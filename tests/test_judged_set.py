@@ -1,12 +1,15 @@
 """Judged sets: what is read, what is refused and where, and that written sets come back."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb import SentembError
-from sentemb.data.judged_set import JudgedSet, read_judged_set, write_judged_set
+from sentemb.data.judged_set import JudgedSet, grade_of, read_judged_set, write_judged_set
 
 GOOD = {
     "queries.tsv": b"q1\tone query\nq2\tanother\n",
@@ -48,6 +51,21 @@ def test_grades_reach_to_32_bits(tmp_path):
     assert read_judged_set(tmp_path).grade.tolist() == [2**31 - 1, 1 - 2**31]
 
 
+@given(grade=st.integers(1 - 2**31, 2**31 - 1), zeros=st.integers(0, 9))
+def test_a_grade_may_have_a_point_and_zeros(grade, zeros):
+    for text in (str(grade), f"{grade}.{'0' * zeros}", f" {grade:+}.{'0' * zeros} "):
+        assert grade_of(text) == grade
+    assert grade_of(f"{grade}.{'0' * zeros}1") is None
+
+
+@given(ends=st.lists(st.sampled_from(["\n", "\r\n", " \n", "\t\n"]), max_size=4))
+def test_blank_lines_at_the_end_are_dropped(ends):
+    with TemporaryDirectory() as folder:
+        more = "".join(ends).encode()
+        write_files(Path(folder), **{name: content + more for name, content in GOOD.items()})
+        assert read_judged_set(folder).grade.tolist() == [0, 2, -1]
+
+
 def test_only_a_file_may_begin_with_a_byte_order_mark(tmp_path):
     write_files(tmp_path, **{"docs.tsv": "\ufeffd1\ta\n\ufeffd2\tb\n".encode()})
     with pytest.raises(SentembError, match=r"docs\.tsv:2: the id"):
@@ -56,7 +74,7 @@ def test_only_a_file_may_begin_with_a_byte_order_mark(tmp_path):
 
 BAD = {
     "no tab": ("docs.tsv", b"d1\ta\nd2 b\n", ":2: no tab"),
-    "blank line": ("queries.tsv", b"q1\ta\n\n", ":2: no tab"),
+    "blank line": ("queries.tsv", b"q1\ta\n\nq2\tb\n", ":2: no tab"),
     "empty id": ("docs.tsv", b"\ta\n", ":1: the id '' is empty"),
     "white space in id": ("docs.tsv", b"d 1\ta\n", ":1: the id 'd 1' is empty or has white space"),
     "empty text": ("queries.tsv", b"q1\ta\nq2\t \n", ":2: the text of q2 is empty"),

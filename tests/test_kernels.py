@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import pytest
 from helpers import (
+    FEED_FORWARD,
     VARIANTS,
     WITHOUT_OUTPUT_GATE,
     each_variant,
@@ -19,6 +20,7 @@ from helpers import (
 from numba import types
 
 from sentemb.gradients.traces import gradient_of_form
+from sentemb.gradients.whole_batch import made_up_batch, tower_batch
 from sentemb.kernels.activations import exp_row, sigmoid_rows, tanh_rows
 from sentemb.kernels.bits import bits_for
 from sentemb.kernels.cosine_softmax import normalise_rows, normalise_rows_backward
@@ -27,6 +29,7 @@ from sentemb.kernels.hard_negatives import (
     highest_titles,
     lay_out_clusters,
 )
+from sentemb.kernels.inference import sum_features
 from sentemb.kernels.input_layer import (
     RowGradient,
     gather_rows,
@@ -38,6 +41,7 @@ from sentemb.kernels.input_layer import (
     take_words,
 )
 from sentemb.kernels.matmul import add_matmul, add_row, panels_of
+from sentemb.kernels.memory import add_best, best_of_pairs
 from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
 from sentemb.kernels.packing import longest_first, pack_blocks
 from sentemb.kernels.top_k import highest, top_k
@@ -198,7 +202,8 @@ def test_activations_keep_nan_and_touch_their_own_columns_and_rows_alone(dtype):
 @DTYPES
 def test_words_are_projected_and_their_errors_gathered(dtype):
     rng = np.random.default_rng(3)
-    n_trigrams, n_words, width = 11, 9, 13
+    # Words with more trigrams than are asked for ahead, and trigrams in more words.
+    n_trigrams, n_words, width = 50, 130, 13
     counts = rng.integers(0, 4, (n_words, n_trigrams)) * (rng.random((n_words, n_trigrams)) < 0.4)
     counts = (counts * rng.standard_normal(counts.shape)).astype(np.float32)  # of any value
     counts[4] = 0  # a word without known trigram
@@ -220,6 +225,11 @@ def test_words_are_projected_and_their_errors_gathered(dtype):
     expected = bias + naive.matmul(counts.astype(float), ahead)
     assert relative_error(P, expected) < tolerance
     assert np.array_equal(P[4], bias)
+    at_rest, as_stored = np.full((2, n_words, width), np.nan, dtype)
+    lists = bias, offsets, ids, weights, 0, n_words
+    project_words(at_rest, table, velocity, np.zeros_like(lead), rows, *lists)
+    sum_features(as_stored, table[rows], *lists)
+    assert np.array_equal(at_rest, as_stored)
 
     inverse_offsets, lists = invert_lists(offsets, ids, n_trigrams)
     for trigram in range(n_trigrams):
@@ -394,6 +404,19 @@ SIZES = [(variant, cells) for variant in VARIANTS for cells in (1, 2, 7)] + [
 def test_recurrences_forward_and_backward(variant, cells, dtype, tolerance, workers):
     texts = texts_of_all_kinds()
     model = made_up_model(variant, known_texts(), cells=cells, dtype=dtype)
+    assert_passes_are_those_of_the_twins(model, texts, tolerance, workers)
+
+
+@pytest.mark.parametrize(**each_variant())
+def test_long_texts(variant, workers):
+    texts = [*made_up_texts(np.random.default_rng(6), (131, 2, 67, 130)), ""]
+    model = made_up_model(variant, texts)
+    assert_passes_are_those_of_the_twins(model, texts, 1e-12, workers)
+
+
+def assert_passes_are_those_of_the_twins(model, texts, tolerance, workers):
+    """Both forward passes and the backward pass of ``texts``, one of which has no words."""
+    dtype = model.weights["query"]["table"].dtype
     batch = model.vocabulary.batch(texts)
     embeddings = model.encoder.forward(model.weights["query"], batch, workers).embeddings
     expected = np.array([naive_embedding(model, text) for text in texts])
@@ -460,6 +483,22 @@ def test_the_two_forms_of_the_twins_agree():
                 assert_close(traced, scan, 1e-12)
 
 
+@pytest.mark.parametrize(**each_variant([*VARIANTS, *FEED_FORWARD]))
+def test_a_batch_as_large_as_in_training(variant, workers):
+    """Full blocks, several of them a chunk, and a last one that is not full."""
+    rng = np.random.default_rng(10)
+    texts = made_up_batch((), 600, rng)
+    model = made_up_model(variant, texts[:30])
+    texts[17] = texts[-1] = ""
+    weights = model.weights["query"]
+    ways = list(tower_batch(model.encoder, model.vocabulary, weights, texts, rng, workers))
+    for forms in ways:
+        assert_close(forms.at_once, forms.otherwise, 1e-12)
+    assert len(ways) == (4 if model.encoder.recurrent else 1)
+    encoded, *_ = model._encode(texts, "query")
+    assert relative_error(encoded, ways[0].otherwise["embeddings"]) < 1e-12
+
+
 @pytest.mark.parametrize(**each_variant())
 def test_a_text_gets_the_same_bits_alone_and_among_others(variant, workers):
     texts = made_up_texts(np.random.default_rng(10), [4, 1, 9, 2, 4, 3] * 25)
@@ -512,13 +551,15 @@ def candidates_of(pairs, n_titles, listed):
 
 @pytest.mark.parametrize("listed", [True, False])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
-def test_loss_and_its_gradient_at_the_embeddings(listed, dtype, tolerance, workers):
-    rng = np.random.default_rng(11)
-    n_queries, n_titles, dim = 13, 17, 10
+@pytest.mark.parametrize(("n_queries", "n_titles", "n_pairs"), [(13, 17, 40), (90, 300, 200)])
+def test_loss_and_its_gradient_at_the_embeddings(
+    n_queries, n_titles, n_pairs, listed, dtype, tolerance, workers
+):
+    rng, dim = np.random.default_rng(11), 10
     Yq = rng.standard_normal((n_queries, dim)).astype(dtype)
     Yd = (3 * rng.standard_normal((n_titles, dim))).astype(dtype)
     Yq[2] = Yd[3] = 0  # texts without words
-    pairs = made_up_pairs(rng, n_queries, n_titles, 40)
+    pairs = made_up_pairs(rng, n_queries, n_titles, n_pairs)
     weights = rng.uniform(0.2, 2, len(pairs))
     losses, Vq, Vd = embedding_loss(
         Yq, Yd, candidates_of(pairs, n_titles, listed), 7.0, weights, workers, Workspace()
@@ -747,6 +788,43 @@ def test_hard_negatives_of_clusters_are_the_highest_titles_in_them(dtype):
     assert ((sizes == k) | (np.arange(n_queries) % 4 == 1)).all()
 
 
+# -- rows of a title ---------------------------------------------------------------------------
+
+
+def test_the_best_row_of_every_title():
+    rng = np.random.default_rng(14)
+    counts = np.array([3, 0, 70, 1, 20])
+    offsets, title_of = np.concatenate([[0], np.cumsum(counts)]), np.repeat(np.arange(5), counts)
+    codes = rng.integers(-127, 128, (counts.sum(), 6)).astype(np.int8)
+    codes[40] = codes[50]  # of equal rows the first
+    scales = rng.uniform(0.5, 2, len(codes)).astype(np.float32)
+    scales[50] = scales[40] = 9
+    queries = np.vstack([rng.standard_normal((3, 6)), codes[40]])
+    products = (codes * scales[:, None].astype(float)) @ queries.T
+    before = rng.standard_normal((4, 5)).astype(np.float32)
+    expected = before.astype(float)
+    for title in (0, 2, 3, 4):
+        expected[:, title] += 0.5 * products[title_of == title].max(axis=0)
+    for chosen in (slice(0, 4), slice(3, 4)):  # one query alone goes another way
+        total, stored = before[chosen].copy(), products[:, chosen].astype(np.float32)
+        for first, end in ((0, 2), (2, 5)):
+            rows = slice(offsets[first], offsets[end])
+            part = np.ascontiguousarray(stored[rows])
+            add_best(total, np.float32(0.5), part, offsets, offsets[first], first, end)
+        np.testing.assert_allclose(total, expected[chosen], rtol=1e-5)
+    pairs = [index.ravel() for index in np.indices((4, 5))]
+    scores, rows = np.full(20, np.nan), np.full(20, -7)
+    for first, end in ((0, 7), (7, 20)):
+        best_of_pairs(scores, rows, queries, *pairs, offsets, codes, scales, first, end)
+    for query, title, score, row in zip(*pairs, scores, rows, strict=True):
+        if title == 1:
+            assert (score, row) == (0, -1)
+            continue
+        own = products[offsets[title] : offsets[title + 1], query]
+        assert row - offsets[title] == np.argmax(own)
+        assert score == pytest.approx(own.max(), rel=1e-12)
+
+
 # -- top k ---------------------------------------------------------------------------------------
 
 
@@ -754,7 +832,7 @@ def test_hard_negatives_of_clusters_are_the_highest_titles_in_them(dtype):
 def test_top_k_are_those_of_the_naive_twin_ties_and_nan_included(dtype):
     rng = np.random.default_rng(12)
     special = [-np.inf, np.inf, np.nan, 0.0, -0.0, 1.5]
-    for n in (1, 2, 3, 7, 100):
+    for n in (1, 2, 3, 7, 100, 300):
         # Few distinct values, so that there are many ties.
         scores = rng.integers(-3, 4, (9, n)).astype(dtype)
         scores[1:3] = rng.choice(special, (2, n))

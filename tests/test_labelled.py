@@ -38,7 +38,7 @@ def test_scores_and_compressed_files(tmp_path):
 
 BAD = {
     "one column": ("1\ta\nb\n", ":2: 1 column; write label<TAB>text as in line 1"),
-    "a blank line": ("1\ta\n\n", ":2: 1 column"),
+    "a blank line": ("1\ta\n\n2\tb\n", ":2: 1 column"),
     "too many": ("1\ta\tb\tc\n", ":1: 4 columns; write label<TAB>text or label<TAB>text<TAB>text"),
     "first pairs, then texts": ("1\ta\tb\n0\tc\n", ":2: 2 columns; .* as in line 1"),
     "no label": ("1\ta\n \tb\n", ":2: the label is empty; write"),

@@ -68,7 +68,7 @@ def test_read_and_write(tmp_path):
         ("1\ta\n", r":1: 2 columns; write label<TAB>text<TAB>text, no other tabs"),
         ("1\ta\tb\tc\n", r":1: 4 columns"),
         ("1\ta\tb\n0\t \tb\n", r":2: the text is empty; give it at least one word"),
-        ("1\ta\tb\n\n", r":2: 1 column"),
+        ("1\ta\tb\n\n0\ta\tb\n", r":2: 1 column"),
         (b"1\ta\t\xff\n", r":1:5: not valid UTF-8"),
         ("1\ta\tb\0\n", r":1:6: a NUL character"),
         ("", r": the input is empty; give label<TAB>text<TAB>text lines"),

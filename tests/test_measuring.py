@@ -1,17 +1,22 @@
 """`sentemb.evaluate` and `sentemb.diff`: one function each for whatever ranks."""
 
+import json
+from shutil import copytree
+
 import numpy as np
 import pytest
 from helpers import made_up_model, made_up_pair_model
 
 import sentemb
+from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.data.judged_set import read_judged_set
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import AllPairs, evaluate_clicks
+from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.index import Index
 from sentemb.search.ranking.ranker import HybridRanker
-from sentemb.search.ranking.recipe import MODEL_ALONE
+from sentemb.search.ranking.recipe import MODEL_ALONE, Recipe
 
 TITLES = ["red hat", "blue hat", "red bag", "green shoe"]
 
@@ -56,7 +61,8 @@ def test_held_out_clicks_are_measured_over_a_catalogue(place):
         found = sentemb.evaluate(ranker, place / "clicks.tsv", titles)
         assert found.n_titles == 4
         np.testing.assert_allclose(found.mean, expected)
-    assert sentemb.evaluate(model, clicks).n_titles == 3
+    with pytest.warns(UserWarning, match="only the 3 of the clicks are ranked"):
+        assert sentemb.evaluate(model, clicks).n_titles == 3
     pairs = made_up_pair_model(TITLES)
     of_pairs = sentemb.evaluate(pairs, clicks, TITLES, ["hit@1"]).mean
     np.testing.assert_array_equal(
@@ -64,6 +70,74 @@ def test_held_out_clicks_are_measured_over_a_catalogue(place):
     )
     with pytest.raises(sentemb.SentembError, match="titles of its own"):
         sentemb.evaluate(place / "index", clicks, TITLES)
+
+
+def by_command(capsys, *arguments):
+    assert main(["evaluate", *map(str, arguments), "--json"], standalone_mode=False) in (0, None)
+    return json.loads(capsys.readouterr().out)
+
+
+def test_python_and_the_command_measure_the_same(place, tmp_path, capsys):
+    """The catalogue next to the clicks, products renamed since the log, parts alone and rivals."""
+    model, clicks = sentemb.load(place / "model"), sentemb.read_click_log(place / "clicks.tsv")
+    ids = ["p1", "p2", "p3", "p4"]
+    recipe = Recipe({"cosine": 0.01, "memory": 1.0})
+    of_log = ClickedQueries.of(clicks).with_ids(TITLES, ids)
+    copytree(place / "model", tmp_path / "model")
+    HybridRanker(model, recipe, of_log).save(tmp_path / "model")
+    renamed = dict(zip(ids, ["scarlet cap", "navy cap", "scarlet sack", "lime boot"], strict=True))
+    (tmp_path / "titles.tsv").write_text("".join(f"{id}\t{t}\n" for id, t in renamed.items()))
+    lines = [f"red\t{renamed['p1']}\n", f"bag\t{renamed['p3']}\n", f"shoe\t{renamed['p4']}\n"]
+    (tmp_path / "test.tsv").write_text("".join(lines))
+
+    model_path, test = tmp_path / "model", tmp_path / "test.tsv"
+    found = by_command(capsys, model_path, test, "--compare-with", "bm25")
+    here = sentemb.evaluate(model_path, test, parts=True, compare_with=["bm25"])
+    assert here.catalogue == found["catalogue"] == str(tmp_path / "titles.tsv")
+    assert (
+        dict(zip(here.metrics, here.mean.tolist(), strict=True))
+        == found["systems"][str(model_path)]
+    )
+    assert here.mean[0] == 1.0
+    assert ["bm25" in here.rivals, "cosine alone" in here.rivals] == [True, True]
+    for name, other in here.rivals.items():
+        assert list(found["systems"][name].values()) == other.mean.tolist()
+        minus = [difference["mean"] for difference in found["model_minus"][name].values()]
+        assert minus == [difference.mean for difference in here.differences[name]]
+    for titles in (renamed, tmp_path / "titles.tsv"):
+        assert sentemb.evaluate(model_path, test, titles).mean[0] == 1.0
+    opened = sentemb.load_ranker(model_path)
+    assert sentemb.evaluate(opened, test).mean.tolist() == here.mean.tolist()
+    cosine = sentemb.evaluate(opened, test, cosine=True).mean
+    np.testing.assert_array_equal(cosine, here.rivals["cosine alone"].mean)
+
+
+def test_a_run_is_measured_as_by_the_command(place, tmp_path, capsys):
+    run = tmp_path / "a.run"
+    run.write_text("q1 Q0 d1 1 2.5 t\nq1 Q0 d0 2 1.5 t\nq2 Q0 d3 1 1 t\n")
+    found = by_command(capsys, run, place / "judged")
+    here = sentemb.evaluate(run, place / "judged")
+    assert here.mean.tolist() == [found[f"ndcg@{k}"] for k in here.cutoffs]
+
+
+def test_progress_counts_the_queries_of_each_ranker(place):
+    said = []
+    sentemb.evaluate(
+        place / "model",
+        place / "clicks.tsv",
+        TITLES,
+        compare_with={"words": "bm25"},
+        on_progress=lambda *progress: said.append(progress),
+    )
+    assert said == [("", 3, 3), ("words", 3, 3)]
+
+
+def test_rivals_in_a_list_are_names_or_paths(place):
+    model, clicks = sentemb.load(place / "model"), place / "clicks.tsv"
+    with pytest.raises(sentemb.SentembError, match="give rankers as a dict"):
+        sentemb.evaluate(model, clicks, TITLES, compare_with=[model])
+    with pytest.raises(sentemb.SentembError, match="bm25-clicks learns from clicks; give the log"):
+        sentemb.evaluate(model, clicks, TITLES, compare_with=["bm25-clicks"])
 
 
 def test_two_rankings_are_compared_whatever_ranks(place):

@@ -87,6 +87,19 @@ def test_by_hand():
     np.testing.assert_allclose(linear.values, [[3 / math.log2(3) / (3 + 1 / math.log2(3))]])
 
 
+def test_queries_of_one_grade_are_counted():
+    """With nothing to tell apart every order is perfect; a query without a right title has none."""
+    qrels = {"a": {"x": 1, "y": 1}, "b": {"x": 2}, "c": {"x": 1, "y": 2}, "d": {"x": 0, "y": 0}}
+    result = ndcg(judged_set(qrels), {id: dict.fromkeys(of, 1.0) for id, of in qrels.items()})
+    assert (result.n_equal, result.n_evaluated) == (2, 3)
+    assert result.values[:2].tolist() == [[1.0] * 3] * 2
+    for seed in range(20):
+        ((qrels, run),) = cases(seed, 1)
+        kinds = [(len(set(of.values())), max(of.values())) for of in qrels.values()]
+        equal = sum(n == 1 and best > 0 for n, best in kinds)
+        assert ndcg(judged_set(qrels), run).n_equal == equal
+
+
 def test_policies_and_counts():
     judged = judged_set(
         {

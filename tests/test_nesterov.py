@@ -160,6 +160,31 @@ def test_lazy_rows_equal_the_dense_loop(seed):
     assert np.all(tower.synced == UPDATES)
 
 
+def test_many_rows_are_moved_as_few_are():
+    """A thread has thousands of rows in training; here each of the table is there 200 times."""
+    rng, n_copies, updates = np.random.default_rng(4), 200, 3
+    start = rng.standard_normal((ROWS, WIDTH))
+    gradients = rng.standard_normal((updates, ROWS, WIDTH))
+
+    def after_updates(copies):
+        tower = Nesterov(
+            {"table": np.tile(start, (copies, 1))}, MomentumSchedule.paper(UPDATES), 1e9
+        )
+        rows = np.arange(copies * ROWS, dtype=np.int32)
+        with Workers(2) as workers:
+            for update, gradient in enumerate(gradients):
+                point = tower.point(rows, update)
+                words = {"words": np.tile(gradient, (copies, 1))}
+                lists = each_row_one_word(rows)
+                workers.together(tower.step_tasks(point, words, lists, update, 0.01))
+            look_ahead = rows_at(tower.point(rows, updates), rows, workers)
+            tower.flush(updates + 2, workers)
+        return look_ahead, tower.weights["table"], tower.velocity["table"]
+
+    for few, many in zip(after_updates(1), after_updates(n_copies), strict=True):
+        assert np.array_equal(many, np.tile(few, (n_copies, 1))) and (few != 0).all()
+
+
 def test_flushing_on_the_way_changes_nothing_but_rounding():
     twin, schedule = Twin(2), MomentumSchedule.paper(UPDATES)
     with Workers(1) as workers:

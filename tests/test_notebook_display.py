@@ -219,7 +219,7 @@ def test_hits_are_a_list_and_a_table(shown):
     assert rows[0][2] == f"{hits[0].score:.3f}" and rows[1][6] == ""
     assert f"<b>red {MARKUP.replace('<', '&lt;').replace('>', '&gt;')}</b>" in hits._repr_html_()
     assert isinstance(hits, list) and hits == list(hits)
-    assert json.loads(json.dumps(hits))[0][0] == hits[0].id
+    assert json.loads(json.dumps(hits)) == [dict(hit) for hit in hits]
     for copied in (pickle.loads(pickle.dumps(hits)), copy.deepcopy(hits)):
         assert copied == hits and copied._repr_html_() == hits._repr_html_()
     several = shown["hits of queries"]
@@ -239,7 +239,7 @@ def test_the_scores_of_a_confidence_have_it(shown):
 def test_long_texts_and_lists_are_cut():
     page = facts_table({"text": "x" * 1000, "none": None, "whole": 12345, "part": 0.12345})
     assert cells(page) == [["text", "x" * 300 + "…"], ["whole", "12,345"], ["part", "0.123"]]
-    rows = Rows([sentemb.Hit("a", "b", 1.0, {}, None)] * 101)
+    rows = Rows([sentemb.Hit(id="a", title="b", score=0.0, parts={})] * 101)
     assert len(cells(rows._repr_html_())) == 101 and "and 1 more" in rows._repr_html_()
     page = excerpt(iter([("a", 1)] * 5), 5, ["text", "count"], texts=(0,))
     assert "more" not in page and page.count("text-align: left") == 6

@@ -7,7 +7,7 @@ import naive_pairs
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import made_up_texts
+from helpers import made_up_texts, relative_error
 
 import sentemb
 from sentemb import SentembError
@@ -101,6 +101,13 @@ def test_every_gradient_agrees_with_differences(case):
     # largest entry of a block, or more.
     report = sentemb.gradcheck(name, **settings, **QUICK, entries=2, dropout=0.2, tolerance=1e-8)
     assert report.passed and report.repeatable, report.failed
+
+
+@each_case
+def test_a_batch_as_large_as_in_training(case):
+    (forms,) = problem_of(case).whole_batch(500)
+    for name, ours in forms.at_once.items():
+        assert relative_error(ours, forms.otherwise[name]) < 1e-12, name
 
 
 def test_every_gradient_of_the_logistic_loss_agrees_too():
@@ -294,17 +301,17 @@ def naive_dropout(shape, key, layer, rate):
 
 
 def test_dropout_is_a_function_of_key_layer_and_place():
-    key, rate, shape = np.uint64(2**64 - 5), 0.3, (60, 50)
+    key, rate, shape = np.uint64(2**64 - 5), 0.3, (150, 50)
     masks = []
     for layer in (0, 2):
         X = np.full(shape, 7.0)
-        for part in ((0, 13), (13, 60)):
+        for part in ((0, 13), (13, 150)):
             dropout_rows(X, key, layer, rate, *part)
         masks.append(X)
         np.testing.assert_allclose(X, naive_dropout(shape, int(key), layer, rate) * 7 / 0.7)
         assert (X == 0).mean() == pytest.approx(rate, abs=0.03)
         # No two rows, and no two columns, are dropped together more often than by chance.
-        assert np.abs(np.corrcoef(X == 0) - np.eye(60)).max() < 0.7
+        assert np.abs(np.corrcoef(X == 0) - np.eye(150)).max() < 0.7
     assert (masks[0] != masks[1]).mean() == pytest.approx(2 * rate * (1 - rate), abs=0.04)
 
 

@@ -14,6 +14,7 @@ from sentemb import PairScorer, SentembError, SentenceEncoder, train
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.models.pairs import PAIR_MODELS, make_pair_model
+from sentemb.models.pairs.head import Dropout
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.batches.text_pairs import TextPairs
@@ -135,6 +136,37 @@ def test_resuming_with_another_start_is_refused(tmp_path):
 
 
 # -- what it learns from ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("decay", ["linear", "none"])
+def test_the_rate_falls_from_the_whole_to_its_last_part(decay, monkeypatch):
+    rates = {}
+
+    def step_tasks(adam, gradient, update, rate):
+        rates[update] = rate
+        return steps(adam, gradient, update, rate)
+
+    steps = DenseAdam.step_tasks
+    monkeypatch.setattr(DenseAdam, "step_tasks", step_tasks)
+    train(made_up_log(), **TINY, learning_rate=0.03, decay=decay)
+    updates, falls = len(rates), decay == "linear"
+    expected = {k: 0.03 * (1 - k / updates if falls else 1) for k in range(updates)}
+    assert updates > 10 and rates == pytest.approx(expected, rel=1e-12)
+
+
+def test_every_update_drops_other_values(monkeypatch):
+    def of(rate, *numbers):
+        made.append(dropout(rate, *numbers))
+        return made[-1]
+
+    made, dropout = [], Dropout.of
+    monkeypatch.setattr(Dropout, "of", of)
+    train(made_up_log(), **TINY, dropout=0.5, seed=3)
+    keys = [one.key for one in made]
+    assert len(keys) > 10 and len(set(keys)) == len(keys)
+    assert {one.rate for one in made} == {0.5}
+    train(made_up_log(), **TINY, dropout=0.5, seed=4)
+    assert len({one.key for one in made}) == 2 * len(keys)
 
 
 def test_the_best_epoch_is_kept():

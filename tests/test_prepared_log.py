@@ -192,7 +192,7 @@ def test_letters_end_a_block_too(tmp_path, monkeypatch):
 
 
 def test_clicks_that_add_up_to_too_many_are_the_fault_of_one_line(tmp_path):
-    most = 2**63 - 1
+    most = 10**12
     lines = [f"a\tx\t{most - 2}", "b\ty\t5", "a\tx\t2", "a\tx", "b\ty\t9", "c\tnew title"]
     path = tmp_path / "log.tsv"
     path.write_text("\n".join(lines))
@@ -209,7 +209,7 @@ def test_clicks_that_add_up_to_too_many_are_the_fault_of_one_line(tmp_path):
 @pytest.mark.parametrize("place", [1, 2])
 def test_a_title_that_only_a_bad_line_has_is_left_out(tmp_path, place):
     """Its line is bad because of the sum of clicks, after the title has got a number."""
-    full = {"query": "a", "clicked": ["x"], "clicks": [2**63 - 1]}
+    full = {"query": "a", "clicked": ["x"], "clicks": [10**12]}
     lines = [full, {"query": "b", "clicked": ["y"]}]
     lines.insert(place, {**full, "skipped": ["bad"]})
     path = tmp_path / "log.jsonl"
@@ -329,7 +329,7 @@ def test_a_bad_row_is_named_with_its_file(tmp_path, columns, row, message):
     (tmp_path / "good.tsv").write_text("g\th\n")
     rows = [("a", f"title {number}", 1)[: len(columns)] for number in range(4)]
     if row[-1] == 2**63:
-        rows = [(*one[:2], 2**63 - 1) for one in rows]
+        rows = [(*one[:2], 10**12) for one in rows]
     pyarrow = pytest.importorskip("pyarrow", reason="it is optional")
     from pyarrow.parquet import write_table
 
@@ -360,6 +360,11 @@ def test_what_is_no_parquet_or_no_folder_of_logs_is_refused(tmp_path, prepared, 
     (tmp_path / "set").mkdir()
     with pytest.raises(SentembError, match=r"set: has no logs; let their names end in .tsv, "):
         prepare_log([prepared.path, tmp_path / "set"], tmp_path / "out")
+    (tmp_path / "logs").mkdir()
+    for name in ("pairs.tsv", "pairs-2.tsv"):  # a name like any other
+        (tmp_path / "logs" / name).write_text(f"a\t{name}\n")
+    logs = prepare_log(tmp_path / "logs", tmp_path / "of logs")
+    assert set(logs.titles) == {"pairs.tsv", "pairs-2.tsv"}
     # Of a data set only one file is the log: dev.tsv must not be trained on.
     for name in ("pairs.tsv", "dev.tsv"):
         (tmp_path / "set" / name).write_text("a\tb\n")
@@ -382,7 +387,7 @@ def test_progress_and_notes(tmp_path, monkeypatch):
     told, notes = [], []
     more = {"skip_bad_lines": True, "on_progress": told.append, "on_note": notes.append}
     prepare_log(path, tmp_path / "out", **more)
-    assert notes == ["1 bad lines of the log were skipped"]
+    assert notes == ["skipped 1 bad line of the log"]
     reading = [one for one in told if one.unit == "lines"]
     assert [one.done for one in reading] == list(range(50, 301, 50))
     assert reading[0].share == pytest.approx(1 / 6, abs=0.03)

@@ -1,9 +1,11 @@
 """Fields of products: their types, conditions, order, facets, and files that cannot be trusted."""
 
+import gc
 import json
 import os
 import sqlite3
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +15,10 @@ from hypothesis import strategies as st
 
 from sentemb import Index, SentembError
 from sentemb.bridges.server.answers import Answers
+from sentemb.bridges.server.app import create_app, replace_index
 from sentemb.cli import main
 from sentemb.search.field_columns import FieldColumn, fields_of
-from sentemb.search.filters import checked_condition, sort_order
+from sentemb.search.filters import sort_order
 from sentemb.search.index_files import PRODUCTS
 from sentemb.search.product_fields import ProductFields
 from sentemb.search.title_files import read_titles
@@ -45,9 +48,11 @@ def index(model):
         (["1", "", " 20 ", "-3"], "INTEGER", [1, None, 20, -3]),
         (["1", "2.50", "1e-3"], "REAL", [1.0, 2.5, 0.001]),
         (["1", "12,50", "1,299"], "REAL", [1.0, 12.5, 1.299]),
-        (["1,299", "2,500"], "INTEGER", [1299, 2500]),
-        (["1.299", "2.500"], "REAL", [1.299, 2.5]),
+        (["1,299", "2,500"], "TEXT", ["1,299", "2,500"]),
+        (["1.299", "2,500"], "TEXT", ["1.299", "2,500"]),
         (["1,299", "1234"], "REAL", [1.299, 1234.0]),
+        (["1.299", "1234"], "REAL", [1.299, 1234.0]),
+        (["1.299", "2,500", "1234"], "TEXT", ["1.299", "2,500", "1234"]),
         (["1.299", "12.299,50"], "REAL", [1299.0, 12299.5]),
         (["1.299.000", "5"], "INTEGER", [1299000, 5]),
         (["1 299,50", "12\u00a0299", "1\u202f000"], "REAL", [1299.5, 12299.0, 1000.0]),
@@ -65,7 +70,7 @@ def index(model):
         (["1e999"], "REAL", [None]),
     ],
 )
-@pytest.mark.filterwarnings("ignore:.*(is text and not a number|the sign in)")
+@pytest.mark.filterwarnings("ignore:.*is text and not a number")
 def test_the_type_of_a_column_is_that_of_all_its_fields(texts, kind, values):
     column = FieldColumn("x")
     for text in texts:
@@ -82,26 +87,13 @@ def test_the_type_of_a_column_is_that_of_all_its_fields(texts, kind, values):
         (["12.50", "3", "1.299,00", "2"], r"'1\.299,00'; write numbers without"),
         (["12.50", "007", "7 EUR", "1"], r"'007'; 1 of 4 fields are not"),
         (["5", "1,2995,00"], r"'1,2995,00'; write numbers without"),
+        (["899", "1,299", "2,499"], r"'1,299'; write numbers without"),
     ],
 )
 def test_a_column_of_numbers_that_is_text_is_warned_of(texts, named):
     column = FieldColumn("price")
     column.append(texts)
     with pytest.warns(UserWarning, match=f"price is text .* {named}"):
-        fields_of([column], len(texts))
-
-
-@pytest.mark.parametrize(
-    ("texts", "said"),
-    [
-        (["1.299", "2.499", "899"], r"price: the sign in '1\.299' is read as one of decimals"),
-        (["1,299", "2,499"], "price: the sign in '1,299' is read as one of thousands"),
-    ],
-)
-def test_numbers_that_can_be_read_in_two_ways_are_warned_of(texts, said):
-    column = FieldColumn("price")
-    column.append(texts)
-    with pytest.warns(UserWarning, match=said):
         fields_of([column], len(texts))
 
 
@@ -160,7 +152,7 @@ def test_a_condition_finds_the_rows_that_meet_it(fields, condition, rows):
         ("stock > 0; drop table products", "cannot be read from"),
         ("stock > 0 -- and", "the condition is wrong"),
         ("stock in (select 1)", "no column select"),
-        ("stock > 0 union select 1", "no column union"),
+        ("stock > 0 union select 1", "the condition is wrong from 'union select 1' on"),
         ("load_extension('x')", "no function load_extension"),
         ("randomblob(1000000000) is null", "no function randomblob"),
         ("group_concat(brand) = ''", "no function group_concat"),
@@ -172,15 +164,15 @@ def test_a_condition_finds_the_rows_that_meet_it(fields, condition, rows):
         ("brand = 'open", "cannot be read from"),
         ("brand glob '" + "*a" * 60 + "'", "the condition is wrong"),
         ("price = 1\0", "cannot be read from"),
-        ("brand = '\ud800'", "the condition is wrong: .* surrogates not allowed"),
+        ("brand = '\ud800'", "cannot be read from"),
         (" ", "is empty"),
         ("brand > 10", "brand is text and cannot be compared with the number 10; put the number"),
         ("10 <= Brand", "compared with the number 10"),
-        ("brand > -10", "compared with the number 10"),
+        ("brand > -10", "compared with the number -10"),
         ("brand in (1, 2)", "compared with the number 1"),
         ("brand not between 1 and 2", "compared with the number 1"),
         ("coalesce(brand, 0) > 1", "compared with the number 0"),
-        ("stock > 1 and brand * 2 > stock", "compared with the number 2"),
+        ("stock > 1 and brand * 2 > stock", "brand is text, but a number is needed"),
         ("price > brand", "compared with the number price"),
         ("1" * 1001, "1,001 characters"),
     ],
@@ -204,16 +196,6 @@ def test_the_database_itself_refuses_what_the_check_of_tokens_would_let_through(
             fields._read(statement)
 
 
-def test_a_condition_that_takes_too_long_is_stopped(fields, monkeypatch):
-    monkeypatch.setattr("sentemb.search.product_fields._STEPS", 0)
-    monkeypatch.setattr("sentemb.search.product_fields._STEPS_PER_PRODUCT", 0)
-    many = ProductFields.given({"x": list(range(50_000))}, 50_000)
-    with pytest.raises(SentembError, match="takes too long"):
-        many.mask("x > 5 and x < 7")
-    monkeypatch.undo()
-    assert many.mask("x = 5").sum() == 1
-
-
 def test_order_and_facets(fields):
     rows = [3, 1, 2, 0]
     assert [rows[k] for k in fields.ordered("price", rows)] == [3, 0, 1, 2]
@@ -223,7 +205,6 @@ def test_order_and_facets(fields):
     assert sort_order("price asc", ["price"]) == ("price", False)
     with pytest.raises(SentembError, match="did you mean price"):
         fields.ordered("pric", rows)
-    assert checked_condition("Stock>0", {"stock": "INTEGER"}) == '"stock" > 0'
 
 
 def test_take_and_join_keep_every_field_and_equal_rows_have_equal_bytes(fields):
@@ -260,9 +241,10 @@ def test_search_ranks_the_titles_that_meet_a_condition_as_if_there_were_no_other
     alone = Index.build(model, [TITLES[0], TITLES[3]], ["a", "d"])
     filtered = index.search(queries, where="stock > 0 and price < 50", everything=True)
     expected = alone.search(queries, everything=True)
-    assert [[hit[:4] for hit in hits] for hits in filtered] == [
-        [hit[:4] for hit in hits] for hits in expected
-    ]
+    for hit in (hit for hits in filtered for hit in hits):
+        assert hit.pop("fields")
+    assert filtered == expected
+    filtered = index.search(queries, where="stock > 0 and price < 50", everything=True)
     assert {hit.id: hit.fields["price"] for hit in filtered[0]} == {"a": 12.5, "d": 3.0}
     assert index.search("hotels", where="stock > 100") == []
 
@@ -387,7 +369,7 @@ def test_a_text_in_a_column_of_numbers_is_refused(index, value):
 
 @pytest.mark.parametrize(
     ("price", "said"),
-    [("", ""), ("1.299,00", ""), ("12", ""), ("call us", "'call us'"), ("1,299", "")],
+    [("", ""), ("1.299,00", ""), ("12", ""), ("call us", "'call us'"), ("1,299", "'1,299'")],
 )
 def test_a_file_that_is_added_keeps_a_column_of_numbers(index, tmp_path, price, said):
     index.save(tmp_path / "i")
@@ -447,6 +429,41 @@ def test_fields_are_read_in_threads_and_after_a_fork(index, tmp_path, in_memory)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="no list of open files")
+def test_connections_are_closed_with_the_fields_that_had_them(index, tmp_path):
+    index.save(tmp_path / "i")
+    opened = Index.open(tmp_path / "i")
+    app = create_app(opened)
+    began, go = threading.Barrier(5), threading.Event()
+
+    def ask():
+        address = "/search?q=hotels&all=true&where=stock+%3E+0&sort=price"
+        assert app.test_client().get(address).status_code == 200
+        began.wait()
+        go.wait()
+
+    def n_open():
+        links = [Path("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
+        return sum(os.readlink(link).endswith(PRODUCTS) for link in links if link.exists())
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    began.wait()
+    gc.disable()  # nothing may wait for it
+    try:
+        before = n_open()
+        del opened
+        replace_index(app, Index.open(tmp_path / "i"))
+        after = n_open()
+    finally:
+        gc.enable()
+        go.set()
+    for thread in threads:
+        thread.join()
+    assert (before, after) == (5, 1)  # the other one is that of the mapped file
+
+
 def replaced(folder, image):
     """Put another database into an index, with a description that fits."""
     from sentemb.system.checked_files import checksum, sample
@@ -492,6 +509,42 @@ def test_what_is_not_a_database_is_refused(index, tmp_path, image):
     for in_memory in (False, True):
         with pytest.raises(SentembError, match="damaged"):
             Index.open(tmp_path / "i", in_memory=in_memory)
+
+
+def test_a_text_that_is_no_text_is_damage_and_no_wrong_condition():
+    fields = ProductFields.given({"brand": ["Elm", "Fir"]}, 2)
+    base = sqlite3.connect(":memory:", isolation_level=None)
+    base.deserialize(fields.image.tobytes())
+    base.execute("UPDATE products SET brand = CAST(x'ff41' AS TEXT) WHERE rowid = 1")
+    damaged = ProductFields(fields.types, 2, np.frombuffer(base.serialize(), np.uint8))
+    damaged.check()
+    for read in (
+        lambda: damaged.values([0]),
+        lambda: damaged.facet("brand", [0]),
+        lambda: damaged.ordered("brand", [0, 1]),
+        lambda: list(damaged.rows()),
+        lambda: damaged.take(np.array([0])),
+    ):
+        with pytest.raises(SentembError, match="fields of the products are damaged: Could not"):
+            read()
+    assert damaged.mask("brand = 'Fir'").tolist() == [False, True]
+
+
+def test_values_of_equal_counts_have_one_order(model):
+    values = ["elm", "Elm", "\U0001f33f", "\ufb01r", "7", "10", "Ash", "ash"]
+    ids, titles = [f"t{k}" for k in range(8)], ["hotels shanghai"] * 8
+    one = Index.build(model, titles, ids, {"tree": values})
+    back = Index.build(model, titles, ids, {"tree": values[::-1]})
+    found = [
+        list(index.search("hotels", facets=["tree"], everything=True).facets["tree"])
+        for index in (one, back)
+    ]
+    assert found == [sorted(values)] * 2
+
+
+@pytest.mark.parametrize("white", ["\ufeff", "\x1c", "\x1f", "\x85", "\u3000", "\u2028 "])
+def test_white_space_around_an_id_is_passed_over(index, white):
+    assert index.search(f"{white}c{white}")[0].id == "c"
 
 
 def test_values_that_json_cannot_hold_are_shown_as_missing(index, tmp_path):

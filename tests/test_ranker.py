@@ -20,17 +20,17 @@ from sentemb.data.splitting import split_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.catalogue import in_tie_order
 from sentemb.evaluation.evaluate import evaluate_model
-from sentemb.evaluation.held_out import evaluate_clicks
+from sentemb.evaluation.held_out import Evaluation, evaluate_clicks
 from sentemb.evaluation.metrics import JudgedScores
 from sentemb.models.files.tensor_files import open_tensors
 from sentemb.retrieval.clicked_queries import ClickedQueries
-from sentemb.search.ranking import engine, fitting, parts
+from sentemb.search.ranking import base_fit, engine, fitting, parts
 from sentemb.search.ranking.fitting import fit_ranker
 from sentemb.search.ranking.floor import Floor, Letters
 from sentemb.search.ranking.opening import load_best, load_ranker
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.ranker_files import has_ranker
-from sentemb.search.ranking.recipe import MODEL_ALONE, PARTS, Recipe
+from sentemb.search.ranking.recipe import DIRECT, MODEL_ALONE, PARTS, Recipe
 from sentemb.text.words import query_key
 
 # Values that are tried in each place of a description.
@@ -113,6 +113,7 @@ def test_a_copied_ranker_shares_what_is_prepared(bag, log):
     assert ranker.alone("bm25")._prepared is ranker._prepared
     assert ranker.over(log.titles[:3])._prepared is None
     names = ["cosine alone", "memory alone", "BM25 alone", "BM25 of clicked queries alone"]
+    names += ["clicks of this query alone"]
     assert list(ranker.parts_alone()) == names
     assert HybridRanker(bag, MODEL_ALONE).parts_alone() == {}
     assert "0.7 BM25" in repr(ranker) and "2 memory" in ranker._repr_html_()
@@ -127,6 +128,11 @@ def test_a_copied_ranker_shares_what_is_prepared(bag, log):
         ({"weights": {}}, "all weights"),
         ({"weights": {"cosine": 0.0}}, "all weights"),
         ({"weights": {"bm25": -1000.1}}, "the weight of BM25"),
+        (
+            {"weights": {"clicks": -0.1}},
+            "the weight of clicks of this query is -0.1; give a number from 0",
+        ),
+        ({"weights": {"name": -0.1}}, "the weight of name"),
         ({"weights": {"memory": float("nan")}}, "the weight of memory"),
         ({"weights": {"cosine": "1"}}, "the weight of cosine"),
         ({"weights": {"colour": 1.0}}, "'colour' is not a part; choose from cosine, memory"),
@@ -167,7 +173,7 @@ def dev_figures(ranker, right, titles):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_on_dev_a_ranker_is_never_below_its_best_part(bag, seed):
+def test_on_dev_a_ranker_is_not_clearly_below_its_best_part(bag, seed):
     """Measured again here: figures are of all titles, and those that `fit_ranker` says."""
     train, held_out, _ = split_log(made_log(seed, n_queries=40), dev=0.3, test=0)
     titles = in_tie_order([*train.titles, *held_out.titles])
@@ -175,9 +181,15 @@ def test_on_dev_a_ranker_is_never_below_its_best_part(bag, seed):
     said = ranker.dev["figures"]
     assert said["sum"] == pytest.approx(dev_figures(ranker, held_out, titles), abs=1e-6)
     for part in said.keys() - {"sum"}:
-        own = dev_figures(ranker.alone(part), held_out, titles)
-        assert said[part] == pytest.approx(own, abs=1e-6)
-        assert said["sum"]["mrr@10"] >= own["mrr@10"] - 1e-6, part
+        alone = ranker.alone(part).over(titles)
+        assert said[part] == pytest.approx(dev_figures(alone, held_out, titles), abs=1e-6)
+        each = [
+            evaluate_clicks(one, held_out, titles).values[:, 1]
+            for one in (alone, ranker.over(titles))
+        ]
+        ahead = each[0] - each[1]
+        # The sum had its part for names later, which is worth a little.
+        assert ahead.mean() <= ahead.std() / np.sqrt(ahead.size) + 0.02, part
 
 
 def test_an_index_finds_the_clicks_of_a_renamed_title_by_the_id_of_the_catalogue(bag, tmp_path):
@@ -200,29 +212,47 @@ def test_an_index_finds_the_clicks_of_a_renamed_title_by_the_id_of_the_catalogue
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_on_a_judged_set_a_ranker_is_never_below_its_best_part(bag, seed):
+def test_on_a_judged_set_all_parts_are_measured(bag, seed):
     log = made_log(seed)
     figures = fit_ranker(bag, log, made_judged(log, seed + 9), threads=1).dev["figures"]
-    best = max(figures[part]["mrr@10"] for part in figures)
-    assert {"sum", "cosine"} <= figures.keys() <= {"sum", *PARTS} - {"unclicked"}
-    assert figures["sum"]["mrr@10"] == best
+    assert {"sum", "cosine"} <= figures.keys() <= {"sum", *PARTS} - {"unclicked", *DIRECT}
 
 
 def test_a_sum_below_its_best_part_is_not_the_ranker(bag, log, judged, monkeypatch):
     """Weights that rank the wrong way round."""
-    real = fitting.fit_weights
+    real = base_fit.fit_weights
 
-    def wrong(*arguments):
-        fit = real(*arguments)
+    def wrong(*arguments, **options):
+        fit = real(*arguments, **options)
         return fit._replace(weights=-np.abs(fit.weights))
 
-    monkeypatch.setattr(fitting, "fit_weights", wrong)
+    monkeypatch.setattr(base_fit, "fit_weights", wrong)
     notes = []
     ranker = fit_ranker(bag, log, judged, threads=1, on_note=notes.append)
-    (part,) = ranker.recipe.parts
-    figures = ranker.dev["figures"]
-    assert figures["sum"] == figures[part] and ranker.recipe.weight(part) == 1
-    assert notes == [f"on dev no sum ranks higher than {part} alone, so that is the ranker"]
+    part, *direct = ranker.recipe.parts
+    assert ranker.recipe.weight(part) == 1 and direct == list(DIRECT)
+    assert notes[0] == f"on dev {part} alone ranks higher than the sum, so that is the ranker"
+
+
+def test_few_dev_queries_that_prefer_a_part_by_chance_do_not_choose_it(bag, log):
+    """A part is the ranker beyond the standard error of the difference, not by anything."""
+    first, second = (
+        Evaluation(
+            ("mrr@10",), list("abcd"), np.array(values)[:, None], np.mean([values], axis=1), 4, 4, 0
+        )
+        for values in ([1.0, 0.25, 0.5, 0.5], [0.5, 0.5, 0.5, 0.5])
+    )
+    assert not fitting._is_ahead(first, second) and not fitting._is_ahead(second, first)
+    third = Evaluation(("mrr@10",), list("abcd"), second.values + 0.1, second.mean + 0.1, 4, 4, 0)
+    assert fitting._is_ahead(third, second)
+
+
+def test_what_speaks_for_a_title_is_not_fitted_against_it(bag, monkeypatch):
+    """Few dev queries would have memory and cosine negative."""
+    for seed in range(6):
+        train, held_out, _ = split_log(made_log(seed, n_queries=40), dev=0.1, test=0)
+        recipe = fit_ranker(bag, train, held_out, threads=1).recipe
+        assert all(recipe.weight(part) >= 0 for part in ("cosine", "memory", "bm25"))
 
 
 def test_words_get_the_weight_where_words_decide(bag):
@@ -239,7 +269,7 @@ def test_words_get_the_weight_where_words_decide(bag):
 
 
 def test_the_candidates_do_not_decide_what_is_said_of_the_sum(bag, log, judged, monkeypatch):
-    monkeypatch.setattr(fitting, "_CANDIDATES", 2)
+    monkeypatch.setattr(base_fit, "CANDIDATES", 2)
     ranker = fit_ranker(bag, log, judged, threads=1)
     # The clicks of a judged set are kept, so what was seen is made again.
     clicks = ClickedQueries.of(log)
@@ -292,7 +322,11 @@ def test_every_process_makes_the_same_file(tmp_path):
 def test_clicks_are_held_back_where_titles_have_none(bag, log, monkeypatch):
     """New titles have no clicks either; what the parts are worth without them is learned too."""
     # The weights as they are fitted, also where a part alone ranks higher.
-    monkeypatch.setattr(fitting, "_measured", lambda ranker, *_: (ranker.recipe, {}))
+    monkeypatch.setattr(
+        fitting,
+        "_chosen",
+        lambda ranker, held_out, *_: (ranker.recipe, held_out.evaluate(ranker), {}),
+    )
     n = len(log.titles)
     new = [f"{text} new" for text in made_texts(np.random.default_rng(8), 2 * n)]
     fits = [fit_ranker(bag, log, 0.3, catalogue=some, threads=1) for some in (None, new, new)]
@@ -312,13 +346,13 @@ def test_clicks_are_held_back_where_titles_have_none(bag, log, monkeypatch):
 
 
 def test_titles_without_clicks_are_candidates_right_ones_and_wrong_ones(bag, log, monkeypatch):
-    fits, fit_weights = [], fitting.fit_weights
+    fits, fit_weights = [], base_fit.fit_weights
 
-    def recorded(features, candidates, *arguments):
-        fits.append((features[:, -1].copy(), candidates.is_right))
-        return fit_weights(features, candidates, *arguments)
+    def recorded(features, candidates, *arguments, **options):
+        fits.append((features[:, -1].copy(), candidates.right > 0))
+        return fit_weights(features, candidates, *arguments, **options)
 
-    monkeypatch.setattr(fitting, "fit_weights", recorded)
+    monkeypatch.setattr(base_fit, "fit_weights", recorded)
     new = [f"{text} new" for text in made_texts(np.random.default_rng(8), 2 * len(log.titles))]
     fit_ranker(bag, log, 0.3, catalogue=new, threads=1)
     assert fits
@@ -344,7 +378,7 @@ def test_titles_without_clicks_teach_where_few_others_do(bag, log):
     right = set(best_graded(judged).titles)
     new.titles[:] = [f"{title} new" if title in right else title for title in judged.titles]
     ranker = fit_ranker(bag, log, new, threads=1, on_note=notes.append)
-    assert ranker.recipe == MODEL_ALONE
+    assert ranker.recipe.parts == ("cosine", *DIRECT)
     assert any("no dev query has a right title with clicks" in note for note in notes)
 
 
@@ -362,10 +396,16 @@ def test_many_held_out_queries_are_sampled(bag, log, monkeypatch):
 
 def test_the_ranker_learns_nothing_from_held_out_queries(bag, log):
     train, held_out, _ = split_log(log, dev=0.3, test=0)
-    for dev, own in ((0.3, log), (held_out, log), (held_out, train)):
-        clicks = fit_ranker(bag, own, dev, threads=1).clicks
-        assert {*map(query_key, clicks.queries)} == {*map(query_key, train.queries)}
-        assert clicks.clicked.size == train.query_index.size
+    fits = [
+        fit_ranker(bag, own, dev, threads=1)
+        for dev, own in ((0.3, log), (held_out, log), (held_out, train))
+    ]
+    figures = [fit.dev["figures"]["cosine"] for fit in fits]
+    assert figures[0] == figures[1] == figures[2]
+    for fit, own in zip(fits, (train, log, train), strict=True):
+        assert fit.recipe == fits[0].recipe
+        assert {*map(query_key, fit.clicks.queries)} == {*map(query_key, own.queries)}
+        assert fit.clicks.clicked.size == own.query_index.size
 
 
 def test_clicks_of_dev_queries_do_not_flatter_the_ranker(bag, log):
@@ -394,21 +434,21 @@ def test_clicks_of_dev_queries_do_not_flatter_the_ranker(bag, log):
 
 def test_a_log_of_held_out_queries_alone_leaves_the_titles(bag, log):
     ranker = fit_ranker(bag, log, log, threads=1)
-    assert not ranker.clicks.queries and not ranker.recipe.weight("memory")
+    assert ranker.clicks.clicks.sum() == log.clicks.sum() and not ranker.recipe.weight("memory")
     assert set(ranker.dev["figures"]) <= {"sum", "cosine", "bm25"}
 
 
 @pytest.mark.parametrize("tested", [(0.2, 3.0), (3.0, 0.2)])
 def test_parameters_of_bm25_are_the_best_of_those_tried(bag, log, judged, monkeypatch, tested):
     tried = []
-    real = fitting.fit_weights
+    real = base_fit.fit_weights
 
-    def noted(*arguments):
-        tried.append(real(*arguments))
+    def noted(*arguments, **options):
+        tried.append(real(*arguments, **options))
         return tried[-1]
 
-    monkeypatch.setattr(fitting, "fit_weights", noted)
-    monkeypatch.setattr(fitting, "GRID", {"k1": tested})
+    monkeypatch.setattr(base_fit, "fit_weights", noted)
+    monkeypatch.setattr(base_fit, "GRID", {"k1": tested})
     monkeypatch.setattr(fitting, "_stems", lambda note: [None])
     recipe = fit_ranker(bag, log, judged, threads=1).recipe
     assert recipe.k1 == tested[tried[1].loss < tried[0].loss]
@@ -473,7 +513,7 @@ def test_a_dev_set_that_no_part_can_rank_is_noted(bag, log):
     filler = [("red bath", f"red bath {k}") for k in range(20)]
     dev = ClickLog.from_pairs([("zzz qqq", "aaa www")])
     ranker = fit_ranker(bag, ClickLog.from_pairs(filler), dev, on_note=notes.append)
-    assert ranker.recipe == MODEL_ALONE
+    assert ranker.recipe.parts == ("cosine", *DIRECT)
     assert "says nothing about the weights" in notes[-1]
     notes.clear()
     fit_ranker(bag, log, made_judged(log), on_note=notes.append)

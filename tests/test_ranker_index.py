@@ -3,6 +3,7 @@
 import copy
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ WORDS = ["red", "green", "blue", "small", "large", "cotton", "woollen", "hat", "
 UNKNOWN = ["x7", "q9"]
 QUERIES = ["red hat", "large woollen coat", "blue", "x7", "red x7", "cotton cotton", "nowhere", ""]
 WEIGHTS = {"cosine": 1.0, "memory": 0.8, "bm25": 0.3, "clicked_bm25": -0.1, "unclicked": 0.2}
+WEIGHTS |= {"clicks": 0.4, "name": 0.3}
 RECIPE = Recipe(WEIGHTS, k1=1.2, b=0.6)
 RECIPES = {
     "all": RECIPE,
@@ -91,13 +93,17 @@ def test_hits_say_what_they_consist_of(index, clicks):
         explained = index.explain(query, [hit.id for hit in hits])
         for hit, shares in zip(hits, explained, strict=True):
             assert list(hit.parts) == [share.part for share in shares] == list(PARTS)
-            assert list(hit.parts.values()) == [share.value for share in shares]
+            assert [part["value"] for part in hit.parts.values()] == [
+                share.value for share in shares
+            ]
+            assert [part["added"] for part in hit.parts.values()] == [
+                share.added for share in shares
+            ]
             assert sum(share.added for share in shares) == pytest.approx(hit.score, abs=1e-12)
             nearest = shares[1].nearest
             if nearest is not None:
                 known = clicks.queries if nearest.is_clicked else [hit.title]
-                assert nearest.text in known and nearest.value == hit.parts["memory"]
-            assert hit.as_dict()["parts"] == hit.parts
+                assert nearest.text in known and nearest.value == hit.parts["memory"]["value"]
     of_cosine = index.explain("red", ["p1"], cosine=True)
     assert [(share.part, share.weight) for share in of_cosine[0]] == [("cosine", 1.0)]
     with pytest.raises(SentembError, match="the id nowhere is not in the index"):
@@ -108,7 +114,9 @@ def test_words_find_what_the_model_does_not_know(index, bag):
     assert not bag.unit_vectors(["x7"], "query").any()
     hits = {hit.id: hit for hit in index.search("x7", 300)}
     assert {id for id, title in zip(IDS, TITLES, strict=True) if "x7" in title.split()} <= {*hits}
-    assert all(hit.parts["cosine"] == 0 < hit.parts["bm25"] for hit in hits.values())
+    assert all(
+        hit.parts["cosine"]["value"] == 0 < hit.parts["bm25"]["value"] for hit in hits.values()
+    )
     assert index.search("x7", cosine=True) == []
     assert index.n_empty > 1 and not {"p149"} & {hit.id for hit in index.search("red", 300)}
     assert index.search("nowhere") == [] and index.search("") == []
@@ -173,11 +181,14 @@ def test_clicks_belong_to_ids_and_then_to_titles(bag):
     ranker = HybridRanker(bag, Recipe({"clicked_bm25": 1.0, "cosine": 1e-3}), clicks)
     titles = ["red hat", "red hat", "other"]
     index = Index.build(ranker, titles, ["8", "x", "7"])
-    clicked = [{hit.id for hit in index.search(query) if hit.parts["clicked_bm25"]}
+    clicked = [{hit.id for hit in index.search(query) if hit.parts["clicked_bm25"]["value"]}
                for query in ("small coat", "blue")]  # fmt: skip
     assert clicked == [{"x", "7"}, {"8"}]
     index.add(["blue bag", "green bag"], ["9", "10"])
-    assert {hit.id for hit in index.search("blue") if hit.parts["clicked_bm25"]} == {"8", "10"}
+    assert {hit.id for hit in index.search("blue") if hit.parts["clicked_bm25"]["value"]} == {
+        "8",
+        "10",
+    }
 
 
 # -- changes ----------------------------------------------------------------------------------
@@ -285,7 +296,8 @@ def test_clicks_of_dev_queries_are_not_seen_while_an_index_is_tuned(index, click
 
 def test_confidence_belongs_to_the_scores(index, rankers, tmp_path):
     assert index.search("red hat", 2)[0].confidence is None
-    index.confidence = Confidence(-1.0, 2.0, 50, 0.2, 0.25)
+    of_each = Confidence(-1.0, 2.0, 50, 0.2, 0.25)
+    index.confidence = replace(of_each, typed=of_each)
     first, second = index.search("red hat", 2)
     assert first.confidence == pytest.approx(1 / (1 + np.exp(1 - 2 * first.score)))
     assert second.confidence is None

@@ -1,5 +1,7 @@
 """The ranking: its parts against their definitions, its engine against scoring every pair."""
 
+import re
+
 import naive
 import numpy as np
 import pytest
@@ -11,19 +13,19 @@ from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.words_and_stems import tokens_of, words_of
 from sentemb.search.ranking import engine
-from sentemb.search.ranking.parts import PART_TYPES, Bound, Fields, stored_rows
+from sentemb.search.ranking.part import Bound, Fields
+from sentemb.search.ranking.parts import PART_TYPES, stored_rows
 from sentemb.search.ranking.ranker import HybridRanker, shares
-from sentemb.search.ranking.recipe import PARTS, Recipe
+from sentemb.search.ranking.recipe import DIRECT, PARTS, Recipe
 from sentemb.search.ranking.weights import Candidates, fit_weights
 from sentemb.system.parallel import Workers
 
 WORDS = ("hotels", "in", "shanghai", "resorts", "fix", "a", "bath", "tub", "repair", "and", "red")
-ALL = Recipe(
-    {"cosine": 0.5, "memory": 2.0, "bm25": 0.7, "clicked_bm25": -0.3, "unclicked": 0.4},
-    k1=1.2,
-    b=0.6,
-)
+OF_MODEL = {"cosine": 0.5, "memory": 2.0, "bm25": 0.7, "clicked_bm25": -0.3, "unclicked": 0.4}
+ALL = Recipe({**OF_MODEL, "clicks": 0.9, "name": 1.7}, k1=1.2, b=0.6)
 QUERIES = ["hotels in shanghai", "red tub", "a a bath", "nothing known", "qqqq zzzz", "fix tub xyz"]
+# Queries of the log of `made_log`, in another spelling and in another order.
+TYPED = ["Resorts a?", "a resorts", "tub  TUB", "jjjj"]
 
 
 def made_texts(rng, count):
@@ -103,7 +105,21 @@ def naive_parts(model, recipe, query, titles, log):
         statistics = naive.field_statistics(field)
         lexical.append(naive.bm25_of_fields(query, field, statistics, recipe.k1, recipe.b))
     cosines = [asked @ vector(title, "document") for title in titles]
-    return cosines, rows, *lexical, [bool(some) for some in of_titles]
+    counts = [0] * len(titles)
+    for q, t, n in zip(log.query_index, log.title_index, log.clicks.tolist(), strict=True):
+        if naive_key(log.queries[q]) == naive_key(query):
+            for place, title in enumerate(titles):
+                counts[place] += n * (log.titles[t] == title.strip())
+    words = set(re.findall("[a-z]+", query.lower()))
+    names = [words <= set(title.split()) for title in titles]
+    keys = list(map(naive_key, log.queries))
+    of_query = [keys[q] == naive_key(query) for q in log.query_index]
+    of_log = int(log.clicks[of_query].sum())
+    return cosines, rows, *lexical, [bool(some) for some in of_titles], counts, of_log, names
+
+
+def naive_key(query):
+    return re.findall("[a-z]+", query.lower())
 
 
 def naive_scores(model, recipe, query, titles, log):
@@ -121,13 +137,23 @@ def all_pairs(ranker, queries, titles):
 @pytest.mark.filterwarnings("ignore:1 of 1 texts")
 @pytest.mark.parametrize(
     "weights",
-    [ALL.weights, *({name: weight} for name in PARTS for weight in (1.0, -0.5))],
+    [
+        ALL.weights,
+        {**ALL.weights, "clicked_bm25": 0.3},
+        *(
+            {name: weight}
+            for name in PARTS
+            for weight in (1.0, -0.5)
+            if weight > 0 or name not in DIRECT
+        ),
+    ],
     ids=lambda weights: "+".join(f"{name}{weight:g}" for name, weight in weights.items()),
 )
 def test_scores_are_those_of_the_definition(bag, log, titles, weights):
     recipe = ALL.weighted(weights)
-    expected = [naive_scores(bag, recipe, query, titles, log) for query in QUERIES]
-    found = all_pairs(made_ranker(bag, log, titles, recipe), QUERIES, titles)
+    queries = [*QUERIES, *TYPED, *log.queries[:8]]
+    expected = [naive_scores(bag, recipe, query, titles, log) for query in queries]
+    found = all_pairs(made_ranker(bag, log, titles, recipe), queries, titles)
     np.testing.assert_allclose(found, expected, atol=2e-5)
 
 
@@ -221,8 +247,8 @@ def best_by_pairs(ranker, queries, titles, k, mask=None):
     for q, row in enumerate(scores):
         names = [name for name in ranker.recipe.parts if catalogue.parts[name].is_evidence]
         pairs = np.full(len(titles), q), np.arange(len(titles))
-        values = [catalogue.parts[name].of_pairs(asked, *pairs, Workers(1)) for name in names]
-        has_evidence = np.any(values, axis=0)
+        _, every = engine.of_pairs(catalogue.parts, ranker.recipe, asked, *pairs, Workers(1))
+        has_evidence = np.any([every[name] for name in names], axis=0)
         unknown = not asked.rows.exact[q].any()
         allowed = np.where(unknown | catalogue.is_empty, has_evidence, True)
         if mask is not None:
@@ -240,13 +266,17 @@ def as_pairs(places, scores):
 
 
 @pytest.mark.parametrize("k", [1, 4, 100])
-@pytest.mark.parametrize("weights", [ALL.weights, {"cosine": 2.0}, {"bm25": 1.0}, {"memory": -1.0}])
+@pytest.mark.parametrize(
+    "weights",
+    [ALL.weights, OF_MODEL, {"cosine": 2.0}, {"bm25": 1.0}, {"memory": -1.0}, {"clicks": 1.0}],
+)
 def test_the_best_titles_are_those_of_all_pairs_to_the_bit(bag, log, titles, k, weights):
+    queries = [*QUERIES, *TYPED, *log.queries]
     ranker = made_ranker(bag, log, titles, ALL.weighted(weights))
-    found = as_pairs(*ranker.find(QUERIES, k))
-    expected = best_by_pairs(ranker, QUERIES, titles, k)
+    found = as_pairs(*ranker.find(queries, k))
+    expected = best_by_pairs(ranker, queries, titles, k)
     assert found == expected
-    assert [as_pairs(*ranker.find([query], k))[0] for query in QUERIES] == expected
+    assert [as_pairs(*ranker.find([query], k))[0] for query in queries] == expected
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8"])
@@ -292,12 +322,51 @@ def test_candidates_keep_titles_within_twice_the_error():
         assert places[0, : counts[0]].tolist() == expected
 
 
+@pytest.mark.parametrize("n_titles", [64, 65, 300])
+def test_candidates_are_found_in_any_place_of_a_long_row(n_titles):
+    total = np.random.default_rng(1).permutation(3 * n_titles).astype(np.float32)
+    total = total.reshape(3, n_titles)
+    total[0, -5:] += 3 * n_titles
+    places, counts = np.empty((3, n_titles), np.int32), np.full(3, -1)
+    for first, end in ((0, 1), (1, 3)):
+        dense.candidates(places, counts, total, np.array([0.0, 6.0, 0.0]), 5, first, end)
+    for row, error, found, count in zip(total, (0, 6, 0), places, counts, strict=True):
+        expected = np.flatnonzero(row >= np.sort(row)[-5] - 2 * error)
+        assert found[:count].tolist() == expected.tolist()
+
+
 def test_unknown_words_find_nothing_and_unknown_titles_only_words(bag, log, titles):
     ranker = made_ranker(bag, log, titles)
     assert ranker.rank("gggg kkkk") == []
     place = titles.index("zzzz qqqq")
     assert [found for found, _ in ranker.rank("qqqq zzzz")] == [place]
     assert place not in [found for found, _ in ranker.rank("red tub")]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_more_clicks_never_lower_a_title(bag, seed):
+    """All else equal: weights of the signs that a fit gives them, and the statistics of words."""
+    rng, log = np.random.default_rng(seed), made_log(seed)
+    most = {"cosine": 6, "memory": 6, "bm25": 1, "clicked_bm25": -1, "unclicked": 0.5, "clicks": 3}
+    weights = {part: rng.uniform(0.1, 1) * weight for part, weight in most.items()}
+    recipe = Recipe(
+        {**weights, "name": 10.0}, rng.choice([0.3, 0.9, 1.8]), rng.choice([0, 0.4, 0.9])
+    )
+    fields = made_ranker(bag, log, log.titles, recipe).fields
+    pairs = zip(log.query_index, log.title_index, log.clicks.tolist(), strict=True)
+    known = [(log.queries[q], log.titles[t], count) for q, t, count in pairs]
+
+    def place(query, title, more):
+        clicks = ClickedQueries.of(ClickLog.from_pairs([*known, *more]))
+        ranker = HybridRanker(bag, recipe, clicks, fields, log.titles, threads=1)
+        found = [log.titles[t] for t in ranker.find([query], len(log.titles))[0][0] if t >= 0]
+        return found.index(title) if title in found else len(found)
+
+    for query in [*rng.choice(log.queries, 5), " ".join(rng.choice(WORDS, 2))]:
+        title = str(rng.choice(log.titles))
+        more = [[], *([(str(query), title, count)] for count in (1, 2, 5, 20, 100))]
+        places = [place(str(query), title, some) for some in more]
+        assert places == sorted(places, reverse=True), (query, title)
 
 
 # -- changes ----------------------------------------------------------------------------------
@@ -381,7 +450,7 @@ def made_candidates(seed=0, n_queries=40, n=12):
     is_right = np.tile(np.arange(n) < 2, n_queries)
     features = rng.normal(size=(query.size, 3)) * [1, 5, 0.2]
     features[is_right] += [0.5, -1.0, 0.1]
-    return features, Candidates(query, np.tile(np.arange(n), n_queries), is_right)
+    return features, Candidates(query, np.tile(np.arange(n), n_queries), is_right.astype(float))
 
 
 def test_weights_are_at_the_minimum():
@@ -390,7 +459,7 @@ def test_weights_are_at_the_minimum():
     deviation = features.std(axis=0)
 
     def loss(weights):
-        found = naive.softmax_loss(weights, features, candidates.query_index, candidates.is_right)
+        found = naive.softmax_loss(weights, features, candidates.query_index, candidates.right > 0)
         return found + 1e-4 / 2 * float(np.sum((weights * deviation) ** 2))
 
     assert fit.loss == pytest.approx(loss(fit.weights), rel=1e-9)
@@ -411,7 +480,7 @@ def test_weights_follow_the_units_of_the_parts():
 
 def test_a_part_that_separates_everything_has_a_finite_weight():
     features, candidates = made_candidates()
-    features[:, 0] = candidates.is_right
+    features[:, 0] = candidates.right > 0
     assert np.isfinite(fit_weights(features, candidates).weights).all()
     features[:, 1] = 7
     assert abs(fit_weights(features, candidates).weights[1]) < 1e-9

@@ -292,7 +292,8 @@ class TestCommand:
         ("content", "line"),
         [
             ("", "the input is empty"),
-            ("\n", ":1: a query or title without words"),
+            ("\n", "the input is empty"),
+            ("\nhotels\n", ":1: a query or title without words"),
             ("hotels\n \ttitle\n", ":2: a query or title without words"),
             ("hotels\t\n", ":1: the title is empty"),
             ("hotels\0", ":1:7: a NUL character"),
@@ -497,7 +498,7 @@ class TestTriage:
         said = run(
             model_dir, tmp_path / "dev.tsv", out, "--force", "--log", tmp_path / "dev.tsv"
         ).stderr
-        assert "1 relevant titles are not in the catalogue" in said
+        assert "1 relevant title not in the catalogue cannot" in said
         assert data_of(out.read_text())["triage"]["evidence"]
         clicks = ClickedQueries.of(ClickLog.from_pairs([("tub", "bath tub"), ("stay", TITLE)]))
         ranker = HybridRanker(model, Recipe({"cosine": 1, "bm25": 0.3}), clicks)
@@ -539,7 +540,7 @@ class TestTriage:
         said = run(
             model_dir, judged, tmp_path / "out.html", "--catalogue", tmp_path / "all.tsv"
         ).stderr
-        assert "1 relevant titles are not in the catalogue" in said
+        assert "1 relevant title not in the catalogue cannot" in said
         assert data_of((tmp_path / "out.html").read_text())["triage"]["catalogue"] == 2
 
     def test_model_and_dev_in_each_others_place(self, model_dir, judged, tmp_path):

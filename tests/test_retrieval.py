@@ -30,9 +30,10 @@ def in_order(places, scores):
     return pairs == sorted(pairs)
 
 
+@pytest.mark.parametrize("count", [60, 3_000])
 @pytest.mark.parametrize(("k1", "b"), [(0.9, 0.4), (1.5, 1), (0, 0)])
-def test_find_is_the_formula_and_ties_are_in_the_order_of_titles(k1, b):
-    titles = made_up_titles()
+def test_find_is_the_formula_and_ties_are_in_the_order_of_titles(k1, b, count):
+    titles = made_up_titles(count)
     by_words = TitleWords(titles, k1, b)
     assert isinstance(by_words, Retriever)
     places, scores = by_words.find(QUERIES, 25)
@@ -45,7 +46,7 @@ def test_find_is_the_formula_and_ties_are_in_the_order_of_titles(k1, b):
         np.testing.assert_allclose(found[:n], np.sort(expected)[::-1][:n], rtol=1e-5)
         assert in_order(some[:n], found[:n])
     assert (places[4:6] == -1).all(), "unknown words and no words find nothing"
-    assert by_words.find(QUERIES, 1_000)[0].shape == (7, 60)
+    assert by_words.find(QUERIES, 10_000)[0].shape == (7, count)
     assert TitleWords([]).find(QUERIES, 3)[0].shape == (7, 0)
 
 
@@ -70,7 +71,7 @@ def test_titles_that_are_left_out_make_room_for_others(k, threads):
 
 
 def test_scores_of_pairs():
-    titles = made_up_titles()
+    titles = made_up_titles(3_000)
     by_words, rng = TitleWords(titles), np.random.default_rng(1)
     query_index, places = rng.integers(0, len(QUERIES), 500), rng.integers(0, len(titles), 500)
     scores = by_words.score_pairs(QUERIES, query_index, places)

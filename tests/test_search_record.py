@@ -9,6 +9,8 @@ import re
 import signal
 import socket
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -27,11 +29,11 @@ from sentemb.cli import main
 from sentemb.data.click_log import read_click_log
 from sentemb.data.importers.click_table import Columns, import_clicks
 from sentemb.data.importers.guessing import guess_columns
+from sentemb.data.record_file import RecordFile, is_record
 from sentemb.data.search_record import (
     COMMON,
     Searched,
     SearchRecord,
-    is_record,
     record_rows,
 )
 from sentemb.search.searcher import BELOW_FLOOR, NO_PRODUCT, NO_TITLES, NOTHING_KNOWN
@@ -300,6 +302,28 @@ def test_the_server_records_what_it_answers(index, path):
     assert '"records":true' in client.get("/").text.replace(" ", "")
 
 
+@pytest.mark.parametrize(
+    ("headers", "is_recorded"),
+    [
+        ({}, True),
+        ({"Sec-Fetch-Site": "same-origin"}, True),
+        ({"Sec-Fetch-Site": "none"}, True),
+        ({"Sec-Fetch-Site": "cross-site"}, False),
+        ({"Sec-Fetch-Site": "same-site"}, False),
+        ({"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, False),
+        ({"Origin": "https://evil.example"}, False),
+        ({"Origin": "null"}, False),
+        ({"Sec-Fetch-Site": "cross-site", "Origin": "https://shop.example"}, True),
+        ({"Origin": "https://shop.example"}, True),
+    ],
+)
+def test_the_pages_of_other_sites_fill_no_record(index, path, headers, is_recorded):
+    app = create_app(index, record=SearchRecord(path), allowed_origins=["https://shop.example"])
+    answer = app.test_client().get("/search", query_string={"q": TITLES[3]}, headers=headers)
+    assert answer.status_code == 200
+    assert ("search" in answer.json) == is_recorded == bool(insights(path).searches)
+
+
 @pytest.mark.filterwarnings("ignore::sentemb.models.face.TextWarning")
 def test_what_the_server_does_not_find_is_nothing_found(index, path):
     client = create_app(index, record=SearchRecord(path)).test_client()
@@ -341,7 +365,7 @@ def test_the_rare_query_asked_longest_ago_is_forgotten(path, monkeypatch):
 
 def test_a_record_that_somebody_made_runs_no_functions(path):
     record = SearchRecord(path)
-    assert record._opened().execute("PRAGMA trusted_schema").fetchone() == (0,)
+    assert record._opened().connection.execute("PRAGMA trusted_schema").fetchone() == (0,)
     for top_k in (0, 2**31):
         with pytest.raises(SentembError, match="top_k"):
             insights(path, top_k)
@@ -483,3 +507,305 @@ def test_round_the_loop_twice(tmp_path):
             "-o", new_model, "--epochs", 1, "--quiet")  # fmt: skip
         model, replayed = new_model, new_log
     assert Path(model, "config.json").exists() or list(Path(model).iterdir())
+
+
+# -- files that people touch -------------------------------------------------------------------
+
+
+def named(*paths):
+    """The names of the searches in some records together."""
+    return [row[4] for path in paths for row in record_rows(path, all_shown=True) if row[5] == 1]
+
+
+def moved(path):
+    os.rename(path, f"{path}.1")
+    return f"{path}.1"
+
+
+def moved_with_all_beside(path):
+    folder = path.parent / "old"
+    folder.mkdir()
+    for end in ("", "-wal", "-shm"):
+        os.rename(f"{path}{end}", folder / f"{path.name}{end}")
+    return folder / path.name
+
+
+def moved_and_made_empty(path):
+    found = moved(path)
+    path.touch()
+    return found
+
+
+def folder_replaced(path):
+    os.rename(path.parent, f"{path.parent}.old")
+    path.parent.mkdir()
+    return Path(f"{path.parent}.old", path.name)
+
+
+def changes_deleted(path):
+    os.unlink(f"{path}-wal")
+    return None
+
+
+def readers_deleted(path):
+    os.unlink(f"{path}-shm")
+    return None
+
+
+TOUCHED = [
+    moved, moved_with_all_beside, moved_and_made_empty, folder_replaced, changes_deleted,
+    readers_deleted,
+]  # fmt: skip
+
+
+@pytest.fixture
+def logs(tmp_path):
+    (tmp_path / "logs").mkdir()
+    return tmp_path / "logs" / "searches.sqlite"
+
+
+@pytest.mark.parametrize("touch", TOUCHED)
+@pytest.mark.parametrize("again", [False, True])
+def test_nothing_is_lost_when_the_files_are_moved(logs, capsys, touch, again):
+    record = SearchRecord(logs)
+    before = record.add_searches([searched(f"before {k}") for k in range(50)])
+    assert record.add_click(before[3], "b")
+    left = touch(logs)
+    after = []
+    if again:
+        after = record.add_searches([searched("after")])
+        after += record.add_searches([searched("then")])
+        assert record.add_click(after[0], "c")
+        # In the file that was moved away, or in the same.
+        assert record.add_click(before[7], "a")
+        assert capsys.readouterr().err.count("opened again") == 1
+        assert sorted(named(*([left] if left else []), logs)) == sorted(before + after)
+    record.close()
+    files = [path for path in (left, logs) if path is not None and is_record(path)]
+    assert sorted(named(*files)) == sorted(before + after)
+    clicks = sum(len(list(record_rows(path, all_shown=False))) for path in files)
+    assert clicks == (3 if again else 1)
+    if again:
+        assert SearchRecord(logs).add_click(after[1], "a")
+
+
+@pytest.mark.parametrize("ends", [("",), ("", "-wal", "-shm"), ("-wal", "")])
+def test_what_follows_a_deletion_is_recorded_anew(logs, ends):
+    record = SearchRecord(logs)
+    record.add_searches([searched("before")])
+    for end in ends:
+        os.unlink(f"{logs}{end}")
+    (name,) = record.add_searches([searched("after")])
+    assert record.add_click(name, "a")
+    record.close()
+    assert os.listdir(logs.parent) == [logs.name]
+    assert {row[0] for row in rows(logs)} == {"after"}
+
+
+def test_a_file_that_is_deleted_during_a_change_is_written_again(logs, monkeypatch):
+    record = SearchRecord(logs)
+    change, deleted = RecordFile.change, []
+
+    def deleted_at_last(self, make):
+        result = change(self, make)
+        if not deleted:
+            deleted.append(os.unlink(logs))
+        return result
+
+    monkeypatch.setattr(RecordFile, "change", deleted_at_last)
+    (name,) = record.add_searches([searched("desk")])
+    assert named(logs) == [name]
+
+
+def test_a_file_that_is_emptied_is_a_new_record(logs):
+    record = SearchRecord(logs)
+    record.add_searches([searched("before")])
+    os.truncate(logs, 0)  # as logrotate does with copytruncate
+    (name,) = record.add_searches([searched("after")])
+    assert named(logs) == [name]
+    record.close()
+    assert named(logs) == [name]
+
+
+def test_a_place_that_is_gone_or_taken_is_said_until_it_is_back(logs):
+    record = SearchRecord(logs)
+    before = record.add_searches([searched("before")])
+    os.rename(logs.parent, f"{logs.parent}.old")
+    for _ in range(2):
+        with pytest.raises(SentembError, match="No such file"):
+            record.add_searches([searched("lost")])
+    logs.parent.mkdir()
+    logs.write_text("query\ttitle\n")
+    with pytest.raises(SentembError, match="not a record"):
+        record.add_searches([searched("lost")])
+    logs.unlink()
+    after = record.add_searches([searched("after")])
+    assert named(Path(f"{logs.parent}.old", logs.name), logs) == before + after
+
+
+def test_changes_that_a_killed_server_left_are_put_aside(logs, capsys):
+    record = SearchRecord(logs)
+    names = record.add_searches([searched("before")])
+    left = {end: Path(f"{logs}{end}").read_bytes() for end in ("", "-wal")}
+    record.close()
+    logs.unlink()
+    Path(f"{logs}-wal").write_bytes(left["-wal"])  # the record itself was moved
+    new = SearchRecord(logs).add_searches([searched("after")])
+    assert named(logs) == new
+    said = capsys.readouterr().err
+    (aside,) = logs.parent.glob("*.*.*-wal")
+    assert aside.name in said and "moved away" in said
+    found = logs.parent / "found.sqlite"
+    found.write_bytes(left[""])
+    aside.rename(f"{found}-wal")
+    assert named(found) == names
+
+
+def test_two_servers_on_a_record_that_is_moved_lose_nothing(logs):
+    servers = [SearchRecord(logs), SearchRecord(logs)]
+    names, left = [], [logs]
+    for turn in range(8):
+        for server in servers[:: 1 if turn % 2 else -1]:
+            names += server.add_searches([searched(f"turn {turn}")])
+        left.append(Path(f"{logs}.{turn}"))
+        os.rename(logs, left[-1])
+        names += servers[turn % 3 == 0].add_searches([searched("alone")])
+    for server in servers:
+        server.close()
+    assert sorted(named(*left)) == sorted(names)
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_while_visitors_search_and_the_files_are_moved(index, logs, tmp_path):
+    index.save(tmp_path / "index")
+    searches, clicks, files = [], [], []
+    with Shop(tmp_path / "index", logs) as shop:
+        visitors = [
+            threading.Thread(target=visit, args=(shop, TITLES * 10, searches, clicks))
+            for _ in range(3)
+        ]
+        for visitor in visitors:
+            visitor.start()
+        for turn in range(12):
+            time.sleep(0.3)
+            files.append(logs.parent / f"{turn}.sqlite")
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(logs, files[-1])
+        for visitor in visitors:
+            visitor.join()
+        os.kill(shop.process.pid, signal.SIGTERM)
+        shop.process.join(20)
+    files = [path for path in (*files, logs) if path.exists()]
+    assert len(files) > 5
+    stored = [recorded(path) for path in files]
+    assert set(searches) <= set.union(*(names for names, _ in stored))
+    every = [click for _, found in stored for click in found]
+    assert all(click in every for click in clicks)
+
+
+# -- records of others -------------------------------------------------------------------------
+
+
+def crafted(path, *statements):
+    SearchRecord(path).add_searches([searched("desk"), searched("lamp", "", NOTHING_KNOWN)])
+    base = sqlite3.connect(path, isolation_level=None)
+    for statement in ("PRAGMA writable_schema=ON", "PRAGMA ignore_check_constraints=ON"):
+        base.execute(statement)
+    for statement in statements:
+        base.execute(statement)
+    base.close()
+
+
+SCHEMAS = [
+    ["DROP TABLE shown", "CREATE VIEW shown AS SELECT 1 AS search, 1 AS position, 1 AS title, "
+     "1 AS clicked"],
+    ["DROP TABLE shown", "CREATE VIEW shown AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT "
+     "x + 1 FROM n) SELECT x AS search, 1 AS position, 1 AS title, 1 AS clicked FROM n"],
+    ["CREATE TABLE more (x)"],
+    ["CREATE TRIGGER t AFTER INSERT ON searches BEGIN DELETE FROM titles; END"],
+    ["DROP INDEX searches_of_query"],
+    ["DROP TABLE titles"],
+    ["ALTER TABLE titles ADD COLUMN x"],
+    ["ALTER TABLE searches RENAME COLUMN no_match TO matched"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("statements", SCHEMAS)
+def test_a_record_with_other_tables_is_refused(path, statements):
+    crafted(path, *statements)
+    for use in (SearchRecord, insights, lambda path: list(record_rows(path, True))):
+        with pytest.raises(SentembError, match="not a record of searches"):
+            use(path)
+
+
+VALUES = [
+    "UPDATE searches SET time = 'now'", "UPDATE searches SET time = x'ff'",
+    "UPDATE searches SET time = 1e300", "UPDATE searches SET time = -1e300",
+    "UPDATE searches SET time = 9e999", "UPDATE searches SET query = x'ff00'",
+    "UPDATE searches SET query = 5e9, no_match = x'00'", "UPDATE searches SET milliseconds = 'x'",
+    "UPDATE searches SET milliseconds = -1", "UPDATE searches SET milliseconds = 9e999",
+    "UPDATE searches SET search = x'01' WHERE number = 1",
+    "UPDATE shown SET position = 'first' WHERE position = 1",
+    "UPDATE shown SET position = -9223372036854775807 WHERE position = 1",
+    "UPDATE shown SET clicked = 'yes'", "UPDATE shown SET title = 'a' WHERE position = 1",
+    "UPDATE titles SET title = x'ff'", "UPDATE titles SET id = x'ff' WHERE number = 1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", VALUES)
+def test_a_record_with_other_values_is_damaged(path, statement):
+    crafted(path, statement)
+    for use in (insights, lambda path: list(record_rows(path, True))):
+        with pytest.raises(SentembError, match="is damaged: a value in its table"):
+            use(path)
+
+
+def test_a_text_that_is_not_unicode_is_damage(path):
+    for column in ("query", "search"):
+        crafted(path, f"UPDATE searches SET {column} = CAST(x'ff41' AS TEXT) WHERE number = 1")
+        with pytest.raises(SentembError, match="is damaged: Could not decode"):
+            list(record_rows(path, all_shown=True))
+        path.unlink()
+
+
+def test_a_record_without_end_is_not_read_for_ever(path, monkeypatch):
+    record = SearchRecord(path)
+    for k in range(30):
+        record.add_searches([searched(f"query {k} {j}", "abcdefgh") for j in range(20)])
+    record.close()
+    monkeypatch.setattr("sentemb.data.record_file._STEPS", 1000)
+    monkeypatch.setattr("sentemb.data.record_file._STEPS_PER_BYTE", 0)
+    for use in (insights, lambda path: list(record_rows(path, True))):
+        with pytest.raises(SentembError, match="is damaged: reading it does not end"):
+            use(path)
+
+
+SLOW_READING = """
+import sys
+import sentemb.data.record_file as file
+import sentemb.cli as cli
+
+file._STEPS = 1 << 60
+file._VALUES = {"searches": "(WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
+                            "SELECT count(*) FROM n)"}
+print("now", flush=True)
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("command", ["insights", "import"])
+def test_a_signal_ends_what_reads_a_record(path, tmp_path, command, number):
+    crafted(path)
+    more = ["-o", tmp_path / "log.tsv"] if command == "import" else []
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_READING, command, path, *more],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout.readline() == "now\n"
+    time.sleep(1.5)
+    began = time.monotonic()
+    process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+    assert time.monotonic() - began < 2
+    assert (process.returncode, said.strip()) == (128 + number, "")

@@ -44,6 +44,7 @@ QUERIES = [
 pytestmark = pytest.mark.filterwarnings("ignore::sentemb.models.face.TextWarning")
 # Every part, with weights of either sign.
 WEIGHTS = {"cosine": 2.0, "memory": 0.6, "bm25": 0.3, "clicked_bm25": -0.1, "unclicked": 0.05}
+WEIGHTS |= {"clicks": 0.2, "name": 0.1}
 EVERY = ["/", "/search?q=a", "/explain?q=a&id=t0", "/gates?q=a&id=t0", "/health"]
 
 
@@ -101,15 +102,12 @@ def refusal(found):
 
 def expected(index, query, cosine=False, **how):
     found = index.search(query, cosine=cosine, **how)
-    hits = [hit.as_dict() for hit in found]
-    for hit in hits:
-        hit["parts"] = {
-            part: {"value": value, "added": value * (1 if cosine else WEIGHTS[part])}
-            for part, value in hit["parts"].items()
-        }
+    for hit in found:
+        for part, of_part in hit.parts.items():
+            assert of_part["added"] == of_part["value"] * (1 if cosine else WEIGHTS[part])
     features = index.model.vocabulary.features
     unknown = [word for word in dict.fromkeys(query.split()) if not features(word)]
-    answer = {"query": query, "unknown": unknown, "hits": hits}
+    answer = {"query": query, "unknown": unknown, "hits": found}
     return answer if found.reason is None else {**answer, "no_match": found.reason}
 
 
@@ -348,7 +346,9 @@ def test_every_answer_has_the_headers(client):
     [
         ("/search?k=3", 400, "q is missing"),
         ("/search?q=a&q=b", 400, "'q' is given twice"),
-        ("/search?q=a&limit=3", 400, "unknown parameter 'limit'; there is q, k"),
+        ("/search?q=a&limit=3", 400, "unknown parameter 'limit'; write k; there is q, k"),
+        ("/search?q=a&filter=b", 400, "unknown parameter 'filter'; write where; there is q"),
+        ("/search?query=a", 400, "unknown parameter 'query'; write q; there is q"),
         ("/health?x=1", 400, "unknown parameter 'x'; there is none"),
         ("/?x=1", 400, "unknown parameter"),
         ("/search?q=a&k=0", 400, "give an integer from 1 to 100"),
@@ -422,7 +422,7 @@ TOO_DEEP = b'{"queries": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
         ({"queries": ["a", 3]}, "queries[1] is a number"),
         ({"queries": ["a" * 2001]}, "queries[0] has 2,001 characters"),
         (b'{"queries": ["\\ud800"]}', "queries[0] has half of a surrogate pair"),
-        ({"queries": ["a"], "top_k": 3}, "unknown field 'top_k'; there is queries, k"),
+        ({"queries": ["a"], "top_k": 3}, "unknown field 'top_k'; write k; there is queries, k"),
         ({"queries": ["a"], "k": 0}, "k is 0; give an integer from 1 to 100"),
         ({"queries": ["a"], "k": 10**30}, "k is 1000000"),
         ({"queries": ["a"], "k": 1.5}, "k is 1.5"),

@@ -21,7 +21,7 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import made_up_texts
+from helpers import made_up_texts, with_slow_function
 
 from sentemb import Index, SentembError
 from sentemb.bridges.server.answers import Answers
@@ -30,6 +30,7 @@ from sentemb.bridges.server.request_limits import Limits
 from sentemb.bridges.server.server import Server, _in_one_line, _signals
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
+from sentemb.search.product_fields import ProductFields
 
 TITLES = made_up_texts(np.random.default_rng(1), [3] * 50)
 GET = b"GET /search?q=a HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -381,6 +382,60 @@ def test_idle_connections_lock_others_out_until_they_time_out(index):
         began = time.monotonic()
         assert answer_to(port, GET)[0] == 200
         assert 0.5 < time.monotonic() - began < 15
+
+
+# -- time --------------------------------------------------------------------------------------
+
+
+GIVEN_UP = b"HTTP/1.1 503"
+SLOW = GET.replace(b"q=a", b"q=a&where=" + b"+and+".join([b"slow(x)%3C99"] * 9))
+
+
+def test_a_slow_condition_ends_and_others_are_answered(index, monkeypatch):
+    """Four of them occupy all threads of the server; nobody waits longer than they may take."""
+    fields = ProductFields.given({"x": list(range(len(index)))}, len(index))
+    many = Index.build(index.model, list(index.titles), fields=fields)
+    with_slow_function(monkeypatch, many.fields, 0.02)
+    app = create_app(many, limits=Limits(seconds=0.5))
+    with running(app) as port, contextlib.ExitStack() as stack:
+        began = time.monotonic()
+        slow = [stack.enter_context(connected(port)) for _ in range(4)]
+        for client in slow:
+            client.sendall(SLOW)
+        time.sleep(0.1)
+        assert answer_to(port, GET)[0] in (200, 503)
+        assert time.monotonic() - began < 0.5 + 1.2
+        assert [beginning_on(client) for client in slow] == [GIVEN_UP] * 4
+        assert time.monotonic() - began < 0.5 + 1.2
+        assert answer_to(port, GET)[0] == 200
+
+
+def test_the_time_of_a_request_counts_from_its_first_byte(index):
+    app = create_app(index, limits=Limits(seconds=1.0))
+    with running(app) as port, connected(port) as client:
+        client.sendall(GET[:5])
+        time.sleep(1.2)
+        client.sendall(GET[5:])
+        assert answer_on(client)[0] == 503
+        client.sendall(GET)  # the next on the same connection has a time of its own
+        assert answer_on(client)[0] == 200
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_that_computes_ends_within_two_seconds(folder, number):
+    with command(folder / "index", "--port", 0) as (process, address):
+        port = int(address.rsplit(":", 1)[1])
+        bodies = json.dumps({"queries": ["a b c " * 20] * 100, "k": 100, "all": True}).encode()
+        head = b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        post = head + b"Content-Length: %d\r\n\r\n" % len(bodies) + bodies
+        with contextlib.ExitStack() as stack:
+            for _ in range(8):
+                stack.enter_context(connected(port)).sendall(post)
+            time.sleep(0.2)
+            began = time.monotonic()
+            process.send_signal(number)
+            assert process.wait(20) == 128 + number
+            assert time.monotonic() - began < 3  # two seconds, if other tests leave the processor
 
 
 # -- beginning and end -------------------------------------------------------------------------

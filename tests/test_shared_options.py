@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from sentemb.cli import COMMANDS, main
 from sentemb.cli.options import Command, Written, command, threads_option
+from sentemb.system.meant_names import answering_names
 from sentemb.system.parallel import Workers, available_threads
 from sentemb.system.terminal import is_silenced, note
 
@@ -27,6 +28,46 @@ def _commands():
 
 
 ALL = dict(_commands())
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "ours"),
+    [
+        ("search", "--limit", "-k"),
+        ("search", "-n", "-k"),
+        ("search", "--topK", "-k"),
+        ("search", "--filter", "--where"),
+        ("search", "--order-by", "--sort"),
+        ("search", "--facet-by", "--facets"),
+        ("rank", "--size", "-k"),
+        ("train", "--out", "-o"),
+        ("train", "--lr", "--learning-rate"),
+        ("evaluate", "--baseline", "--compare-with"),
+    ],
+)
+def test_an_option_of_another_program_is_answered_with_ours(name, given, ours):
+    said = CliRunner().invoke(main, [name, given, "3"]).output
+    assert f"No such option '{given}'. Did you mean '{ours}'?" in said
+
+
+def test_an_argument_of_another_package_is_answered_with_ours():
+    @answering_names
+    def search(query, k=10, where=None):
+        return inner() if where else (query, k)
+
+    def inner(a):
+        return a
+
+    assert search("a", k=3) == ("a", 3)
+    for given, ours in (("top_k", "k"), ("limit", "k"), ("filter", "where"), ("n_results", "k")):
+        with pytest.raises(
+            TypeError, match=f"unexpected keyword argument '{given}'; write {ours}$"
+        ):
+            search("a", **{given: 3})
+    for wrong in ({"zzz": 1}, {"where": 1}):
+        with pytest.raises(TypeError) as raised:
+            search("a", **wrong)
+        assert "write" not in str(raised.value)
 
 
 def run(*arguments, code=0):

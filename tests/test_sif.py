@@ -258,8 +258,8 @@ def test_the_model_is_a_model_folder_like_any_other(tmp_path):
 def test_words_that_no_text_can_have_are_left_out():
     names = ["good", ",", "Paris", "new york", "c3po", "don't", "größe", "_"]
     model = SIF(made_up_vectors(names=names), components=0).fit()
-    assert model.vocabulary.words == ["good", "c3po", "größe", "_"]
-    model = SIF(made_up_vectors(), keep="texts").fit(titles=["w5 w1 x", "w1 w9"])
+    assert model.vocabulary.words == ["good", "paris", "c3po", "größe", "_"]
+    model = SIF(made_up_vectors(), keep="texts").fit(titles=["w5 w1 x", "w1 w9", "w5"])
     assert model.vocabulary.words == ["w1", "w5", "w9"]
 
 
@@ -272,7 +272,22 @@ def test_a_model_keeps_the_words_that_texts_can_have(words):
     words = ["word", *dict.fromkeys(word for word in words if word != "word")]
     vectors = WordVectors(words, np.ones((len(words), 2), np.float32))
     model = SIF(vectors, components=0).fit(threads=1)
-    assert model.vocabulary.words == [word for word in words if plain_words(word) == [word]]
+    spelled = dict.fromkeys(words)
+    for word in words:
+        spelled.setdefault(word.lower())
+    expected = [word for word in spelled if plain_words(word) == [word]]
+    assert sorted(model.vocabulary.words) == sorted(expected)
+
+
+def test_a_word_in_capitals_only_has_the_vector_of_its_first_spelling():
+    vectors = made_up_vectors(names=["Lamp", "Paris", "lamp", "PARIS", "New_York"])
+    model = SIF(vectors, components=0, weights="none").fit()
+    assert model.vocabulary.words == ["paris", "lamp", "new_york"]
+    rows = vectors.vectors[[1, 2, 4]]
+    np.testing.assert_allclose(model.encode(["Paris", "lamp", "New_York"]), rows, 1e-5)
+    assert made_up_vectors(names=["a", "B"]).with_small_letters().words == ["a", "b"]
+    small = made_up_vectors(names=["a", "A"])
+    assert small.with_small_letters() is small
 
 
 @pytest.mark.parametrize(
@@ -311,6 +326,12 @@ def test_wrong_settings(arguments, words):
         ({"components": 2}, (["w1", "w1"], []), "fewer than 2 components"),
         ({}, (["w1 w2 w3"] * 3, []), "component 1 is all there is"),
         ({"components": 2}, (["w1", "w2 w3"], []), "components 1 to 2 are all there is"),
+        (
+            {},
+            (["w1", "w2 w3"] * 9, []),
+            "left of the texts is a line, .* give at least 3 different",
+        ),
+        ({"components": 2}, (["w1", "w2", "w3 w1"], []), "without components 1 to 2 .* at least 4"),
         ({"weights": "idf", "components": 0, "keep": "texts"}, (["w1"], []), "weights are 0"),
         ({"sides": "each"}, (["w1", "w2"], []), "there are no titles"),
         ({"weights": "idf", "components": 0}, ([], []), "weights idf"),
@@ -380,7 +401,7 @@ def test_the_command_takes_a_click_log_for_both_sides(tmp_path):
 
 def test_the_command_notes_a_click_log_among_the_texts(tmp_path):
     glove = write_glove(tmp_path / "glove.txt", made_up_vectors())
-    (tmp_path / "titles.txt").write_text("w1 w2\nw3 w4\n")
+    (tmp_path / "titles.txt").write_text("w1 w2\nw3 w4\nw5 w6\n")
     (tmp_path / "pairs.tsv").write_text("w1 w2\tw3 w4\nw5\tw6 w7\nw8\n")
     for name, is_noted in (("titles.txt", False), ("pairs.tsv", True)):
         done = run("sif", glove, tmp_path / name, "-o", tmp_path / "m", "--force")

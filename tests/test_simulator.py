@@ -1,19 +1,25 @@
-"""The simulator: formats, shares, grades, truth, no leakage, the same bytes, clear errors."""
+"""The simulator: formats, traffic, shares, grades, truth, no leakage, same bytes, clear errors."""
 
+import csv
 import json
 import subprocess
 import sys
 from collections import Counter, defaultdict
 from random import Random
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from sentemb.cli import COMMANDS, main
+from sentemb.data.click_log import read_click_log
+from sentemb.data.simulation import example_shop
+from sentemb.data.simulation.click_rates import read_click_rates
 from sentemb.data.simulation.lexicon import load_lexicon
 from sentemb.data.simulation.search_world import mistype
 from sentemb.data.simulation.simulator import simulate
 from sentemb.errors import SentembError
+from sentemb.text.words import folded_words
 
 SIZES = {"pairs": 2_500, "dev_queries": 250, "test_queries": 200}
 
@@ -71,6 +77,12 @@ def test_the_log_with_skipped_titles_tells_the_same(out):
     for query, title, _ in columns(out / "pairs.tsv"):
         clicked[query].append(title)
     entries = [json.loads(line) for line in (out / "log.jsonl").read_text("utf-8").splitlines()]
+    counts = [
+        [entry["query"], title, str(count)]
+        for entry in entries
+        for title, count in zip(entry["clicked"], entry["clicks"], strict=True)
+    ]
+    assert counts == columns(out / "pairs.tsv")
     assert {entry["query"]: entry["clicked"] for entry in entries} == clicked
     assert not any(set(entry["clicked"]) & set(entry["skipped"]) for entry in entries)
     assert sum(map(len, clicked.values())) < sum(len(entry["skipped"]) for entry in entries)
@@ -143,6 +155,11 @@ def test_truth_covers_all_texts_and_keywords_are_their_words(out, truth):
         entry = json.loads(line)
         queries.add(entry["query"])
         titles.update(entry["clicked"] + entry["skipped"])
+    assert queries < set(read_click_rates(out / "rates.jsonl").queries)
+    queries.update(read_click_rates(out / "rates.jsonl").queries)
+    catalogue = {title for _, title in columns(out / "titles.tsv")}
+    assert titles < catalogue
+    titles |= catalogue
     for name in ("dev", "test"):
         for query, candidates in judged(out / name):
             queries.add(query)
@@ -157,6 +174,135 @@ def test_truth_covers_all_texts_and_keywords_are_their_words(out, truth):
         assert not entry["misspelt"] or entry["side"] == "query"
         if entry["kind"] == "informational" and not entry["misspelt"]:
             assert not {word.lower() for word in entry["keywords"]} & function_words
+
+
+# -- traffic ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def traffic(tmp_path_factory):
+    """A log of some thousand pairs: its folder, the log and the rates."""
+    folder = tmp_path_factory.mktemp("traffic")
+    made = simulate(folder, pairs=8_000, dev_queries=5, test_queries=5, seed=1)
+    return made, read_click_log(folder / "pairs.tsv"), read_click_rates(folder / "rates.jsonl")
+
+
+def clicks_of_pairs(log):
+    found = {}
+    for query, title, clicks in zip(log.query_index, log.title_index, log.clicks, strict=True):
+        found[log.queries[query], log.titles[title]] = int(clicks)
+    return found
+
+
+def probabilities(rates):
+    """The probability that a click is on a pair, for all pairs that are shown."""
+    query = np.repeat(np.arange(len(rates.queries)), np.diff(rates.offsets))
+    shown = rates.rates + (1 - share_on_pages(rates)) / len(rates.titles)
+    return {
+        (rates.queries[q], rates.titles[t]): p
+        for q, t, p in zip(query, rates.title_index, rates.shares[query] * shown, strict=True)
+    }
+
+
+def share_on_pages(rates):
+    sums = np.add.reduceat(rates.rates, rates.offsets[:-1])
+    assert np.allclose(sums, sums[0])
+    return sums[0]
+
+
+def dispersion(observed, expected):
+    """Chi-square over its degrees of freedom, and the standard deviation of that."""
+    return np.mean((observed - expected) ** 2 / expected), np.sqrt(2 / len(expected))
+
+
+def test_clicks_are_independent_draws_of_the_true_rates(traffic):
+    made, log, rates = traffic
+    assert log.clicks.sum() == made.clicks and sum(rates.shares) == pytest.approx(1)
+    found = clicks_of_pairs(log)
+    for counts in (found, clicks_of_pairs(rates.month(made.clicks, seed=99))):
+        often = {pair: p * made.clicks for pair, p in probabilities(rates).items()
+                 if p * made.clicks >= 8}  # fmt: skip
+        expected = np.array([*often.values()])
+        observed = np.array([counts.get(pair, 0) for pair in often])
+        ratio, deviation = dispersion(observed, expected)
+        assert len(often) > 150 and abs(ratio - 1) < 5 * deviation
+    # Within a query, the counts differ from month to month as those of independent clicks.
+    other = clicks_of_pairs(rates.month(made.clicks, seed=99))
+    both = {pair: found[pair] + other.get(pair, 0) for pair in found}
+    total = np.array([count for count in both.values() if count >= 16])
+    first = np.array([found[pair] for pair, count in both.items() if count >= 16])
+    ratio, deviation = dispersion(first, total / 2)
+    assert 0.5 - 4 * deviation < ratio < 0.5 + 4 * deviation  # the variance of a half is n / 4
+
+
+def test_queries_follow_zipf_and_some_are_heavy(traffic):
+    made, log, rates = traffic
+    counts = np.sort(np.bincount(log.query_index, log.clicks))[::-1]
+    ranks = np.arange(30, 600)
+    slope = np.polyfit(np.log(ranks), np.log(counts[ranks]), 1)[0]
+    assert -1.1 < slope < -0.75
+    assert counts[0] > 200 and (counts == 1).mean() > 0.3
+    # Most clicks of the next month are for queries that the log has, and some are not.
+    following = rates.month(made.clicks, seed=7)
+    is_known = np.isin(following.queries, log.queries)
+    known = following.clicks[is_known[following.query_index]].sum() / following.clicks.sum()
+    assert 0.82 < known < 0.95
+
+
+def test_some_clicks_are_stray(traffic):
+    made, log, rates = traffic
+    query = np.repeat(np.arange(len(rates.queries)), np.diff(rates.offsets))
+    right = {
+        (rates.queries[q], rates.titles[t])
+        for q, t, grade in zip(query, rates.title_index, rates.grades, strict=True)
+        if grade
+    }
+    stray = sum(n for pair, n in clicks_of_pairs(log).items() if pair not in right)
+    assert 0.03 < stray / made.clicks < 0.055
+
+
+def test_names_are_words_of_one_title_and_some_titles_have_no_clicks(out, truth):
+    catalogue = [title for _, title in columns(out / "titles.tsv")]
+    assert len(set(catalogue)) == len(catalogue)
+    words = [set(folded_words(title)) for title in catalogue]
+    names = [text for side, text in truth if truth[side, text]["name"]]
+    rates = read_click_rates(out / "rates.jsonl")
+    assert len(names) == pytest.approx(0.05 * len(rates.queries), rel=0.1)
+    assert {len(name.split()) for name in names} == {1, 2}
+    for name in names:
+        (place,) = [number for number, of in enumerate(words) if set(name.split()) <= of]
+        number = rates.queries.index(name)
+        shown = rates.title_index[rates.offsets[number] : rates.offsets[number + 1]]
+        assert [rates.titles[title] for title in shown] == [catalogue[place]]
+    logged = read_click_log(out / "pairs.tsv")
+    assert 0.3 < np.isin(names, logged.queries).mean() < 0.99
+    added = set(catalogue) - set(rates.titles)
+    assert len(added) == round(0.05 * len(catalogue)) and not added & set(logged.titles)
+    assert set(rates.titles) < set(catalogue)
+
+
+def test_rates_are_read_as_they_were_drawn_from(traffic, tmp_path):
+    made, _, rates = traffic
+    again = read_click_rates(made.out / "rates.jsonl")
+    assert clicks_of_pairs(again.month(500, 3)) == clicks_of_pairs(rates.month(500, 3))
+    assert clicks_of_pairs(again.month(500, 4)) != clicks_of_pairs(rates.month(500, 3))
+    for text in ("", "{", "[]", '{"query": "q"}', '{"query": "q", "share": 1, "titles": 1}'):
+        (tmp_path / "rates.jsonl").write_text(text)
+        with pytest.raises(SentembError, match=r"rates\.jsonl.*name a rates\.jsonl"):
+            read_click_rates(tmp_path / "rates.jsonl")
+
+
+def test_the_example_shop_has_traffic_and_keeps_its_rates(tmp_path, monkeypatch):
+    monkeypatch.setattr(example_shop, "_PAIRS", 1_000)
+    clicks, products = example_shop.write_example_shop(tmp_path)
+    with open(products, encoding="utf-8", newline="") as file:
+        names = {row["sku"]: row["name"] for row in csv.DictReader(file)}
+    rates = example_shop.example_click_rates()
+    with open(clicks, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 1_000 and {row["search_term"] for row in rows} < set(rates.queries)
+    clicked = {names[row["sku"]] for row in rows}
+    assert clicked < set(rates.titles) < set(names.values())
 
 
 def test_shares_are_those_asked_for(tmp_path):
@@ -229,7 +375,7 @@ def test_same_seed_same_bytes_even_with_another_hash_seed(tmp_path):
     files = sorted(
         path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file()
     )
-    assert len(files) == 11
+    assert len(files) == 13
     for file in files:
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
     assert (tmp_path / "a/pairs.tsv").read_bytes() != (tmp_path / "c/pairs.tsv").read_bytes()

@@ -11,11 +11,13 @@ import random
 import re
 import shutil
 import sys
+from collections import Counter
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers import failing_calls, tree
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sentemb
@@ -26,12 +28,12 @@ from sentemb.data.click_log import ClickLogBuilder, read_click_log, write_click_
 from sentemb.data.distinct_texts import DistinctTexts
 from sentemb.data.judged_set import read_texts
 from sentemb.data.seen_queries import in_log
-from sentemb.data.split_description import SPLIT, split_warning
-from sentemb.data.splitting import share_of, split_file
+from sentemb.data.split_description import SPLIT, held_out_by, split_warning
+from sentemb.data.splitting import hold_out_clicks, is_share, share_of, split_file
 from sentemb.search.title_files import read_titles
 from sentemb.text.words import query_key
 
-WAYS = ("query", "title", "time")
+WAYS = ("query", "title", "click", "time")
 HALF = {"dev": 0.25, "test": "25%"}
 
 
@@ -110,7 +112,7 @@ def test_path_log_and_files_have_the_same_sides(log, tmp_path, by):
     from_path = split_log(log, **HALF, by=by, seed=seed)
     split_file(log, tmp_path / "out", **HALF, by=by, seed=seed)
     assert [*map(pairs_of, from_path)] == [*map(pairs_of, written(tmp_path / "out"))]
-    if by != "time":  # a log in memory no longer knows the lines of a pair
+    if by in ("query", "title"):  # a log in memory no longer knows the lines of a pair
         in_memory = split_log(read_click_log(log), **HALF, by=by, seed=seed)
         assert [*map(pairs_of, in_memory)] == [*map(pairs_of, from_path)]
 
@@ -206,12 +208,15 @@ def test_the_split_says_how_it_was_made_and_another_is_warned_of(log, tmp_path):
     told = json.loads((out / SPLIT).read_text())
     assert told == {
         "format": 1, "rule": "distinct words", "dev": 0.25, "test": 0.25, "by": "query", "seed": 7,
-        "lines": [*counts.lines], "held_out": [*counts.held_out], "titles": counts.titles,
-        "added": counts.added, "bad_lines": 0,
+        "lines": [*counts.lines], "clicks": [*counts.clicks], "held_out": [*counts.held_out],
+        "titles": counts.titles, "added": counts.added, "bad_lines": 0, "has_repeats": None,
     }  # fmt: skip
     assert split_warning(out / "test.tsv") is None
     (out / SPLIT).write_text(json.dumps({"format": 1, "rule": "raw text"}))
     assert "has another rule" in split_warning(out / "dev.tsv")
+    for by, is_warned in (("click", False), ("time", False), ("title", True)):
+        (out / SPLIT).write_text(json.dumps({"format": 1, "rule": "raw text", "by": by}))
+        assert (split_warning(out / "dev.tsv") is not None) == is_warned
     for text in ("{", "[]", '{"format": 2}', '{"format": "1"}'):
         (out / SPLIT).write_text(text)
         with pytest.raises(SentembError, match=r"split\.json: "):
@@ -222,6 +227,21 @@ def test_the_split_says_how_it_was_made_and_another_is_warned_of(log, tmp_path):
     # A published set has its parts from elsewhere, and says so.
     (out / "README.md").touch()
     assert split_warning(out / "test.tsv") is None
+
+
+@pytest.mark.parametrize("by", WAYS)
+def test_a_held_out_file_says_how_it_was_held_out(log, tmp_path, by):
+    out = tmp_path / "out"
+    split_file(log, out, **HALF, by=by)
+    assert [held_out_by(out / name) for name in ("dev.tsv", "test.tsv")] == [by, by]
+    assert held_out_by(out / "pairs.tsv") is None and held_out_by(log) is None
+    (out / SPLIT).write_text(json.dumps({"format": 1, "rule": "distinct words"}))
+    assert held_out_by(out / "dev.tsv") is None
+    (out / SPLIT).write_text("{")
+    with pytest.raises(SentembError, match=r"split\.json: "):
+        held_out_by(out / "dev.tsv")
+    (out / SPLIT).unlink()
+    assert held_out_by(out / "dev.tsv") is None
 
 
 def test_evaluate_warns_of_a_split_by_an_unknown_rule(log, tmp_path, model_dir):
@@ -303,10 +323,160 @@ def test_by_time_the_last_lines_are_test(log, tmp_path):
     assert "".join(files).splitlines() == [line.removesuffix("\t1") for line in clean]
 
 
+# -- single clicks ---------------------------------------------------------------------------------
+
+
+def counted(log):
+    """Clicks by pair."""
+    return {pair[:2]: pair[2] for pair in pairs_of(log)}
+
+
+@st.composite
+def logs(draw):
+    """Click logs of few texts, with counts from one to huge and with skipped titles."""
+    text = st.sampled_from("abcdef")
+    counts = st.integers(1, 30) | st.just(10**12)
+    rows = st.tuples(text, text, counts, st.lists(text, max_size=3))
+    builder = ClickLogBuilder()
+    for row in draw(st.lists(rows, min_size=1, max_size=30)):
+        builder.add(*row)
+    return builder.build()
+
+
+@given(logs(), st.floats(0, 0.99), st.integers(0, 2**63 - 1), st.integers(1, 8))
+def test_held_out_clicks_are_of_queries_that_keep_some(log, share, seed, most):
+    stays, held_out = hold_out_clicks(log, share, seed, most)
+    both = Counter(counted(stays))
+    both.update(counted(held_out))
+    assert both == counted(log)
+    assert stays.queries and set(held_out.queries) <= set(stays.queries) == set(log.queries)
+    assert len(held_out.queries) <= most and not held_out.skipped_index.size
+    skipped = {(query, title): texts for query, title, _, texts in pairs_of(log)}
+    assert all(skipped[query, title] == texts for query, title, _, texts in pairs_of(stays))
+    again = hold_out_clicks(log, share, seed, most)
+    assert [*map(pairs_of, again)] == [pairs_of(stays), pairs_of(held_out)]
+
+
+TEXTS = st.sampled_from(["a", "b", "c", "Ä b", 'the "d"'])
+LINES = st.builds(
+    lambda query, clicked, clicks, skipped: json.dumps(
+        {"query": query, "clicked": [clicked], "clicks": [clicks], "skipped": skipped}
+    ),
+    TEXTS,
+    TEXTS,
+    st.integers(1, 4) | st.just(10**15),
+    st.lists(TEXTS, max_size=3),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    st.lists(LINES, min_size=1, max_size=30),
+    st.sampled_from([(0.3, 0.3), (0, 0.5), (0.5, 0), (0.05, 0.9)]),
+    st.integers(0, 2**63 - 1),
+)
+def test_by_click_no_click_is_lost_and_none_is_skipped(tmp_path, lines, shares, seed):
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    whole = read_click_log(path)
+    try:
+        parts = split_log(path, *shares, by="click", seed=seed)
+    except SentembError:
+        with pytest.raises(SentembError, match="no line is on the"):
+            split_file(path, tmp_path / "out", *shares, by="click", seed=seed, force=True)
+        return
+    total = Counter()
+    for part in parts:
+        total.update(counted(part))
+    assert total == counted(whole)
+    skipped = {(query, text) for query, _, _, texts in pairs_of(parts[0]) for text in texts}
+    assert not skipped & set(counted(whole))
+    assert not any(part.skipped_index.size for part in parts[1:] if part)
+
+    counts = split_file(path, tmp_path / "out", *shares, by="click", seed=seed, force=True)
+    assert [*map(pairs_of, written(tmp_path / "out"))] == [*map(pairs_of, parts)]
+    sums = [sum(counted(part).values()) if part else 0 for part in parts]
+    assert [*counts.clicks] == sums
+    assert counts.has_repeats == (max(counted(whole).values()) > 1)
+    again = split_file(path, tmp_path / "again", *shares, by="click", seed=seed, force=True)
+    assert again == counts and tree(tmp_path / "again") == tree(tmp_path / "out")
+
+
+def test_by_click_the_shares_are_those_of_clicks_and_independent(tmp_path):
+    lines = [f"q{number % 500}\tt{number % 7}\t{1 + number % 40}\n" for number in range(5000)]
+    (tmp_path / "log.tsv").write_text("".join(lines))
+    clicks = np.array([int(line.split("\t")[2]) for line in lines])
+    parts = split_log(tmp_path / "log.tsv", 0.05, 0.2, by="click")
+    for share, part in zip((0.75, 0.05, 0.2), parts, strict=True):
+        deviation = np.sqrt(clicks.sum() * share * (1 - share))
+        assert abs(part.clicks.sum() - clicks.sum() * share) < 4 * deviation
+    # Independent clicks: the spread of the counts around their share is that of a binomial.
+    whole = counted(read_click_log(tmp_path / "log.tsv"))
+    found = counted(parts[2])
+    total = np.array([*whole.values()])
+    test = np.array([found.get(pair, 0) for pair in whole])
+    dispersion = np.mean((test - 0.2 * total) ** 2 / (total * 0.2 * 0.8))
+    assert abs(dispersion - 1) < 4 * np.sqrt(2 / len(whole))
+
+
+def test_by_click_a_longer_log_and_another_share_of_dev_keep_what_was_drawn(tmp_path):
+    lines = [line for line in lines_of(600) if line.count("\t") == 2]
+    (tmp_path / "a").write_text("".join(lines[:200]))
+    (tmp_path / "b").write_text("".join(lines))
+    before, after = (split_log(tmp_path / name, **HALF, by="click") for name in "ab")
+    for one, other in zip(before, after, strict=True):
+        assert all(counted(other)[pair] >= clicks for pair, clicks in counted(one).items())
+    less_dev = split_log(tmp_path / "b", dev=0.05, test=0.25, by="click")
+    assert pairs_of(less_dev[2]) == pairs_of(after[2])
+    other_seed = split_log(tmp_path / "b", **HALF, by="click", seed=1)
+    assert pairs_of(other_seed[2]) != pairs_of(after[2])
+
+
+def test_by_click_a_bad_line_does_not_move_the_draws(tmp_path):
+    """A title that a file of titles cannot hold is a bad line of `split_file` alone."""
+    lines = [json.dumps({"query": f"q{n}", "clicked": ["t"], "clicks": [9]}) for n in range(99)]
+    bad = json.dumps({"query": "q", "clicked": ['"Acme 15.6"" Laptop"'], "clicks": [100]})
+    (tmp_path / "log.jsonl").write_text("\n".join([bad, *lines]))
+    parts = split_log(tmp_path / "log.jsonl", **HALF, by="click")
+    split_file(tmp_path / "log.jsonl", tmp_path / "out", **HALF, by="click", skip_bad_lines=True)
+    for part, found in zip(parts, written(tmp_path / "out"), strict=True):
+        assert [pair for pair in pairs_of(part) if pair[0] != "q"] == pairs_of(found)
+
+
+def test_by_click_a_log_without_counts_is_noted(tmp_path):
+    (tmp_path / "ones.tsv").write_text("".join(f"q{n}\tt{n % 9}\n" for n in range(200)))
+    # A line for each click is a log with counts.
+    (tmp_path / "lines.tsv").write_text("".join(f"q{n % 9}\tt{n % 9}\n" for n in range(200)))
+    for name, is_noted in (("ones", True), ("lines", False)):
+        arguments = ["split", str(tmp_path / f"{name}.tsv"), "-o", str(tmp_path / name)]
+        result = CliRunner().invoke(main, [*arguments, "--by", "click", "--test", "20%"])
+        assert result.exit_code == 0
+        assert ("no pair of the log has more than one click" in result.stderr) == is_noted
+        assert "clicks to train, " in result.stdout and "a pair may be on several" in result.stdout
+    _, _, test = written(tmp_path / "ones")
+    assert set(test.clicks) == {1} and 20 < len(test.clicks) < 60
+
+
+def test_every_click_is_held_out_with_the_share_whatever_its_pair():
+    builder = ClickLogBuilder()
+    for number in range(2000):
+        builder.add(f"q{number}", "often", 50)
+        builder.add(f"q{number}", "seldom", 2)
+    stays, held_out = hold_out_clicks(builder.build(), 0.1, 0, 10**6)
+    for title, clicks in (("often", 100_000), ("seldom", 4000)):
+        found = sum(count for (_, t), count in counted(held_out).items() if t == title)
+        assert abs(found - 0.1 * clicks) < 4 * np.sqrt(0.09 * clicks)
+    assert len(stays.queries) == 2000 and pairs_of(held_out) != pairs_of(
+        hold_out_clicks(builder.build(), 0.1, 1, 10**6)[1]
+    )
+    few, other = (hold_out_clicks(builder.build(), 0.1, seed, 40)[1].queries for seed in (0, 1))
+    assert len(few) == len(other) == 40 and set(few) != set(other)
+
+
 # -- files -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("by", ["query", "time"])
+@pytest.mark.parametrize("by", ["query", "click", "time"])
 def test_what_is_written_is_read_back_whatever_comes_first(tmp_path, by):
     """A pair that is like column names has a count where it is line 1, and only there."""
     pairs = [f"query {number}\ttitle {number}" for number in range(30)]
@@ -422,7 +592,7 @@ def test_what_would_be_read_as_quoted_csv_is_a_bad_line(tmp_path):
         assert not (tmp_path / by).exists()
 
 
-@pytest.mark.parametrize("by", ["query", "time"])
+@pytest.mark.parametrize("by", ["query", "click", "time"])
 def test_whatever_call_fails_all_or_nothing_is_written(tmp_path, by, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     monkeypatch.setattr(splitting, "DistinctTexts", functools.partial(DistinctTexts, limit=20))
@@ -482,7 +652,7 @@ def test_what_is_there_is_not_lost(log, tmp_path):
         ({"dev": float("nan")}, "dev is nan"),
         ({"dev": 0, "test": 0}, "together are 0 of the log"),
         ({"dev": 0.5, "test": "50%"}, "together are 1 of the log"),
-        ({"by": "day"}, "by is 'day'; choose query, title, time"),
+        ({"by": "day"}, "by is 'day'; choose query, title, click, time"),
         ({"seed": -1}, "seed is -1"),
         ({"by": "time", "seed": 1}, "a split by time draws nothing; leave seed out"),
         ({"dev": 1e-9}, r"no line is on the dev side; give a larger share.*use the dev\.tsv"),
@@ -512,6 +682,7 @@ def test_a_folder_is_not_a_log(tmp_path):
 def test_shares():
     assert [share_of("dev", text) for text in ("5%", "0.05", ".05", "5.0 %", 0.05)] == [0.05] * 5
     assert share_of("dev", 0) == 0
+    assert is_share("5%") and is_share(0.05) and not is_share("dev.tsv") and not is_share(None)
 
 
 # -- the command -----------------------------------------------------------------------------------

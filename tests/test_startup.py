@@ -116,6 +116,25 @@ def test_kernels_run_where_no_cache_can_be_written():
     result = run_python(code, **nowhere)
     assert result.returncode == 0, result.stderr
     assert result.stdout == "[[3.0, 3.0]]\n"
+    assert result.stderr.count("set NUMBA_CACHE_DIR to a folder") == 1
+
+
+def test_a_command_says_once_that_no_cache_can_be_written(tmp_path):
+    (tmp_path / "p.tsv").write_text("a b\tc d\ne f\tg h\n" * 9)
+    nowhere = {"HOME": "/dev/null/x", "NUMBA_CACHE_DIR": "/dev/null/x", "XDG_CACHE_HOME": ""}
+    code = (
+        "import sys\n"
+        "from sentemb.cli import main\n"
+        "main(['prepare', sys.argv[1] + '/p.tsv', '-o', sys.argv[1] + '/p'])"
+    )
+    said = run_python(code, tmp_path, **nowhere).stderr
+    lines = [line for line in said.splitlines() if "NUMBA_CACHE_DIR" in line]
+    assert len(lines) == 1 and lines[0].startswith("warning: compiled kernels cannot be kept")
+
+
+def test_without_the_compiler_a_message_says_so():
+    result = run_python("import sentemb.kernels.top_k", NUMBA_DISABLE_JIT="1")
+    assert "SentembError: NUMBA_DISABLE_JIT is set, and the kernels need" in result.stderr
 
 
 def test_a_standard_output_that_was_closed_can_be_dropped(monkeypatch, capfd):

@@ -20,7 +20,8 @@ from sentemb.data.click_log import ClickLogBuilder
 from sentemb.errors import SentembError
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.words_and_stems import words_of
-from sentemb.search.frequent_queries import FrequentQueries, distance, folded
+from sentemb.search.edits import distance
+from sentemb.search.frequent_queries import FrequentQueries, folded
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
 
@@ -110,6 +111,37 @@ def test_frequent_queries_complete_a_text(index, begun, suggested):
     counts = [CLICKS[query] for query in index.suggest(begun)]
     assert counts == sorted(counts, reverse=True)
     assert index.suggest(begun, 1) == index.suggest(begun)[:1]
+
+
+def test_suggestions_have_the_spelling_of_most_clicks():
+    titles = ["Beauty Stylists, Seoul", "Sofa Repair", "Coach Tours", "Kaffee-Bar"]
+    clicked = {
+        **{f"beauty salon {number}": (0, 1) for number in range(10)},
+        **{f"coach trip {number}": (2, 1) for number in range(20)},
+        "beauty stylists": (0, 90),
+        "cheap beuty stylists seoul": (0, 9),
+        "Cheap Beuty  Seoul": (0, 5),
+        "coach tours": (2, 200),
+        "couch repair": (1, 8),  # a word of its own: no clicked title has "coach"
+        "coach tour": (2, 30),  # another form
+        "beauty 38mm": (0, 7),
+        "café bar": (3, 6),
+    }
+    builder = ClickLogBuilder()
+    for query, (title, clicks) in clicked.items():
+        builder.add(query, titles[title], clicks)
+    frequent = FrequentQueries.of(ClickedQueries.of(builder.build()))
+    assert list(frequent.by_key.values()) == [
+        "coach tours",
+        "beauty stylists",
+        "coach tour",
+        "cheap beauty stylists seoul",
+        "couch repair",
+        "beauty 38mm",
+        "café bar",
+        "Cheap beauty Seoul",
+    ]
+    assert next(frequent.beginning_with("che")) == "cheap beauty stylists seoul"
 
 
 def test_what_finds_nothing_is_not_suggested(index):

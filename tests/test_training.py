@@ -38,6 +38,8 @@ from sentemb.training.batches.corpus import Corpus
 from sentemb.training.batches.mini_batches import mini_batch
 from sentemb.training.checkpoints import take_up_checkpoint
 from sentemb.training.negatives import hard_negatives
+from sentemb.training.optimisers.adam import Adam
+from sentemb.training.optimisers.nesterov import Nesterov
 from sentemb.training.stopping import Interrupted
 from sentemb.training.towers.settings import HARD_AMONG, HARD_NEGATIVES, PRESETS, Settings
 from sentemb.training.towers.two_towers import TwoTowers
@@ -132,6 +134,24 @@ def test_an_update_is_a_step_along_the_checked_gradient(shared_towers):
             np.testing.assert_allclose(
                 after[side][name] - block, step, atol=1e-4 * abs(step).max(), err_msg=name
             )
+
+
+@pytest.mark.parametrize("decay", ["linear", "none"])
+@pytest.mark.parametrize("kind", [Adam, Nesterov])
+def test_the_rate_falls_from_the_whole_to_its_last_part(kind, decay, monkeypatch):
+    rates = {}
+
+    def step_tasks(tower, point, gradient, lists, update, rate):
+        rates[update] = rate
+        return steps(tower, point, gradient, lists, update, rate)
+
+    steps = kind.step_tasks
+    monkeypatch.setattr(kind, "step_tasks", step_tasks)
+    settings = {"optimiser": kind.__name__.lower(), "hard_negatives": 0, "learning_rate": 0.03}
+    train(made_up_log(), **TINY, **settings, shared_towers=True, decay=decay)
+    updates, falls = len(rates), decay == "linear"
+    expected = {k: 0.03 * (1 - k / updates if falls else 1) for k in range(updates)}
+    assert updates > 10 and rates == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_seed_decides():

@@ -37,10 +37,16 @@ def test_write_sorts_by_score_then_document_id_both_falling(tmp_path):
     ]
 
 
+def test_blank_lines_at_the_end_of_a_run_are_dropped(tmp_path):
+    path = tmp_path / "run.txt"
+    path.write_text("q Q0 d 1 0.5 t\n\n \n")
+    assert read_run(path) == {"q": {"d": 0.5}}
+
+
 BAD = {
     "five columns": ("q Q0 d 1 0.5\n", ":1: 5 columns"),
     "seven columns": ("q Q0 d 1 0.5 my tag\n", ":1: 7 columns"),
-    "blank": ("q Q0 d 1 0.5 t\n\n", ":2: 0 columns"),
+    "blank": ("q Q0 d 1 0.5 t\n\nq Q0 e 2 0.4 t\n", ":2: 0 columns"),
     "no number": ("q Q0 d 1 high t\n", ":1: the score 'high' is not a number"),
     "underscore": ("q Q0 d 1 1_0 t\n", ":1: the score '1_0' is not a number"),
     "NaN": ("q Q0 d 1 nan t\n", ":1: the score 'nan' is not a number"),

@@ -193,7 +193,7 @@ class TestCatalogue:
         np.testing.assert_allclose(hybrid.values, measured.values[:, 0])
         for one in hybrid.worst:
             hits = with_words.search(log.queries[one.number], 3)
-            assert [(hit.title, hit.score, hit.parts["cosine"]) for hit in hits] == [
+            assert [(hit.title, hit.score, hit.parts["cosine"]["value"]) for hit in hits] == [
                 (title.title, title.score, title.cosine) for title in one.titles
             ]
         with pytest.raises(SentembError, match="leave the catalogue out"):

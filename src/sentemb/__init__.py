@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sentemb.bridges.export.targets import export
     from sentemb.comparison.baselines.chance import Chance
     from sentemb.comparison.difference import RankingDifference, diff
+    from sentemb.comparison.measuring import evaluate
     from sentemb.data.click_log import ClickLog, ClickLogBuilder, read_click_log, write_click_log
     from sentemb.data.importers.click_rows import Columns
     from sentemb.data.importers.click_table import import_clicks
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from sentemb.models.vectors.word_vectors import WordVectors
     from sentemb.models.vectors.writing import write_word_vectors
     from sentemb.search.index import Index
-    from sentemb.search.measuring import evaluate
     from sentemb.search.ranking.fitting import fit_ranker
     from sentemb.search.ranking.opening import load_ranker
     from sentemb.search.ranking.ranker import HybridRanker
@@ -101,7 +101,7 @@ _SECTIONS = {
         "Overview": "analysis.overview",
     },
     "Measuring": {
-        "evaluate": "search.measuring",
+        "evaluate": "comparison.measuring",
         "NDCG": "evaluation.metrics",
         "Evaluation": "evaluation.held_out",
         "diff": "comparison.difference",

@@ -39,7 +39,10 @@ PAIR_TRAINING = {
     "threads": 1,
 }
 ALL_PARTS = Recipe(
-    {"cosine": 0.5, "memory": 2.0, "bm25": 0.7, "clicked_bm25": -0.3, "unclicked": 0.4}, 1.2, 0.6
+    {"cosine": 0.5, "memory": 2.0, "bm25": 0.7, "clicked_bm25": -0.3, "unclicked": 0.4}
+    | {"clicks": 0.9, "name": 1.7},
+    1.2,
+    0.6,
 )
 PLACES = ("paris", "rome", "oslo", "lima", "cairo", "delhi")
 THINGS = ("hotels", "maps", "trains", "museums")

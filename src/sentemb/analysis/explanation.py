@@ -1,5 +1,6 @@
 """Why a query and a title have their score: words, and what the log says of similar queries."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -13,10 +14,14 @@ from sentemb.errors import SentembError
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.nearest import nearest
+from sentemb.search.index import Index
+from sentemb.search.index_files import is_index
+from sentemb.search.ranking.opening import load_best
 from sentemb.search.ranking.ranker import HybridRanker, Share
 from sentemb.search.ranking.recipe import MODEL_ALONE, PARTS
 from sentemb.system.bounds import whole
 from sentemb.system.html_tables import html_table, shade
+from sentemb.system.paths import AnyPath
 from sentemb.system.tables import aligned, visible
 from sentemb.text.arguments import as_text, as_texts
 
@@ -183,6 +188,8 @@ def _cells_of(share: Share) -> list[str]:
     if share.nearest is not None:
         kind = "clicked query" if share.nearest.is_clicked else "the title itself"
         source = f"{kind}: {fitting(share.nearest.text, _SHOWN)}"
+    elif share.clicks is not None:
+        source = f"{share.clicks:,} {'click' if share.clicks == 1 else 'clicks'} for this query"
     elif share.words:
         source = "  ".join(f"{visible(word)} {value:.2f}" for word, value in share.words)
     how = f"{share.weight:g} × {share.value:.3f}"
@@ -270,12 +277,14 @@ class Explainer:
 
 
 def explain(
-    model: SentenceEncoder | HybridRanker,
+    model: SentenceEncoder | HybridRanker | Index | AnyPath,
     query: str,
     title: str | None = None,
     log: ClickLog | None = None,
     titles: Sequence[str] | None = None,
     k: int = 5,
+    *,
+    cosine: bool = False,
 ) -> Explanation:
     """Explain the score of a query and a title, with evidence from a click log.
 
@@ -283,19 +292,22 @@ def explain(
 
     Parameters
     ----------
-    model : SentenceEncoder or HybridRanker
-        The ranker of a model with two towers, or the model, which is ranked by its cosine.
+    model : SentenceEncoder, HybridRanker, Index or path
+        The ranker of a model with two towers, or the model, which is ranked by its cosine. Or an
+        index; a path is the folder of a model or of an index.
     query : str
         A query with at least one word.
     title : str, optional
-        A title with at least one word. By default the best one of ``titles``, or of the log's
-        titles if these are not given.
+        A title with at least one word; for an index also the id of one of its titles. By default
+        the best one of ``titles``, or if these are not given of the index, or of the log's titles.
     log : ClickLog, optional
         Shows which queries are the nearest, what was clicked for them, and which words are new.
     titles : sequence of str, optional
         Where to look for the best title.
     k : int
         How many queries of the log to show.
+    cosine : bool
+        Explain the cosine of the model alone.
 
     Returns
     -------
@@ -312,7 +324,17 @@ def explain(
     >>> log = read_click_log("pairs.tsv")  # doctest: +SKIP
     >>> print(explain(model, "coder", log=log))  # doctest: +SKIP
     """
-    ranker = Explainer(model).ranker  # refuses a pair model before the titles are read
+    opened: Any = model
+    if isinstance(model, str | os.PathLike):
+        opened = Index.open(model) if is_index(model) else load_best(model, cosine=cosine)
+    id: str | None = None
+    if isinstance(opened, Index):
+        if title is not None or titles is None:
+            id, title = _of_index(opened, query, title, cosine)
+        opened = (opened.model_alone() if cosine else opened).ranker
+    elif cosine and isinstance(opened, HybridRanker):
+        opened = opened.model
+    ranker = Explainer(opened).ranker  # refuses a pair model before the titles are read
     whole("k", k, 1, _MOST_QUERIES)
     catalogue = log.titles if titles is None and log is not None else titles
     if title is None:
@@ -324,7 +346,20 @@ def explain(
             raise SentembError("nothing is found for this query; give a title to explain")
         title = catalogue[best[0][0]]
     _words_of(ranker.model, query, title)  # refuses a text without words before the log is read
-    return Explainer(ranker, log).explain(query, title, k)
+    return Explainer(ranker, log).explain(query, title, k, id)
+
+
+def _of_index(index: Index, query: str, given: str | None, cosine: bool) -> tuple[str | None, str]:
+    """Id and title of what is explained: ``given``, a title or an id, or the best title."""
+    if given is None:
+        hits = index.search(as_text(query), 1, cosine=cosine)
+        if not hits:
+            raise SentembError("the index finds nothing for this query; give a title to explain")
+        return hits[0].id, hits[0].title
+    # The first product that has the title.
+    same = (id for id, title in zip(index.ids, index.titles, strict=True) if title == given)
+    id = next(same, None) or index.id_named(as_text(given))
+    return id, given if id is None else index[id]["title"]
 
 
 def _words_of(model: SentenceEncoder, *texts: str) -> list[list[str]]:

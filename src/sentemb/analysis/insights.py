@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sentemb.data.search_record import reading_record
+from sentemb.data.record_file import reading_record
 from sentemb.search.searcher import NO_PRODUCT, NO_TITLES, NOTHING_KNOWN
 from sentemb.system.bounds import whole
 from sentemb.system.paths import AnyPath
@@ -19,14 +19,15 @@ _SHARES = (0.5, 0.95, 0.99)
 _NOTHING = (NOTHING_KNOWN, NO_TITLES, NO_PRODUCT)
 # One row per query, whatever its case. Grouped by search first: `shown` is sorted by it.
 _BY_QUERY = """
-SELECT folded(query), count(*), sum(first IS NOT NULL), avg(coalesce(1.0 / first, 0)),
+SELECT CASE WHEN query IS NOT NULL THEN folded(query) END AS one, count(*),
+       sum(first IS NOT NULL), avg(coalesce(1.0 / first, 0)),
        sum(coalesce(no_match IN (?, ?, ?), 0)), sum(coalesce(no_match NOT IN (?, ?, ?), 0)),
        avg(milliseconds)
 FROM searches LEFT JOIN (
     SELECT search AS of_search, min(CASE WHEN clicked IS NOT NULL THEN position END) AS first
     FROM shown GROUP BY search
 ) ON of_search = number
-GROUP BY folded(query)
+GROUP BY one
 """
 
 
@@ -118,9 +119,8 @@ def insights(path: AnyPath, top_k: int = 10) -> Insights:
     """
     whole("top_k", top_k, 1, 2**31 - 1)
     with reading_record(path) as connection:
-        connection.create_function("folded", 1, _folded, deterministic=True)
-        # One snapshot for all figures, also while a server is writing.
-        connection.execute("BEGIN")
+        # A function in C: Python would handle a signal in one of its own, where SQLite drops it.
+        connection.create_function("folded", 1, str.lower, deterministic=True)
         every = [SearchedQuery(*row) for row in connection.execute(_BY_QUERY, 2 * _NOTHING)]
         first, last = connection.execute("SELECT min(time), max(time) FROM searches").fetchone()
         milliseconds = _quantiles(connection, sum(query.searches for query in every))
@@ -156,10 +156,6 @@ def insights(path: AnyPath, top_k: int = 10) -> Insights:
         ),
         most(lambda query: True, lambda query: query.milliseconds),
     )
-
-
-def _folded(query: str | None) -> str | None:
-    return None if query is None else query.lower()
 
 
 def _quantiles(connection: sqlite3.Connection, n_searches: int) -> dict[str, float]:

@@ -113,7 +113,7 @@ class Overview:
         yield from aligned([[name, text] for name, text in self._facts()], left=2)
         if self.weights is not None:
             yield ""
-            yield "The score of a title is the sum of these parts, each times its weight:"
+            yield "The ranker scores a title by the sum of these parts, each times its weight:"
             rows = [
                 [f"{weight:+8.3g}", PARTS[part], MEANINGS[part]]
                 for part, weight in self.weights.items()

@@ -11,12 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.frames import checked_pair, checked_pairs, rows_of
-from sentemb.data.lines import write_lines
+from sentemb.data.lines import without_blank_end, write_lines
 from sentemb.data.parquet_files import parquet_batches
 from sentemb.data.spreadsheets import REMEDY, is_header, is_quoted
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief, is_integer
-from sentemb.system.files import is_file, is_folder, names_in, path_of, place_name, raw_lines
+from sentemb.system.files import (
+    is_file,
+    is_folder,
+    names_in,
+    path_of,
+    place_name,
+    raw_lines,
+    status,
+)
 from sentemb.system.html_tables import excerpt, facts_table
 from sentemb.system.paths import AnyPath
 
@@ -24,8 +32,11 @@ PAIRS = "pairs.tsv"  # in the folder of a data set
 PREPARED = "prepared.json"  # in the folder of a prepared log
 # How the names of logs end that are read as those of a folder.
 _ENDINGS = (".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet")
+# What a data set has next to its log.
+_OF_DATA_SETS = ("dev", "test", "dev.tsv", "test.tsv", "dev.jsonl", "test.jsonl", "titles.tsv")
 MAX_TEXT_WORDS = 10_000
-MAX_CLICKS = 2**63 - 1
+# What a ranker can store.
+MAX_CLICKS = 10**12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,6 +139,14 @@ class ClickLog:
             Query q has ``titles[offsets[q]:offsets[q + 1]]``.
         """
         return titles_by_query(len(self.queries), self.query_index, self.title_index)
+
+    def part(self, is_kept: NDArray[np.bool_]) -> "ClickLog":
+        """The clicks of some queries, (n_queries,) bool, without skipped titles."""
+        pairs = np.flatnonzero(is_kept[self.query_index])
+        counted = self.query_index[pairs], self.title_index[pairs], self.clicks[pairs]
+        return ClickLog.from_pairs(
+            (self.queries[q], self.titles[t], int(n)) for q, t, n in zip(*counted, strict=True)
+        )
 
 
 def titles_by_query(
@@ -247,10 +266,9 @@ class ClickLogBuilder:
             self._title_index.append(title_index)
             self._clicks.append(clicks)
         else:
-            try:
-                self._clicks[pair] += clicks
-            except OverflowError:
-                raise too_many_clicks() from None
+            if self._clicks[pair] + clicks > MAX_CLICKS:
+                raise too_many_clicks()
+            self._clicks[pair] += clicks
         if skipped_index:
             self._skipped_pair.extend([pair] * len(skipped_index))
             self._skipped_title.extend(skipped_index)
@@ -295,7 +313,7 @@ class ClickLogBuilder:
 def too_many_clicks() -> SentembError:
     """The error for a pair whose clicks add up to more than `MAX_CLICKS`."""
     return SentembError(
-        f"the clicks of this pair add up to more than {MAX_CLICKS}; scale them down"
+        f"the clicks of this pair add up to more than {MAX_CLICKS:,}; scale them down"
     )
 
 
@@ -511,7 +529,7 @@ def _text_lines(path: AnyPath) -> Iterator[_Line]:
     """The lines of TSV or JSON lines."""
     add_line: Callable[[Collector, str], None] | None
     add_line = _add_json_line if is_json_name(path) else None
-    for number, raw in raw_lines(path):
+    for number, raw in without_blank_end(raw_lines(path)):
         # Bytes that are not UTF-8 become lone surrogates, which `clean_text` finds: each distinct
         # text is checked once, not each line.
         line = raw.decode("utf-8", "surrogateescape")
@@ -584,8 +602,10 @@ def _meant(folder: AnyPath, otherwise: str = "; name a file of query<TAB>title l
             " of `sentemb prepare`, which only the training of two towers reads; give the log that "
             "it was made from"
         )
+    # In a folder of logs alone, one may have such a name.
+    is_data_set = any(status(path_of(folder) / name) is not None for name in _OF_DATA_SETS)
     for log in (PAIRS, f"{PAIRS}.gz", "pairs.jsonl", "log.jsonl"):
-        if is_file(path_of(folder) / log):
+        if (is_data_set or otherwise) and is_file(path_of(folder) / log):
             return f"; did you mean {path_of(folder) / log}?"
     return otherwise
 
@@ -691,7 +711,7 @@ def _count(text: str) -> int:
         if _is_count(count):
             return count
     raise SentembError(
-        f"the click count {brief(text)} is not an integer from 1 to {MAX_CLICKS}; "
+        f"the click count {brief(text)} is not an integer from 1 to {MAX_CLICKS:,}; "
         "correct it or leave the column out"
     )
 
@@ -724,7 +744,7 @@ def _parse_json(line: str) -> tuple[str, list[str], list[int], list[str]]:
         clicks = [1] * len(clicked)
     elif not (_are(clicks, int) and len(clicks) == len(clicked) and all(map(_is_count, clicks))):
         raise SentembError(
-            f'"clicks" is not a list with an integer from 1 to {MAX_CLICKS} for each clicked '
+            f'"clicks" is not a list with an integer from 1 to {MAX_CLICKS:,} for each clicked '
             "title; correct it or leave it out"
         )
     return record["query"], clicked, clicks, skipped

@@ -47,11 +47,11 @@ def rows_of(
         warnings.warn(
             f"each row is one click; for the column {unused} give clicks={unused!r}", stacklevel=4
         )
-    columns = [_listed(frame[name]) for name in chosen]
+    columns = [listed(frame[name]) for name in chosen]
     if len({len(column) for column in columns}) > 1:
         raise SentembError("the columns of the table have different lengths; give equal ones")
     for row, values in enumerate(zip(*columns, strict=True)):
-        if clicks is not None and (_is_missing(values[2]) or values[2] == 0):
+        if clicks is not None and (is_missing(values[2]) or values[2] == 0):
             continue
         try:
             pair = checked_pair(*values, names=(chosen[0], chosen[1]))
@@ -76,9 +76,9 @@ def _column(name: str | None, meaning: Meaning, names: list[Any]) -> Any:
     if name is not None:
         column = next((text for text in texts if letters_of(text) == letters_of(name)), None)
     if column is None:
-        listed = ", ".join(map(str, names[:20]))
+        there = ", ".join(map(str, names[:20]))
         raise SentembError(
-            f"the table has no column {brief(name or meaning.what)}; its columns are {listed}: "
+            f"the table has no column {brief(name or meaning.what)}; its columns are {there}: "
             "rename one, or use ClickLog.from_frame(table, query=..., title=...)"
         )
     return column
@@ -123,7 +123,8 @@ def _names(frame: Any) -> list[str] | None:
     return None if names is None or callable(names) else list(names)
 
 
-def _listed(column: Any) -> list[Any]:
+def listed(column: Any) -> list[Any]:
+    """The values of a column of a table."""
     for name in _TO_LIST:
         if hasattr(column, name):
             return list(getattr(column, name)())
@@ -131,14 +132,14 @@ def _listed(column: Any) -> list[Any]:
 
 
 def _no_text(name: str, value: object) -> str:
-    if _is_missing(value):
+    if is_missing(value):
         return (
             f"the {name} is missing ({brief(value)}); drop such rows, in pandas with table.dropna()"
         )
     return f"the {name} is {brief(value)}, not a str; convert it with str()"
 
 
-def _is_missing(value: object) -> bool:
+def is_missing(value: object) -> bool:
     """None, NaN or the NA and NaT of pandas, which equal nothing."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.lines import clean_lines, is_id, write_lines
+from sentemb.data.lines import clean_lines, is_id, without_blank_end, write_lines
 from sentemb.data.spreadsheets import is_header, is_quoted
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief, plain
@@ -19,7 +19,7 @@ from sentemb.system.html_tables import excerpt, facts_table
 from sentemb.system.paths import AnyPath
 
 FILES = ("queries.tsv", "docs.tsv", "qrels.txt")
-_MAX_GRADE = 2**31 - 1
+MAX_GRADE = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,7 +88,7 @@ def read_judged_set(folder: AnyPath) -> JudgedSet:
         Holds ``queries.tsv`` and ``docs.tsv`` with lines ``id<TAB>text``, where the text is
         everything after the first tab, and ``qrels.txt`` in the TREC format: ``query id, 0, title
         id, grade``, separated by white space; the second column is ignored. All are UTF-8; a
-        byte-order mark is dropped.
+        byte-order mark and blank lines at the end are dropped.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def read_judged_set(folder: AnyPath) -> JudgedSet:
         With file, line and remedy, for a missing file, a line without tab, an id that is empty or
         has white space, an empty text, an id or a judgment given twice, an id in the judgments
         that is not in the lists, a judgment without four columns or with a grade that is not an
-        integer, NUL characters, invalid UTF-8, no judgments at all.
+        integer (``1.0`` is one), NUL characters, invalid UTF-8, no judgments at all.
     """
     path = path_of(folder)
     for name in FILES:
@@ -195,7 +195,7 @@ def product_lines(
     """
     name = place_name(path)
     n_fields = 0
-    for number, line in clean_lines(path):
+    for number, line in without_blank_end(clean_lines(path)):
         id, tab, text = line.partition("\t")
         if not tab:
             raise SentembError(f"{name}:{number}: no tab; write id<TAB>text")
@@ -238,6 +238,14 @@ def _columns_of(line: str) -> list[str]:
     return columns if (id.lower(), title.lower()) == ("id", "title") else []
 
 
+def grade_of(text: str) -> int | None:
+    """The grade that ``text`` spells, "2" or "2.0"; None if it is not an integer of 32 bits."""
+    # The pattern keeps int() from accepting underscores and from refusing very long numbers.
+    match = re.fullmatch(r"\s*([+-]?[0-9]{1,10})(?:\.0*)?\s*", text, re.ASCII)
+    grade = int(match[1]) if match else MAX_GRADE + 1
+    return grade if abs(grade) <= MAX_GRADE else None
+
+
 def repeated_id(path: AnyPath, id: str, before: int, number: int) -> SentembError:
     """The error for a line with the id of an earlier line, ``before``."""
     return SentembError(
@@ -254,7 +262,7 @@ def _read_judgments(
     title_of = {id: index for index, id in enumerate(title_ids)}
     line_of: dict[tuple[int, int], int] = {}
     grades = []
-    for number, line in clean_lines(path):
+    for number, line in without_blank_end(clean_lines(path)):
         columns = line.split()
         if len(columns) != 4:
             raise SentembError(
@@ -272,8 +280,8 @@ def _read_judgments(
                 f"{path}:{number}: the title {plain(title_id)} is not in docs.tsv; "
                 "add it there or drop the line"
             )
-        # The pattern keeps int() from accepting underscores and from refusing very long numbers.
-        if not re.fullmatch(r"[+-]?[0-9]{1,10}", grade) or abs(int(grade)) > _MAX_GRADE:
+        value = grade_of(grade)
+        if value is None:
             raise SentembError(
                 f"{path}:{number}: the grade {brief(grade)} is not an integer of 32 bits; "
                 "write 0 for not relevant, 1 or more for relevant"
@@ -285,7 +293,7 @@ def _read_judgments(
                 f"line {line_of[pair]}; keep one of the two"
             )
         line_of[pair] = number
-        grades.append(int(grade))
+        grades.append(value)
     if not grades:
         raise SentembError(f"{path}: no judgments; write query id, 0, title id, grade")
     pairs = np.array(list(line_of), dtype=np.int32)

@@ -1,6 +1,7 @@
 """Lines of the text formats: checked when read, written as whole files."""
 
 from collections.abc import Iterable, Iterator
+from typing import AnyStr
 
 from sentemb.errors import SentembError
 from sentemb.system.files import numbered_lines, place_name, writing
@@ -21,6 +22,21 @@ def clean_lines(path: AnyPath) -> Iterator[tuple[int, str]]:
                 f"{place_name(path)}:{number}:{text.index(chr(0)) + 1}: a NUL character; "
                 "save the file as UTF-8 text"
             )
+        yield number, text
+
+
+def without_blank_end(lines: Iterable[tuple[int, AnyStr]]) -> Iterator[tuple[int, AnyStr]]:
+    """The numbered lines up to the last that holds anything: editors leave blank ones at the end.
+
+    Blank lines before it stay, and their reader says what is missing there.
+    """
+    blank: list[tuple[int, AnyStr]] = []
+    for number, text in lines:
+        if not text.strip():
+            blank.append((number, text))
+            continue
+        yield from blank
+        blank.clear()
         yield number, text
 
 

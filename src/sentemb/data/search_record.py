@@ -1,8 +1,8 @@
 """A record of searches and clicks: what a server was asked, what it showed, what was opened.
 
-It is an SQLite file. Each search and each click is a transaction of its own, so that a server that
-is killed loses nothing that it has answered. It has no addresses of users and nothing that connects
-two searches.
+It is an SQLite file; see `sentemb.data.record_file`. Each search and each click is a transaction of
+its own, so that a server that is killed loses nothing that it has answered. It has no addresses of
+users and nothing that connects two searches.
 """
 
 from __future__ import annotations
@@ -13,39 +13,28 @@ import sqlite3
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import TypeVar
 
+from sentemb.data.record_file import RecordFile, errors_of, reading_record
 from sentemb.errors import SentembError
-from sentemb.system.files import is_file, place_name, status
+from sentemb.system.files import place_name
 from sentemb.system.paths import AnyPath
+from sentemb.system.terminal import note
 
-# Marks the file as ours: the letters "sent".
-_APPLICATION = 0x73656E74
-_VERSION = 1
-_MAGIC = b"SQLite format 3\0"
-# Seconds that a writer waits for another process that writes to the same file.
+_T = TypeVar("_T")
+
+
+# Seconds that a change waits for those of other threads.
 _PATIENCE = 5.0
-# Errors of a place where SQLite may not make files.
-_CANNOT_MAKE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 # A query that was asked fewer times is rare.
 COMMON = 5
 # Rare queries that are counted. Beyond that the one asked longest ago is forgotten.
 _COUNTED = 1_000_000
-
-_TABLES = (
-    "CREATE TABLE searches (number INTEGER PRIMARY KEY, search TEXT NOT NULL UNIQUE, "
-    "time REAL NOT NULL, query TEXT, no_match TEXT, milliseconds REAL NOT NULL)",
-    "CREATE INDEX searches_of_query ON searches (query)",
-    "CREATE TABLE shown (search INTEGER NOT NULL REFERENCES searches, "
-    "position INTEGER NOT NULL, title INTEGER NOT NULL REFERENCES titles, clicked REAL, "
-    "PRIMARY KEY (search, position)) WITHOUT ROWID",
-    "CREATE TABLE titles (number INTEGER PRIMARY KEY, id TEXT NOT NULL, title TEXT NOT NULL, "
-    "UNIQUE (id, title))",
-)
 
 
 @dataclass(frozen=True)
@@ -76,16 +65,14 @@ class SearchRecord:
     def __init__(self, path: AnyPath, anonymous: bool = False) -> None:
         self.path, self.anonymous = Path(path), anonymous
         self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
-        self._process = 0
+        # The file at the path; and the one that was there before, to which late clicks belong.
+        self._file: RecordFile | None = None
+        self._earlier: RecordFile | None = None
         self._asked: OrderedDict[bytes, int] = OrderedDict()
         # So that the file of counts cannot be guessed from: they are in memory alone, and keyed.
         self._key = secrets.token_bytes(32)
         self._titles: dict[tuple[str, str], int] = {}
-        with self._lock, _errors(self.path):
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-            if os.path.getsize(self.path) and not is_record(self.path):
-                raise _not_a_record(self.path)
+        with self._turn():
             self._opened()
 
     def add_searches(self, searches: Iterable[Searched]) -> list[str]:
@@ -93,30 +80,26 @@ class SearchRecord:
 
         Raises `SentembError` if the file cannot be written.
         """
-        names = []
-        with self._writing() as connection:
-            for search in searches:
-                name = secrets.token_urlsafe(12)
-                number = connection.execute(
-                    "INSERT INTO searches (search, time, query, no_match, milliseconds) "
-                    "VALUES (?, ?, ?, ?, ?)",
-                    (
-                        name,
-                        time.time(),
-                        self._storable(connection, search.query),
-                        search.no_match,
-                        search.milliseconds,
-                    ),
-                ).lastrowid
-                connection.executemany(
-                    "INSERT INTO shown (search, position, title) VALUES (?, ?, ?)",
-                    [
-                        (number, position, self._title(connection, *shown))
-                        for position, shown in enumerate(search.shown, 1)
-                    ],
-                )
-                names.append(name)
-        return names
+        given = list(searches)
+        return self._write(lambda connection: [self._add(connection, each) for each in given])
+
+    def _add(self, connection: sqlite3.Connection, search: Searched) -> str:
+        """Add a search; its name."""
+        name = secrets.token_urlsafe(12)
+        query = self._storable(connection, search.query)
+        number = connection.execute(
+            "INSERT INTO searches (search, time, query, no_match, milliseconds) "
+            "VALUES (?, ?, ?, ?, ?)",
+            (name, time.time(), query, search.no_match, search.milliseconds),
+        ).lastrowid
+        connection.executemany(
+            "INSERT INTO shown (search, position, title) VALUES (?, ?, ?)",
+            [
+                (number, position, self._title(connection, *shown))
+                for position, shown in enumerate(search.shown, 1)
+            ],
+        )
+        return name
 
     def add_click(self, search: str, id: str) -> bool:
         """Add a click; a second one on the same title of the same search changes nothing.
@@ -125,44 +108,75 @@ class SearchRecord:
         The result is False if there is no such search, or it did not show the title. Raises
         `SentembError` if the file cannot be written.
         """
-        with self._writing() as connection:
-            changed = connection.execute(
-                "UPDATE shown SET clicked = coalesce(clicked, ?) "
-                "WHERE search = (SELECT number FROM searches WHERE search = ?) "
-                "AND title IN (SELECT number FROM titles WHERE id = ?)",
-                (time.time(), search, id),
-            ).rowcount
-        return bool(changed)
+        statement = (
+            "UPDATE shown SET clicked = coalesce(clicked, ?) "
+            "WHERE search = (SELECT number FROM searches WHERE search = ?) "
+            "AND title IN (SELECT number FROM titles WHERE id = ?)"
+        )
+        values = time.time(), search, id
+
+        def add(connection: sqlite3.Connection) -> bool:
+            return connection.execute(statement, values).rowcount > 0
+
+        if self._write(add):
+            return True
+        with self._turn():
+            # The search may be in the file that was moved away since.
+            file = self._earlier
+            if file is None or file.process != os.getpid() or file.is_deleted:
+                return False
+            is_added = file.change(add)
+            file.settle()
+        return is_added
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            if self._connection is not None and self._process == os.getpid():
-                self._connection.close()
-            self._connection = None
+        with self._turn():
+            for file in (self._earlier, self._file):
+                if file is not None:
+                    file.close()
+            self._earlier = self._file = None
+
+    def _write(self, change: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Make a change in the file that is at the path, also if it was moved or deleted."""
+        with self._turn():
+            while True:
+                file = self._opened()
+                result = file.change(change)
+                if not file.is_deleted:  # meanwhile; else it goes into the next file too
+                    return result
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction."""
-        with self._lock, _errors(self.path):
-            connection = self._opened()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                self._titles.clear()  # their rows may be undone
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+    def _turn(self) -> Iterator[None]:
+        """The turn of one thread."""
+        if not self._lock.acquire(timeout=_PATIENCE):
+            raise SentembError(f"{place_name(self.path)}: others write to it; try again later")
+        try:
+            with errors_of(self.path):
+                yield
+        except BaseException:
+            self._titles.clear()  # their rows may be undone
+            raise
+        finally:
+            self._lock.release()
 
-    def _opened(self) -> sqlite3.Connection:
-        """The connection of this process: SQLite's must not be taken through a fork."""
-        if self._connection is None or self._process != os.getpid():
-            self._titles = {}
-            self._connection = _made(self.path)
-            self._process = os.getpid()
-        return self._connection
+    def _opened(self) -> RecordFile:
+        """The file of this process: SQLite's connections must not be taken through a fork."""
+        file = self._file
+        if file is not None and file.process == os.getpid():
+            if file.is_in_place:
+                return file
+            if file.is_elsewhere:
+                file.settle()
+                if self._earlier is not None:
+                    self._earlier.close()
+                self._earlier = file
+            else:
+                file.close()
+            note(f"{place_name(self.path)}: was moved, emptied or deleted; opened again")
+        self._titles, self._file = {}, None
+        self._file = RecordFile(self.path)
+        return self._file
 
     def _title(self, connection: sqlite3.Connection, id: str, title: str) -> int:
         key = id, title
@@ -190,63 +204,6 @@ class SearchRecord:
         return query if connection.execute(is_stored, (query,)).fetchone() else None
 
 
-def is_record(path: AnyPath) -> bool:
-    """Whether a regular file is a record of searches; one that cannot be read is not."""
-    if not os.path.isfile(path):
-        return False  # a pipe can be read only once
-    try:
-        with open(path, "rb") as file:
-            head = file.read(72)
-    except (OSError, ValueError):
-        return False
-    return head.startswith(_MAGIC) and head[68:72] == _APPLICATION.to_bytes(4, "big")
-
-
-@contextmanager
-def reading_record(path: AnyPath) -> Iterator[sqlite3.Connection]:
-    """A connection that can only read a record, which a server may be writing.
-
-    Raises `SentembError` if the file cannot be read, is not a record or has another version, and
-    for an error of SQLite or of the system in the body of the ``with``.
-    """
-    name = place_name(path)
-    if is_file(path) and not is_record(path):
-        raise _not_a_record(path)
-    with _errors(path):
-        real_path = os.path.realpath(path)
-        address = f"{Path(real_path).as_uri()}?mode=ro"
-        try:
-            connection, version = _reader(address)
-        except sqlite3.OperationalError as error:
-            # To read, SQLite makes files next to the record. Where it cannot, the record alone is
-            # read, unless one of those files has changes that are not in the record yet.
-            logs = (status(f"{real_path}{end}") for end in ("-wal", "-journal"))
-            has_changes = any(log is not None and log.st_size for log in logs)
-            if has_changes or error.sqlite_errorcode & 0xFF not in _CANNOT_MAKE:
-                raise
-            connection, version = _reader(f"{address}&immutable=1")
-        with closing(connection):
-            if version != _VERSION:
-                raise SentembError(
-                    f"{name}: its version is {version}; this sentemb reads version {_VERSION}"
-                )
-            yield connection
-
-
-def _reader(address: str) -> tuple[sqlite3.Connection, int]:
-    """A connection that can only read, and the version of the record."""
-    connection = sqlite3.connect(address, uri=True, timeout=_PATIENCE, isolation_level=None)
-    try:
-        # A file that somebody made may have views and triggers in place of tables.
-        connection.execute("PRAGMA trusted_schema=OFF")
-        connection.execute("PRAGMA query_only=ON")
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-    except BaseException:
-        connection.close()
-        raise
-    return connection, version
-
-
 # The columns of a record as a table of clicks.
 COLUMNS = ("query", "title", "id", "clicks", "search", "position", "time")
 _ROWS = (
@@ -267,56 +224,3 @@ def record_rows(path: AnyPath, all_shown: bool) -> Iterator[tuple[object, ...]]:
     with reading_record(path) as connection:
         only = "" if all_shown else "AND shown.clicked IS NOT NULL "
         yield from connection.execute(_ROWS.format(only))
-
-
-def _made(path: Path) -> sqlite3.Connection:
-    """A connection that writes to a record; an empty file becomes one."""
-    # The threads of a server take turns.
-    connection = sqlite3.connect(
-        path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
-    )
-    try:
-        connection.execute("PRAGMA trusted_schema=OFF")
-        connection.execute("BEGIN IMMEDIATE")
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version == 0 and not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
-            for table in _TABLES:
-                connection.execute(table)
-            connection.execute(f"PRAGMA application_id={_APPLICATION}")
-            connection.execute(f"PRAGMA user_version={_VERSION}")
-        elif version != _VERSION:
-            raise _not_a_record(path)
-        connection.execute("COMMIT")
-        # Readers do not stop the writer. What was answered survives the end of the process; a
-        # machine that loses its power can lose the last searches, and never the file. Only after
-        # the tables: until the log of changes is merged, the marks of a new file would be in there.
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _not_a_record(path: AnyPath) -> SentembError:
-    return SentembError(
-        f"{place_name(path)}: not a record of searches of this version; name another file"
-    )
-
-
-@contextmanager
-def _errors(path: AnyPath) -> Iterator[None]:
-    """Turn errors of SQLite and of the system into a `SentembError` with the file."""
-    name = place_name(path)
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise SentembError(
-            f"{name}: cannot be used: {error}; check the path, its permissions and the disk"
-        ) from error
-    except (sqlite3.DatabaseError, OverflowError) as error:
-        raise SentembError(f"{name}: is damaged: {error}; name another file") from error
-    except OSError as error:
-        raise SentembError(
-            f"{name}: cannot be written: {error.strerror}; check the folder and its permissions"
-        ) from error

@@ -7,6 +7,10 @@ one text, and clicks on one of them would be measured after training on the othe
 
 The hash is a number u from 0 to 1. A line is on the test side if u < test, and on the dev side if
 u >= 1 - dev. So one of the shares can change without changing the other side.
+
+By click, the clicks of a line are drawn one from the other independently, line after line: a log
+that grows at its end keeps its sides, and the share of dev does not change test. By both, queries
+are held out as a whole, and single clicks of those that stay.
 """
 
 import contextlib
@@ -14,6 +18,7 @@ import json
 import math
 import os
 import re
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -21,6 +26,8 @@ from io import BufferedIOBase
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 from sentemb.data.click_log import (
     PAIRS,
@@ -32,19 +39,28 @@ from sentemb.data.click_log import (
 )
 from sentemb.data.distinct_texts import DistinctTexts
 from sentemb.data.judged_set import read_products
-from sentemb.data.split_description import DEV, TEST, TITLES, write_split_description
+from sentemb.data.split_description import (
+    BOTH,
+    BY_CLICK,
+    DEV,
+    QUERY,
+    TEST,
+    TIME,
+    TITLE,
+    TITLES,
+    WAYS,
+    write_split_description,
+)
 from sentemb.data.spreadsheets import is_quoted
 from sentemb.errors import SentembError
 from sentemb.system.bounds import MAX_SEED, brief, is_number, plain, whole
-from sentemb.system.files import place_name, writing
+from sentemb.system.files import is_file, place_name, writing
 from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_free, filling_listed
 from sentemb.text.words import query_key
 
 PAIRS_AND_SKIPPED = "pairs.jsonl"
-QUERY, TITLE, TIME = "query", "title", "time"
-WAYS = (QUERY, TITLE, TIME)
 _SIDES = ("training", "dev", "test")
 _TRAIN, _DEV, _TEST = range(3)
 _SHARE = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(\s*%)?")
@@ -86,8 +102,9 @@ class Split:
     """How a log is split.
 
     dev, test : the shares of the two held-out sides, from 0 to below 1
-    by : a hash of the "query", a hash of the "title", or "time", the position in the log
-    seed : key of the hash
+    by : a hash of the "query", a hash of the "title", a draw for each "click", "both" a hash of the
+        query and draws for the others, or "time", the position in the log
+    seed : key of the hash, or seed of the draws
     """
 
     dev: float
@@ -162,12 +179,16 @@ def split_log(
         See `read_click_log`. A path gives the sides that ``sentemb split`` writes.
     dev, test : float or str
         The shares that are held out, such as 0.05 or "5%"; 0 for none.
-    by : {"query", "title", "time"}
+    by : {"query", "title", "click", "both", "time"}
         "query": a hash of the query's words decides, so that no query is on two sides; spellings
         with the same words are one query, whatever their case, accents, punctuation and order.
         "title": a hash of the title decides: held-out titles
-        are never clicked in training, and not among its skipped titles. "time": the last lines of
-        the file are test, those before them dev; of a `ClickLog`, the last pairs to appear.
+        are never clicked in training, and not among its skipped titles. "click": every single click
+        is held out by a draw of its own, so a pair may be on several sides with a part of its
+        clicks on each; in training no query has a skipped title that it has held-out clicks on.
+        "both": a hash holds out queries, and draws hold out single clicks of the others.
+        "time": the last lines of the file are test, those before them dev; of a `ClickLog`, the
+        last pairs to appear.
     seed : int
         Another seed gives other sides.
     skip_bad_lines : bool
@@ -217,6 +238,39 @@ def split_log(
     return train, held_dev, held_test
 
 
+def hold_out_clicks(log: ClickLog, share: float, seed: int, most: int) -> tuple[ClickLog, ClickLog]:
+    """Hold out single clicks of queries that keep others: what stays, and what is held out.
+
+    Every click is held out with probability ``share``. A query that would lose all its clicks
+    keeps them; of the others at most ``most``, drawn by ``seed``, lose theirs. So each query that
+    is held out is in what stays too, and a pair that stays has the skipped titles that it had. What
+    is held out has no pairs if the log has too few clicks.
+
+    Examples
+    --------
+    >>> log = ClickLog.from_pairs([("tap", "Fix a Tap", 30), ("hotel", "Hotels", 1)])
+    >>> stays, held_out = hold_out_clicks(log, share=0.1, seed=0, most=100)
+    >>> stays.queries, held_out.queries
+    (['tap', 'hotel'], ['tap'])
+    >>> int(stays.clicks.sum() + held_out.clicks.sum())
+    31
+    """
+    generator = np.random.default_rng(seed)
+    held = generator.binomial(log.clicks, share)
+    loses, keeps = np.zeros((2, len(log.queries)), bool)
+    loses[log.query_index[held > 0]] = True
+    keeps[log.query_index[held < log.clicks]] = True
+    drawn = generator.permutation(np.flatnonzero(loses & keeps))[:most]
+    held[~np.isin(log.query_index, drawn)] = 0
+    stays, held_out = ClickLogBuilder(), ClickLogBuilder()
+    for pair, count in zip(_pairs_of(log), held.tolist(), strict=True):
+        if count < pair.clicks:
+            stays.add(pair.query, pair.title, pair.clicks - count, pair.skipped)
+        if count:
+            held_out.add(pair.query, pair.title, count)
+    return stays.build(log.bad_lines), held_out.build()
+
+
 def _add(builder: ClickLogBuilder, counts: list[int], side: int, pair: Pair) -> None:
     counts[side] += 1
     builder.add(pair.query, pair.title, pair.clicks, () if side else pair.skipped)
@@ -236,34 +290,63 @@ class _Sorting:
 
     def __init__(self, split: Split, send: Callable[[int, Pair], None]) -> None:
         self._split, self._send = split, send
-        self._side = split.side_function()
-        self._waiting: list[Pair] = []  # by time, the sides are known at the end
+        self._placing = _Placing(split)
+        # By time the sides are known at the end, and by click the skipped titles of training.
+        self._waiting: list[Pair] = []
+        self._held_out: set[tuple[str, str]] = set()
 
     def add(self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = ()) -> None:
-        pair = _clean(query, title, clicks, skipped)
-        if self._split.by == TIME:
-            self._waiting.append(pair)
-        else:
-            self._send(*_placed(pair, self._split.by, self._side))
+        for side, pair in self._placing.parts(_clean(query, title, clicks, skipped)):
+            if self._split.by in (QUERY, TITLE):
+                self._send(side, pair)
+            elif side == _TRAIN:
+                self._waiting.append(pair)
+            else:
+                self._held_out.add((pair.query, pair.title))
+                self._send(side, pair)
 
     def finish(self) -> None:
-        cuts = self._split.cuts(len(self._waiting))
+        cuts = self._split.cuts(len(self._waiting)) if self._split.by == TIME else ()
         for number, pair in enumerate(self._waiting):
-            self._send(sum(number >= cut for cut in cuts), pair)
+            skipped = tuple(t for t in pair.skipped if (pair.query, t) not in self._held_out)
+            self._send(sum(number >= cut for cut in cuts), pair._replace(skipped=skipped))
+
+
+class _Placing:
+    """Finds the sides of pairs, one after the other; by time, all are in training."""
+
+    def __init__(self, split: Split) -> None:
+        self._split, self._side_of = split, split.side_function()
+        # One generator for each side, so that the share of dev does not change test.
+        seeds = np.random.SeedSequence(split.seed).spawn(2)
+        self._dev_draws, self._test_draws = map(np.random.default_rng, seeds)
+
+    def parts(self, pair: Pair) -> list[tuple[int, Pair]]:
+        """The parts of a pair that are on a side, without skipped titles that it must not meet."""
+        if self._split.by == QUERY:
+            return [(self._side_of(pair.query), pair)]
+        if self._split.by == TITLE:
+            skipped = tuple(title for title in pair.skipped if self._side_of(title) == _TRAIN)
+            return [(self._side_of(pair.title), pair._replace(skipped=skipped))]
+        side = self._side_of(pair.query) if self._split.by == BOTH else _TRAIN
+        if side != _TRAIN:
+            return [(side, pair)]
+        if self._split.by in BY_CLICK:
+            counts = enumerate(self._thinned(pair.clicks))
+            return [(side, pair._replace(clicks=count)) for side, count in counts if count]
+        return [(_TRAIN, pair)]
+
+    def _thinned(self, clicks: int) -> tuple[int, int, int]:
+        """How many of the clicks are on each side."""
+        dev_of_rest = min(self._split.dev / (1 - self._split.test), 1)
+        test = int(self._test_draws.binomial(clicks, self._split.test))
+        dev = int(self._dev_draws.binomial(clicks - test, dev_of_rest))
+        return clicks - test - dev, dev, test
 
 
 def _clean(query: str, title: str, clicks: int, skipped: Sequence[str]) -> Pair:
     texts = tuple([clean_text(text, "skipped title") for text in skipped]) if skipped else ()
     return Pair(clean_text(query, "query"), clean_text(title, "title"), clicks, texts)
-
-
-def _placed(pair: Pair, by: str, side_of: Callable[[str], int]) -> tuple[int, Pair]:
-    """The side of a pair, and the pair without skipped titles that training must not meet."""
-    if by == QUERY:
-        return side_of(pair.query), pair
-    if pair.skipped:
-        pair = pair._replace(skipped=tuple(t for t in pair.skipped if side_of(t) == _TRAIN))
-    return side_of(pair.title), pair
 
 
 def _check_sides(split: Split, counts: Sequence[int], name: str) -> None:
@@ -283,17 +366,21 @@ class SplitCounts:
     """Counts of the lines that `split_file` wrote.
 
     lines : lines in training, dev and test
+    clicks : clicks in training, dev and test
     held_out : distinct queries of dev and of test; distinct titles if the log was split by title
     titles : titles in titles.tsv
     added : those of them that the given catalogue lacks
     bad_lines : lines of the log that were left out
+    has_repeats : whether some pair has more than one click; None if the log was not split by click
     """
 
     lines: tuple[int, ...]
+    clicks: tuple[int, ...]
     held_out: tuple[int, ...]
     titles: int
     added: int
     bad_lines: int
+    has_repeats: bool | None
 
 
 def split_file(
@@ -310,7 +397,8 @@ def split_file(
 ) -> SplitCounts:
     """Split a click log in a file into files, all of them or, on an error, none.
 
-    The memory does not depend on the size of the log. It does depend on that of ``catalogue``.
+    The memory does not depend on the size of the log. It does depend on that of ``catalogue`` and,
+    by click and with skipped titles, on the held-out pairs: 8 bytes for each.
     Parameters that are not described here are as for `split_log`.
 
     ``folder`` gets ``pairs.tsv`` to train on (``pairs.jsonl`` for a log with skipped titles),
@@ -327,11 +415,11 @@ def split_file(
     check_outputs([Output(folder, is_folder=True)], inputs, force)
     check_free(folder, force)
     products = ([], [], [], []) if catalogue is None else read_products(catalogue)
-    columns, ids, texts, fields = products
+    ids = products[1]
     if catalogue is not None and not ids:
         raise SentembError(f"{place_name(catalogue)}: is empty; write lines id<TAB>title")
     with filling_listed(folder) as new, contextlib.ExitStack() as stack:
-        distinct = [DistinctTexts(new / f".{name}") for name in ("titles", "dev", "test")]
+        distinct = [DistinctTexts(new / f".{name}") for name in ("titles", "dev", "test", "ones")]
         for text_set in distinct:
             stack.callback(text_set.close)
         unsorted = new / ".pairs"
@@ -342,48 +430,57 @@ def split_file(
             outputs = [files.enter_context(writing(path)) for path in paths]
             streaming = _Streaming(split, outputs, distinct)
             bad_lines = add_lines(streaming, [log], skip_bad_lines=skip_bad_lines)
-        lines = streaming.lines
+        lines, clicks = streaming.lines, streaming.clicks
         if by == TIME:
-            lines = _cut_by_time(split, unsorted, new, distinct[1:])
+            lines, clicks = _cut_by_time(split, unsorted, new, distinct[1:3], clicks[_TRAIN])
         _check_sides(split, lines, place_name(log))
         for side, name in ((_DEV, DEV), (_TEST, TEST)):
             if not lines[side]:
                 (new / name).unlink(missing_ok=True)
-        _write_pairs(unsorted, new, streaming.has_skipped)
-        held_out = tuple(sum(1 for _ in text_set.texts()) for text_set in distinct[1:])
-        added, known = 0, set(map(str.strip, texts))
-        with writing(new / TITLES) as file:
-            if columns:
-                file.write(("\t".join(["id", "title", *columns]) + "\n").encode())
-            for id, text, of_text in zip(ids, texts, fields, strict=True):
-                file.write(f"{id}\t{text}{of_text}\n".encode())
-            prefix = _free_prefix(ids)
-            for text in distinct[0].texts():
-                if text not in known:
-                    added += 1
-                    empty = "\t" * len(columns)
-                    file.write(f"{prefix}{added}\t{text}{empty}\n".encode())
-        counts = SplitCounts(tuple(lines), held_out, len(ids) + added, added, bad_lines)
+        if streaming.has_skipped:
+            _write_pairs_and_skipped(unsorted, new, by)
+        else:
+            os.replace(unsorted, new / PAIRS)
+        held_out = tuple(_size(text_set) for text_set in distinct[1:3])
+        added = _write_titles(new / TITLES, products, distinct[0])
+        counts = SplitCounts(
+            tuple(lines),
+            tuple(clicks),
+            held_out,
+            len(ids) + added,
+            added,
+            bad_lines,
+            streaming.has_repeats(),
+        )
         write_split_description(new, {**vars(split), **vars(counts)})
     return counts
+
+
+def _size(texts: DistinctTexts) -> int:
+    return sum(1 for _ in texts.texts())
 
 
 class _Streaming:
     """Writes every pair that is added to the file of its side.
 
     A line of ``outputs[0]`` has the skipped titles as further columns. By time all lines go there.
+    ``distinct`` collects the titles, what is held out for dev and for test, and, by click, the
+    pairs of lines with one click, until a line has more.
     """
 
     def __init__(
         self, split: Split, outputs: Sequence[BufferedIOBase], distinct: Sequence[DistinctTexts]
     ) -> None:
-        self._by, self._side, self._outputs = split.by, split.side_function(), outputs
-        self._titles, self._held_out = distinct[0], distinct[1:]
-        self.lines = [0] * len(_SIDES)
-        self.has_skipped = False
+        self._by, self._placing, self._outputs = split.by, _Placing(split), outputs
+        self._titles, self._held_out, self._ones = distinct[0], distinct[1:3], distinct[3]
+        self.lines, self.clicks = [0] * len(_SIDES), [0] * len(_SIDES)
+        self._n_ones = 0
+        self._has_counts = self.has_skipped = False
 
     def add(self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = ()) -> None:
         pair = _clean(query, title, clicks, skipped)
+        # Before any error, so that a bad line that is skipped has drawn like all others.
+        parts = self._placing.parts(pair)
         titles = pair.title, *pair.skipped
         for text in titles:
             if '"' in text and is_quoted([text]):
@@ -391,57 +488,118 @@ class _Streaming:
                     f"the title {brief(text)} would be read as quoted CSV in {TITLES}; leave out "
                     "the quotes"
                 )
-        side = _TRAIN
-        if self._by != TIME:
-            side, pair = _placed(pair, self._by, self._side)
-        line = tsv_line(pair.query, pair.title, clicks, first=not self.lines[side])
-        self.lines[side] += 1
+        lines = [
+            (side, part, tsv_line(part.query, part.title, part.clicks, first=not self.lines[side]))
+            for side, part in parts
+        ]
         for text in titles:
             self._titles.add(text)
+        if self._by in BY_CLICK and not self._has_counts:
+            self._has_counts = clicks > 1
+            self._ones.add(f"{pair.query}\t{pair.title}")
+            self._n_ones += 1
+        for side, part, line in lines:
+            self._write(side, part, line)
+
+    def has_repeats(self) -> bool | None:
+        """Whether some pair has more than one click, in one line or in several; only by click."""
+        if self._by not in BY_CLICK:
+            return None
+        return self._has_counts or _size(self._ones) < self._n_ones
+
+    def _write(self, side: int, pair: Pair, line: str) -> None:
+        self.lines[side] += 1
+        self.clicks[side] += pair.clicks
         if side != _TRAIN:
             self._held_out[side - 1].add(pair.title if self._by == TITLE else pair.query)
         elif pair.skipped:
             self.has_skipped = True
-            columns = "\t".join((pair.query, pair.title, str(clicks), *pair.skipped))
-            self._outputs[_TRAIN].write(f"{columns}\n".encode())
-            return
+            line = "\t".join((pair.query, pair.title, str(pair.clicks), *pair.skipped))
         self._outputs[side].write(f"{line}\n".encode())
 
 
 def _cut_by_time(
-    split: Split, unsorted: Path, new: Path, held_out: Sequence[DistinctTexts]
-) -> list[int]:
-    """Move the last lines to dev and test; the number of lines of each side."""
+    split: Split, unsorted: Path, new: Path, held_out: Sequence[DistinctTexts], n_clicks: int
+) -> tuple[list[int], list[int]]:
+    """Move the last lines to dev and test; the lines and the clicks of each side."""
     with open(unsorted, "rb") as lines:
         n_lines = sum(1 for _ in lines)
     before_dev, before_test = split.cuts(n_lines)
     counts = [before_dev, before_test - before_dev, n_lines - before_test]
+    clicks = [n_clicks, 0, 0]
     with open(unsorted, "rb") as lines:
         size = sum(map(len, islice(lines, before_dev)))
-        for name, count, queries in zip((DEV, TEST), counts[1:], held_out, strict=True):
+        for side, name in ((_DEV, DEV), (_TEST, TEST)):
             with writing(new / name) as file:
-                for number, line in enumerate(islice(lines, count)):
-                    query, title, *rest = line.decode().rstrip("\n").split("\t")
-                    queries.add(query)
-                    clicks = int(rest[0]) if rest else 1
-                    file.write(f"{tsv_line(query, title, clicks, first=number == 0)}\n".encode())
+                for number, line in enumerate(islice(lines, counts[side])):
+                    pair = _columns(line)
+                    held_out[side - 1].add(pair.query)
+                    clicks[side] += pair.clicks
+                    text = tsv_line(pair.query, pair.title, pair.clicks, first=number == 0)
+                    file.write(f"{text}\n".encode())
+            clicks[_TRAIN] -= clicks[side]
     os.truncate(unsorted, size)
-    return counts
+    return counts, clicks
 
 
-def _write_pairs(unsorted: Path, new: Path, has_skipped: bool) -> None:
-    if not has_skipped:
-        os.replace(unsorted, new / PAIRS)
-        return
+def _columns(line: bytes) -> Pair:
+    """The pair in a line that `_Streaming` wrote."""
+    query, title, *rest = line.decode().rstrip("\n").split("\t")
+    return Pair(query, title, int(rest[0]) if rest else 1, tuple(rest[1:]))
+
+
+class _HeldOutPairs:
+    """The pairs in files of held-out clicks, as sorted hashes."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        hashes = array("Q")
+        for path in filter(is_file, files):
+            with open(path, "rb") as lines:
+                hashes.extend(_pair_hash(*_columns(line)[:2]) for line in lines)
+        self._hashes = np.unique(np.array(hashes, np.uint64))
+
+    def has(self, query: str, title: str) -> bool:
+        """Whether a pair is one of them, as far as hashes of 8 bytes tell pairs apart."""
+        pair = np.uint64(_pair_hash(query, title))
+        first = np.searchsorted(self._hashes, pair)
+        return bool((self._hashes[first : first + 1] == pair).any())
+
+
+def _pair_hash(query: str, title: str) -> int:
+    digest = blake2b(f"{query}\t{title}".encode(), digest_size=_HASH_BYTES).digest()
+    return int.from_bytes(digest, "big")
+
+
+def _write_pairs_and_skipped(unsorted: Path, new: Path, by: str) -> None:
+    """Write the clicks to train on; by click, without skipped titles that have held-out clicks."""
+    held_out = _HeldOutPairs([new / DEV, new / TEST] if by in BY_CLICK else [])
     with open(unsorted, "rb") as lines, writing(new / PAIRS_AND_SKIPPED) as file:
         for line in lines:
-            query, title, *rest = line.decode().rstrip("\n").split("\t")
+            query, title, clicks, skipped = _columns(line)
             record: dict[str, object] = {"query": query, "clicked": [title]}
-            if rest and rest[0] != "1":
-                record["clicks"] = [int(rest[0])]
-            if rest[1:]:
-                record["skipped"] = rest[1:]
+            if clicks != 1:
+                record["clicks"] = [clicks]
+            if never_clicked := [text for text in skipped if not held_out.has(query, text)]:
+                record["skipped"] = never_clicked
             file.write(f"{json.dumps(record, ensure_ascii=False)}\n".encode())
+
+
+def _write_titles(path: Path, products: Sequence[list[str]], of_log: DistinctTexts) -> int:
+    """Write the products and the titles of the log that are not among them; how many these are."""
+    columns, ids, texts, fields = products
+    added, known = 0, set(map(str.strip, texts))
+    with writing(path) as file:
+        if columns:
+            file.write(("\t".join(["id", "title", *columns]) + "\n").encode())
+        for id, text, of_text in zip(ids, texts, fields, strict=True):
+            file.write(f"{id}\t{text}{of_text}\n".encode())
+        prefix = _free_prefix(ids)
+        for text in of_log.texts():
+            if text not in known:
+                added += 1
+                empty = "\t" * len(columns)
+                file.write(f"{prefix}{added}\t{text}{empty}\n".encode())
+    return added
 
 
 def _free_prefix(ids: Sequence[str]) -> str:

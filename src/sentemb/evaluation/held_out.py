@@ -23,10 +23,12 @@ Every query counts the same in the mean, however often it was asked.
   therefore lower bounds; they compare systems.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +36,15 @@ from numpy.typing import NDArray
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
 from sentemb.evaluation.catalogue import Catalogue
+from sentemb.evaluation.measures import METRICS
+from sentemb.evaluation.significance import Difference, compare_all
 from sentemb.kernels.top_k import top_k
 from sentemb.models.contracts import Ranker, Retriever
 from sentemb.system.bounds import brief
 from sentemb.system.html_tables import facts_table
 
-METRICS = ("hit@1", "mrr@10", "recall@10", "ndcg@10")
+if TYPE_CHECKING:
+    from sentemb.evaluation.kinds import Kind, WrittenQueries
 
 _Integers: TypeAlias = NDArray[np.int64]
 _Floats: TypeAlias = NDArray[np.float64]
@@ -69,6 +74,18 @@ class Evaluation:
         Distinct titles of the held-out clicks.
     n_outside : int
         Those of them that are not in the catalogue; they count as missed.
+    ranks : ndarray, (n_pairs,) int64
+        The rank of each clicked title, by query and in the order of the clicks; 0 where it is not
+        among the best that the metrics need.
+    catalogue : str or None
+        The file or folder that the catalogue is from, if it is from one.
+    rivals : dict of str to Evaluation
+        The same queries ranked by others: the parts of a ranker alone, and what it was compared
+        with.
+    kinds : list of Kind
+        The clicks by kind of query, if the clicks that the ranking knows are known.
+    written : WrittenQueries or None
+        How names of titles and random letters fare.
     """
 
     metrics: tuple[str, ...]
@@ -78,6 +95,23 @@ class Evaluation:
     n_titles: int
     n_clicked: int
     n_outside: int
+    ranks: _Integers = field(default_factory=lambda: np.empty(0, np.int64))
+    catalogue: str | None = None
+    rivals: Mapping[str, Evaluation] = field(default_factory=dict)
+    kinds: Sequence[Kind] = ()
+    written: WrittenQueries | None = None
+
+    @property
+    def differences(self) -> dict[str, list[Difference]]:
+        """This ranking minus each of the rivals, for each metric, with 95 % intervals."""
+        if not self.rivals:
+            return {}
+        n_metrics = len(self.metrics)
+        columns = np.concatenate([(self.values - rival.values).T for rival in self.rivals.values()])
+        each = compare_all(columns, np.zeros(columns.shape[1]))
+        return {
+            name: each[k * n_metrics : (k + 1) * n_metrics] for k, name in enumerate(self.rivals)
+        }
 
     def __repr__(self) -> str:
         means = (f"{name} {mean:.3f}" for name, mean in zip(self.metrics, self.mean, strict=True))
@@ -91,6 +125,7 @@ class Evaluation:
                 "titles in the catalogue": self.n_titles,
                 "clicked titles": self.n_clicked,
                 "of them not in the catalogue": self.n_outside,
+                "catalogue": self.catalogue,
             }
         )
 
@@ -137,15 +172,19 @@ class HeldOutClicks:
         """The metrics of a retriever that was built for the catalogue."""
         hits = np.zeros((len(self.clicks.queries), self._depth), bool)
         rankings = self._catalogue.rankings(retriever, self.clicks.queries, self._depth)
+        ranks = [np.zeros(titles.size, np.int64) for titles in self._relevant]
         for number, top, _ in rankings:
-            hits[number, : top.size] = np.isin(top, self._relevant[number])
+            rank, pair = np.nonzero(top[:, None] == self._relevant[number])
+            hits[number, rank] = True
+            ranks[number][pair] = rank + 1
         n_relevant = np.array([titles.size for titles in self._relevant])
         values = np.stack(
             [_value(kind, hits[:, :k], n_relevant, k) for kind, k in self._kinds], axis=1
         )
         counts = len(self._catalogue), self.n_clicked, self.n_outside
         mean: _Floats = values.mean(axis=0)
-        return Evaluation(self.metrics, self.clicks.queries, values, mean, *counts)
+        of_pairs = np.concatenate(ranks)
+        return Evaluation(self.metrics, self.clicks.queries, values, mean, *counts, of_pairs)
 
 
 def evaluate_clicks(

@@ -17,8 +17,10 @@ Queries without a relevant title (grade above 0) have no NDCG and are left out o
 that are missing from the run count as 0.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -61,6 +63,10 @@ class NDCG:
         Evaluated queries that are missing from the run; they count as 0.
     n_unknown : int
         Queries of the run that are not in the judged set; they are ignored.
+    n_equal : int
+        Evaluated queries whose judged titles all have one grade: every order of them is perfect.
+    parts : dict of str to NDCG
+        The parts of a ranker alone, if they were measured.
     """
 
     cutoffs: tuple[int, ...]
@@ -71,6 +77,8 @@ class NDCG:
     n_without_relevant: int
     n_missing: int
     n_unknown: int
+    n_equal: int
+    parts: Mapping[str, NDCG] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
         means = zip(self.cutoffs, self.mean.tolist(), strict=True)
@@ -80,6 +88,7 @@ class NDCG:
                 "gain": self.gain,
                 "queries": self.n_evaluated,
                 "queries without a relevant title, left out": self.n_without_relevant,
+                "queries with one grade only, for which every order is perfect": self.n_equal,
                 "queries missing from the run, counted as 0": self.n_missing,
                 "queries of the run without judgments, ignored": self.n_unknown,
             }
@@ -136,6 +145,7 @@ def ndcg(
         n_without_relevant=int((~evaluated).sum()),
         n_missing=int((evaluated & (lengths == 0)).sum()),
         n_unknown=len(run.keys() - set(judged.query_ids)),
+        n_equal=int((evaluated & _have_one_grade(judged)).sum()),
     )
 
 
@@ -177,6 +187,15 @@ def tie_ranks(title_ids: Sequence[str]) -> NDArray[np.int64]:
     ranks = np.empty(len(title_ids), dtype=np.int64)
     ranks[descending] = np.arange(len(title_ids))
     return ranks
+
+
+def _have_one_grade(judged: JudgedSet) -> NDArray[np.bool_]:
+    """Which queries have titles of one grade only, (n_queries,)."""
+    query = _query_of_each(judged.offsets)
+    # The first title of a query with titles is at its offset; all others are compared with it.
+    differs = judged.grade != judged.grade[judged.offsets[query]]
+    is_one: NDArray[np.bool_] = np.bincount(query[differs], minlength=len(judged.queries)) == 0
+    return is_one
 
 
 def _checked(cutoffs: Iterable[int]) -> tuple[int, ...]:

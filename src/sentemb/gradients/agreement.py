@@ -7,9 +7,10 @@ import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.gradients.check_options import Tolerances
-from sentemb.gradients.check_report import BlockCheck, GradientReport
+from sentemb.gradients.check_report import BatchCheck, BlockCheck, GradientReport
 from sentemb.gradients.differences import differences, entry_differences
 from sentemb.gradients.problem import CheckedProblem
+from sentemb.gradients.whole_batch import BatchForms
 from sentemb.system.contracts import Arrays
 
 # An entry this much smaller than the largest of its block is compared with that floor instead of
@@ -62,6 +63,8 @@ def compare(
             of_block = gradients.of(side, name)
             compared = _compared(problem, f"{side}.{name}", parameter, of_block, tolerances)
             blocks.append(_verdict(problem, compared, of_block, form, tolerances))
+    n_texts = tolerances.n_texts if form == "scan" and fault is None else 0
+    batch = [_of_batch(forms) for forms in problem.whole_batch(n_texts)] if n_texts else []
     directional = max(_directional_error(problem, gradient, rng) for _ in range(_DIRECTIONS))
     return GradientReport(
         model=problem.name,
@@ -71,8 +74,11 @@ def compare(
         blocks=blocks,
         directional=directional,
         repeatable=bool(repeatable),
+        batch=batch,
+        n_texts=n_texts if batch else 0,
         passed=bool(
             all(block.passed for block in blocks)
+            and all(check.passed for check in batch)
             and directional <= tolerances.tolerance
             and repeatable
         ),
@@ -152,8 +158,7 @@ def _verdict(
             # The entries compared may happen to be right where others are not.
             passed = passed and np.linalg.norm(analytic - true) <= tolerance * norms[1]
     elif gradients.second_form is not None:
-        largest = np.abs(true).max() or 1.0
-        form_difference = float(np.abs(analytic - gradients.second_form).max() / largest)
+        form_difference = _difference(analytic, gradients.second_form)
         passed = passed and form_difference <= _FORM_TOLERANCE
     return BlockCheck(
         block=block,
@@ -171,6 +176,22 @@ def _verdict(
         equations="" if passed or form != "printed" else problem.at_fault(block),
         passed=bool(passed),
     )
+
+
+def _of_batch(forms: BatchForms) -> BatchCheck:
+    names = list(forms.otherwise)
+    differences = np.array(
+        [_difference(forms.at_once[name], forms.otherwise[name]) for name in names]
+    )
+    worst = int(np.argmax(differences))  # which NaN is
+    passed = bool(differences[worst] <= _FORM_TOLERANCE)
+    return BatchCheck(forms.way, float(differences[worst]), names[worst], passed)
+
+
+def _difference(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """The largest difference of two exact forms of a block, relative to its largest entry."""
+    largest = max(np.abs(ours).max(), np.abs(theirs).max()) or 1.0
+    return float(np.abs(ours - theirs).max() / largest)
 
 
 def _choose(gradient: np.ndarray, entries: int, rng: np.random.Generator) -> list[tuple[int, ...]]:

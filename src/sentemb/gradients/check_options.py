@@ -15,7 +15,7 @@ from sentemb.training.objectives import objective_options as objectives
 
 # Bounds, so that a check ends and fits into memory.
 _LONGEST, _MOST_LENGTHS, _MOST_NEGATIVES, _MOST_ENTRIES = 200, 50, 100, 10**6
-_MOST_VECTOR_DIM = 100
+_MOST_VECTOR_DIM, _MOST_TEXTS = 100, 10_000
 # Beyond this a softmax is 0 or 1 to the last bit.
 _LARGEST_GAMMA = 1e6
 
@@ -107,6 +107,16 @@ TOLERANCE = Hyperparameter(
     above=0,
     most=1,
 )
+TEXTS = Hyperparameter(
+    name="n_texts",
+    kind=int,
+    default=600,
+    help="Texts, pairs or examples of a mini-batch as large as in training, whose gradient is "
+    "compared with that of its parts; 0 leaves this out.",
+    group=CHECK,
+    least=0,
+    most=_MOST_TEXTS,
+)
 # The terms of the LSTM's recursion that `sentemb.gradients.faults` can leave out.
 FAULTS = {
     "cell-path": "f(t+1) eps(t+1), the error along the cell",
@@ -153,16 +163,20 @@ class Problem:
 
 @dataclass(frozen=True)
 class Tolerances:
-    """The largest errors that pass, and how many ``entries`` of each block are compared.
+    """The largest errors that pass, and how much is compared.
+
+    entries : of each block, with differences
+    n_texts : of a mini-batch as large as in training, with other exact ways; 0 for none
 
     Raises `SentembError` for a value of the wrong type or out of bounds.
     """
 
     entries: int = ENTRIES.default
     tolerance: float = TOLERANCE.default
+    n_texts: int = TEXTS.default
 
     def __post_init__(self) -> None:
-        _check(self, ENTRIES, TOLERANCE)
+        _check(self, ENTRIES, TOLERANCE, TEXTS)
 
 
 def check_defaults(model: str, given: dict[str, Any]) -> dict[str, Any]:

@@ -56,6 +56,28 @@ class BlockCheck:
     passed: bool
 
 
+@dataclass(frozen=True)
+class BatchCheck:
+    """A mini-batch as large as in training: its gradient at once against another exact way.
+
+    Attributes
+    ----------
+    way : str
+        The sum over parts of 8 texts (``8 by 8``), or the traces, perhaps of errors that are cut
+        off.
+    difference : float
+        The largest difference in any block, relative to the block's largest entry.
+    block : str
+        Where it is.
+    passed : bool
+    """
+
+    way: str
+    difference: float
+    block: str
+    passed: bool
+
+
 @dataclass(frozen=True, repr=False)
 class GradientReport:
     """The result of `gradcheck`.
@@ -70,6 +92,11 @@ class GradientReport:
         Largest relative error of the slope of the loss in random directions of all parameters.
     repeatable : bool
         Whether the backward pass gives the same bits twice.
+    batch : list of BatchCheck
+        Other exact ways to the gradient of a mini-batch as large as in training; empty for the
+        other forms, for a fault, and for a loss that is not made of texts.
+    n_texts : int
+        Texts, pairs or examples of that mini-batch.
     passed : bool
     fault : str or None
         The term that was left out on purpose.
@@ -82,6 +109,8 @@ class GradientReport:
     blocks: list[BlockCheck] = field(default_factory=list)
     directional: float = 0.0
     repeatable: bool = True
+    batch: list[BatchCheck] = field(default_factory=list)
+    n_texts: int = 0
     passed: bool = False
     fault: str | None = None
 
@@ -94,6 +123,18 @@ class GradientReport:
     def failed(self) -> list[str]:
         """The names of the blocks that fail."""
         return [block.block for block in self.blocks if not block.passed]
+
+    @property
+    def batch_line(self) -> str:
+        """How far the ways to the gradient of a whole mini-batch differ; empty without one."""
+        if not self.batch:
+            return ""
+        ways = "; ".join(
+            f"{check.way} {check.difference:.1e}" + ("" if check.passed else f" in {check.block}")
+            for check in self.batch
+        )
+        verdict = "" if all(check.passed for check in self.batch) else ": FAIL"
+        return f"{self.n_texts} at once differ from {ways}{verdict}"
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -126,7 +167,8 @@ class GradientReport:
         return (
             f"<p>{'<br/>'.join(escape(line) for line in first if line)}</p>{table}"
             f"<p>All parameters in random directions: relative error {self.directional:.1e}. "
-            f"{'PASS' if self.passed else 'FAIL'} (tolerance {self.tolerance:g})</p>"
+            f"{escape(self.batch_line)}</p>"
+            f"<p>{'PASS' if self.passed else 'FAIL'} (tolerance {self.tolerance:g})</p>"
         )
 
 

@@ -17,6 +17,7 @@ from sentemb.gradients.check_options import (
     NEGATIVES,
     OBJECTIVE,
     SEED,
+    TEXTS,
     TOLERANCE,
     VECTOR_DIM,
     Problem,
@@ -44,6 +45,7 @@ def gradcheck(
     vector_dim: int = VECTOR_DIM.default,
     entries: int = ENTRIES.default,
     tolerance: float = TOLERANCE.default,
+    n_texts: int = TEXTS.default,
     fault: str | None = None,
     **encoder_settings: Any,
 ) -> GradientReport:
@@ -80,6 +82,11 @@ def gradcheck(
         million.
     tolerance : float
         Largest relative error that passes.
+    n_texts : int
+        Texts, pairs or examples of a mini-batch as large as in training, at most 10,000. Its
+        gradient is compared with the sum of that of 8 at a time and, for the models of the
+        paper, with the traces, also where errors are cut off. 0 leaves this out, and so do the
+        other forms and a fault.
     fault : {"cell-path", "other-gates", "b_g", "peepholes"}, optional
         Check the gradient of an LSTM with this term left out, to watch the check fail; see
         `sentemb.gradients.faults`.
@@ -102,7 +109,7 @@ def gradcheck(
     problem = Problem(
         shared_towers, checked_lengths(lengths), n_negatives, seed, objective, vector_dim
     )
-    tolerances = Tolerances(entries, tolerance)
+    tolerances = Tolerances(entries, tolerance, n_texts)
     with made_up(model, problem, form, fault, encoder_settings) as made:
         return compare(made, form, fault, tolerances)
 

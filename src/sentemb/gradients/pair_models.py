@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sentemb.errors import SentembError
 from sentemb.gradients.check_options import SCALE
 from sentemb.gradients.problem import CheckedProblem
+from sentemb.gradients.whole_batch import BatchForms, in_parts, made_up_batch
 from sentemb.kernels.input_layer import RowGradient, gather_weighted_rows
 from sentemb.models.pairs import make_pair_model
 from sentemb.models.pairs.head import Dropout
@@ -189,6 +190,25 @@ class PairModelProblem(CheckedProblem):
         layers = range(int(match[1]), model.mlp_layers + 1)
         on = np.hstack([self._done.arrays[f"Y{layer}"] > 0 for layer in layers])
         return bool(np.any(on[active] != on[rights[active]]))
+
+    def whole_batch(self, n_texts: int) -> Iterator[BatchForms]:
+        """Pairs of some queries with some titles, each in several pairs; nothing is dropped."""
+        rng, matcher = np.random.default_rng(self.settings["seed"]), self._passes.matcher
+        words = " ".join(self.queries).split()
+        queries, titles = (made_up_batch(words, n, rng) for n in (1 + n_texts // 3, n_texts))
+        of_query, of_title = (rng.integers(len(side), size=n_texts) for side in (queries, titles))
+        V, workers = rng.standard_normal(n_texts), Workers(1)
+
+        def of(part: slice) -> Arrays:
+            of_queries, query_index = np.unique(of_query[part], return_inverse=True)
+            of_titles, title_index = np.unique(of_title[part], return_inverse=True)
+            texts = [queries[k] for k in of_queries], [titles[k] for k in of_titles]
+            passes = PairPasses(matcher, *texts, query_index, title_index, workers)
+            scores = np.zeros_like(V)
+            scores[part] = passes.forward().scores
+            return {"scores": scores, **passes.gradient(V[part])}
+
+        yield in_parts(of, n_texts)
 
     def _shown(self, blocks: Arrays) -> dict[str, Arrays]:
         hidden = {"c"} if self._loss.name == HINGE else set()

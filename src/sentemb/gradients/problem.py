@@ -1,11 +1,13 @@
 """The problem of a gradient check: a loss, its parameters and its gradient."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from sentemb.errors import SentembError
+from sentemb.gradients.whole_batch import BatchForms
 from sentemb.system.contracts import Arrays
 
 
@@ -53,6 +55,14 @@ class CheckedProblem(ABC):
     def second_form(self) -> dict[str, Arrays]:
         """The exact gradient computed in another way; sides and blocks without one are left out."""
         return {}
+
+    def whole_batch(self, n_texts: int) -> Iterator[BatchForms]:
+        """A mini-batch as large as in training, by the same kernels at the present parameters.
+
+        Each of its exact gradients is compared with that of all ``n_texts`` at once. None for a
+        loss that is not made of texts.
+        """
+        return iter(())
 
     def branches(self) -> bytes:
         """The branches of the maxima in the last pass; the loss has a kink where one changes."""

@@ -1,10 +1,13 @@
 """The check ``sif-classifier``: the supervised classifier of the SIF paper (A.2, A.3)."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.gradients.check_options import SCALE
 from sentemb.gradients.problem import CheckedProblem
+from sentemb.gradients.whole_batch import BatchForms, in_parts
 from sentemb.models.words.workspace import Workspace
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
@@ -41,11 +44,9 @@ class SIFClassifier(CheckedProblem):
         self.rng = rng = np.random.default_rng(seed)
         paired = task != "sentiment"
         classes = _LABELS.get(task, _HIGHEST - _LOWEST + 1)
-        self._targets = _made_up_targets(task, classes, rng)
-        n_texts = _EXAMPLES * (2 if paired else 1)
+        self._targets = _made_up_targets(task, classes, _EXAMPLES, rng)
         self._inputs = {
-            "fixed": SCALE * rng.standard_normal((_DIM, n_texts)),
-            "tower": SCALE * rng.standard_normal((_DIM, n_texts)),
+            side: _made_up_inputs(_EXAMPLES, paired, rng) for side in ("fixed", "tower")
         }
         self._heads = {
             side: Head(_DIM, paired, hidden, classes, map_dim)
@@ -63,16 +64,36 @@ class SIFClassifier(CheckedProblem):
         self._workers = Workers(1)
 
     def loss(self) -> float:
-        return float(sum(self._losses(side)[0].sum() for side in self._heads))
+        passes = (self._pass(side, self._inputs[side], self._targets) for side in self._heads)
+        return float(sum(losses.sum() for losses, _, _ in passes))
 
     def gradient(self, form: str = "scan") -> dict[str, Arrays]:
-        gradients = {}
-        for side in self._heads:
-            _, gradient, dH = self._losses(side)
-            gradients[side] = blocks(gradient)
-            if side == "tower":
-                gradients[side]["h"] = dH.T
-        return gradients
+        return self._gradient(self._inputs, self._targets)
+
+    def whole_batch(self, n_texts: int) -> Iterator[BatchForms]:
+        """As many examples; each has a share in the mean loss of all."""
+        rng, paired = np.random.default_rng(self.settings["seed"]), self._heads["fixed"].paired
+        targets = _made_up_targets(self.settings["task"], self._targets.shape[1], n_texts, rng)
+        inputs = {side: _made_up_inputs(n_texts, paired, rng) for side in self._heads}
+        columns = np.arange(inputs["tower"].shape[1]).reshape(-1, n_texts)
+
+        def of(examples: slice) -> Arrays:
+            chosen = columns[:, examples].ravel()
+            gradients = self._gradient(
+                {side: np.take(array, chosen, axis=1) for side, array in inputs.items()},
+                targets[examples],
+            )
+            h = np.zeros(inputs["tower"].T.shape)
+            h[chosen] = gradients["tower"]["h"]
+            gradients["tower"]["h"] = h
+            share = len(targets[examples]) / n_texts
+            return {
+                f"{side}.{name}": share * array
+                for side, of_side in gradients.items()
+                for name, array in of_side.items()
+            }
+
+        yield in_parts(of, n_texts)
 
     def branches(self) -> bytes:
         """The signs of h_L - h_R of each pair: |h_L - h_R| has a kink at 0."""
@@ -86,17 +107,34 @@ class SIFClassifier(CheckedProblem):
         )
         return b"".join(map(branches, passes))
 
-    def _losses(self, side: str) -> tuple[NDArray[np.float64], Arrays, np.ndarray]:
-        job = loss_tasks(
-            self._heads[side], self._weights[side], self._inputs[side], self._targets, Workspace()
-        )
+    def _gradient(
+        self, inputs: dict[str, np.ndarray], targets: NDArray[np.float64]
+    ) -> dict[str, Arrays]:
+        gradients = {}
+        for side in self._heads:
+            _, gradient, dH = self._pass(side, inputs[side], targets)
+            gradients[side] = blocks(gradient)
+            if side == "tower":
+                gradients[side]["h"] = dH.T
+        return gradients
+
+    def _pass(
+        self, side: str, inputs: np.ndarray, targets: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], Arrays, np.ndarray]:
+        job = loss_tasks(self._heads[side], self._weights[side], inputs, targets, Workspace())
         ((losses, gradient, dH),) = self._workers.together(job)
         return losses, gradient, dH
 
 
-def _made_up_targets(task: str, classes: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _made_up_inputs(examples: int, paired: bool, rng: np.random.Generator) -> np.ndarray:
+    return SCALE * rng.standard_normal((_DIM, examples * (2 if paired else 1)))
+
+
+def _made_up_targets(
+    task: str, classes: int, examples: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
     """Scores with their ends and one integer between, or every label at least once."""
     if task == "similarity":
-        scores = rng.uniform(_LOWEST, _HIGHEST, _EXAMPLES - 3)
-        return score_targets([_LOWEST, _HIGHEST, 3, *scores], _LOWEST, _HIGHEST)
-    return class_targets(np.arange(_EXAMPLES) % classes, classes)
+        scores = [_LOWEST, _HIGHEST, 3, *rng.uniform(_LOWEST, _HIGHEST, max(0, examples - 3))]
+        return score_targets(scores[:examples], _LOWEST, _HIGHEST)
+    return class_targets(np.arange(examples) % classes, classes)

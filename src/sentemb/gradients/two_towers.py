@@ -17,6 +17,7 @@ from sentemb.gradients.faults import broken_gradient, check_fault
 from sentemb.gradients.pair_problem import PairProblem
 from sentemb.gradients.problem import CheckedProblem
 from sentemb.gradients.traces import check_form, has_traces
+from sentemb.gradients.whole_batch import BatchForms, made_up_batch, tower_batch
 from sentemb.models.towers import make_encoder
 from sentemb.models.towers.encoder import Encoder
 from sentemb.models.towers.registry import ENCODERS
@@ -36,15 +37,18 @@ _MOST_PROJECTED = 20_000_000
 class TwoTowers(CheckedProblem):
     """The training loss of two towers, or of one shared tower, on some pairs.
 
-    The pairs are made from the settings ``made_from``; ``rng`` is as making them left it.
+    The pairs are made of ``words`` from the settings ``made_from``; ``rng`` is as making them left
+    it.
     """
 
-    def __init__(self, pairs: PairProblem, made_from: Problem, rng: np.random.Generator) -> None:
+    def __init__(
+        self, pairs: PairProblem, words: list[str], made_from: Problem, rng: np.random.Generator
+    ) -> None:
         towers = pairs.towers
         self.name = towers.encoder.name
         self.settings = {**towers.encoder.settings(), **made_from.used()}
         self.rng = rng
-        self._pairs = pairs
+        self._pairs, self._words = pairs, words
         self._encoder = towers.encoder
         # One tower for both sides has the blocks of the query side.
         self._shown = {side: "shared" if towers.shared else side for side in towers.each}
@@ -67,6 +71,14 @@ class TwoTowers(CheckedProblem):
 
     def second_form(self) -> dict[str, Arrays]:
         return self.gradient("trace") if has_traces(self._encoder) else {}
+
+    def whole_batch(self, n_texts: int) -> Iterator[BatchForms]:
+        rng, towers = np.random.default_rng(self.settings["seed"]), self._pairs.towers
+        texts = made_up_batch(self._words, n_texts, rng)
+        texts[-1] = ""
+        return tower_batch(
+            self._encoder, towers.vocabulary, towers.weights["query"], texts, rng, Workers(1)
+        )
 
     def is_reached(self, block: str) -> bool:
         return self._encoder.is_reached(block.rsplit(".", 1)[1], max(self.settings["lengths"]))
@@ -105,7 +117,7 @@ def made_up_towers(
     _check_size(encoder, sum(problem.lengths) * (2 + problem.n_negatives))
     rng = np.random.default_rng(problem.seed)
     with Workers(1) as workers:
-        yield TwoTowers(_made_up_problem(encoder, problem, rng, workers), problem, rng)
+        yield TwoTowers(*_made_up_problem(encoder, problem, rng, workers), problem, rng)
 
 
 def _check_size(encoder: Any, n_words: int) -> None:
@@ -134,8 +146,11 @@ def _made_up_vectors(words: list[str], problem: Problem, rng: np.random.Generato
 
 def _made_up_problem(
     encoder: Encoder, problem: Problem, rng: np.random.Generator, workers: Workers
-) -> PairProblem:
-    """Pairs of unequal lengths, with repeated words, and a model with nothing at zero."""
+) -> tuple[PairProblem, list[str]]:
+    """Pairs of unequal lengths, with repeated words, and a model with nothing at zero.
+
+    Returns them with their words.
+    """
     lengths = problem.lengths
     letters = list("abcde")
     words = ["".join(rng.choice(letters, rng.integers(1, 6))) for _ in range(3 * len(lengths) + 6)]
@@ -168,4 +183,4 @@ def _made_up_problem(
     towers = Towers.of(encoder, vocabulary, weights)
     objective = OBJECTIVE.checked(problem.objective)
     loss = Objective(objective, GAMMA.default, MARGIN.default)
-    return PairProblem(towers, queries, titles, negatives, loss, workers)
+    return PairProblem(towers, queries, titles, negatives, loss, workers), list(tokens.words)

@@ -1,11 +1,20 @@
 """The decorator of all kernels: compiled on first use, cached if a folder can be used."""
 
 import contextlib
+import functools
 import gc
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numba
+
+from sentemb.errors import SentembError
+
+if numba.config.DISABLE_JIT:  # the functions of Numba that kernels call would not compile either
+    raise SentembError(
+        "NUMBA_DISABLE_JIT is set, and the kernels need the compiler of Numba; unset it"
+    )
 
 try:
     from sentemb.kernels.cache import CACHE_FOLDER, KernelCache
@@ -97,6 +106,8 @@ def _compiled(function, options, compiler=None):
     compile_signature = dispatcher.compile
 
     def compile_uncollected(signature):
+        if CACHE_FOLDER is None:
+            _warn_of_no_cache()
         with _no_collection():
             return compile_signature(signature)
 
@@ -110,6 +121,16 @@ def _compiled(function, options, compiler=None):
     if CACHE_FOLDER is not None and compiler is None:
         dispatcher._cache = KernelCache(CACHE_FOLDER, function)
     return dispatcher
+
+
+@functools.cache
+def _warn_of_no_cache():
+    """Say once why every process begins with seconds of compiling."""
+    warnings.warn(
+        "compiled kernels cannot be kept, so every start compiles them again, which takes seconds; "
+        "set NUMBA_CACHE_DIR to a folder that you alone can write to",
+        stacklevel=3,
+    )
 
 
 @contextlib.contextmanager

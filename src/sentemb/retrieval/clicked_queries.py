@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,20 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
+from sentemb.text.words import exact_key
 
 
 class ClicksOfTitles(NamedTuple):
     """The clicked queries of each title of a catalogue.
 
     offsets : (n_titles + 1,); title t has the entries ``offsets[t]`` to ``offsets[t + 1]`` of the
-        next two
+        next three
     queries : (n_entries,), numbers of queries
     shares : (n_entries,), the title's share of all clicks of the query, above 0 and at most 1
+    clicks : (n_entries,), the clicks themselves
+    totals : (n_queries,), all clicks of each query, on whatever title
     """
 
     offsets: NDArray[np.int64]
     queries: NDArray[np.int32]
     shares: NDArray[np.float64]
+    clicks: NDArray[np.int64]
+    totals: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +100,43 @@ class ClickedQueries:
             clicks=self.clicks[stays],
         )
 
+    def clicks_of(self, queries: Sequence[str]) -> NDArray[np.int64]:
+        """All clicks of each query, by `exact_key`; (n,)."""
+        keys = list(map(exact_key, queries))
+        counts = dict.fromkeys(keys, 0)
+        for query, total in zip(self.queries, self.totals.tolist(), strict=True):
+            if (key := exact_key(query)) in counts:
+                counts[key] += total
+        return np.array([counts[key] for key in keys], np.int64)
+
+    def single_clicks(self, held_out: ClickLog) -> ClickLog | None:
+        """The held-out clicks that are single clicks of queries that are clicked here too.
+
+        They are clicks of a later time, or were taken out of the log one by one. If every one of
+        them is among the clicks here, they are not held out, and the result is None, as it is if
+        none is of a query that is clicked here, by `exact_key`.
+        """
+        keys = list(map(exact_key, held_out.queries))
+        asked = set(keys)
+        own = {q: key for q, query in enumerate(self.queries) if (key := exact_key(query)) in asked}
+        known = set(own.values())
+        is_known = np.array([key in known for key in keys], bool)
+        if not is_known.any():
+            return None
+        products = np.repeat(np.arange(len(self.keys)), np.diff(self.offsets))
+        there: Counter[tuple[str, int]] = Counter()
+        for e in np.flatnonzero(np.isin(self.clicked, list(own))).tolist():
+            there[own[int(self.clicked[e])], int(products[e])] += int(self.clicks[e])
+        product_of = [self._product_of(title) for title in held_out.titles]
+        pairs = held_out.query_index.tolist(), held_out.title_index.tolist()
+        if all(
+            n <= there[keys[q], product_of[t]]
+            for q, t, n in zip(*pairs, held_out.clicks.tolist(), strict=True)
+            if is_known[q]
+        ):
+            return None
+        return held_out.part(is_known)
+
     def without_products(self, is_left_out: NDArray[np.bool_]) -> Self:
         """No clicks for some products, (n_keys,) bool; the shares of the others do not change."""
         lengths = np.diff(self.offsets)
@@ -105,7 +148,7 @@ class ClickedQueries:
             clicked=self.clicked[stays],
             clicks=self.clicks[stays],
         )
-        left.__dict__["shares"] = self.shares[stays]
+        left.__dict__["shares"], left.__dict__["totals"] = self.shares[stays], self.totals
         return left
 
     def with_ids(self, titles: Sequence[str], ids: Sequence[str]) -> Self:
@@ -136,9 +179,12 @@ class ClickedQueries:
     @cached_property
     def shares(self) -> NDArray[np.float64]:
         """The share of each entry in all clicks of its query, (n_entries,)."""
-        clicks = self.clicks.astype(np.float64)
-        total = np.bincount(self.clicked, clicks, len(self.queries))
-        return clicks / total[self.clicked]
+        return self.clicks / self.totals[self.clicked].astype(np.float64)
+
+    @cached_property
+    def totals(self) -> NDArray[np.int64]:
+        """All clicks of each query, (n_queries,)."""
+        return np.bincount(self.clicked, self.clicks, len(self.queries)).astype(np.int64)
 
     @cached_property
     def _number_of(self) -> dict[str, int]:
@@ -180,4 +226,6 @@ class ClickedQueries:
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         starts = np.repeat(self.offsets[numbers] - offsets[:-1], lengths)
         entries = starts + np.arange(offsets[-1])
-        return ClicksOfTitles(offsets, self.clicked[entries], self.shares[entries])
+        return ClicksOfTitles(
+            offsets, self.clicked[entries], self.shares[entries], self.clicks[entries], self.totals
+        )

@@ -23,6 +23,8 @@ from sentemb.system.parallel import Workers
 # share of all: with more, exact search is hardly slower.
 RECALL_AT, LEAST_RECALL = 10, 0.95
 _MOST_PROBED = 8
+# What recall is measured with.
+OF_TITLES, OF_QUERIES = "titles", "queries"
 # Clusters, in roots of the number of titles. A query that meets a sixteenth of 100,000 titles of a
 # simulated shop has the recall@10 0.80 with 1, 0.90 with 2 and 0.93 with 4, which takes longest to
 # make.
@@ -47,6 +49,8 @@ class ClusterLists:
         Clusters that a query meets.
     recall : float
         The share of the 10 nearest titles that was found when the lists were made.
+    measured_with : {"titles", "queries"}
+        The texts of which the nearest titles were looked for: titles, or queries of a log.
     """
 
     centres: NDArray[np.float32]
@@ -54,6 +58,7 @@ class ClusterLists:
     titles: NDArray[np.int32]
     probed: int
     recall: float
+    measured_with: str = OF_TITLES
 
     @classmethod
     def of(
@@ -106,8 +111,12 @@ class ClusterLists:
     def __str__(self) -> str:
         return (
             f"a query meets {self.probed:,} of {len(self.centres):,}; "
-            f"recall@{RECALL_AT} {self.recall:.3f} when they were made"
+            f"recall@{RECALL_AT} {self.recall:.3f} for {self._measured_for} when they were made"
         )
+
+    @property
+    def _measured_for(self) -> str:
+        return "queries of the log" if self.measured_with == OF_QUERIES else "titles as queries"
 
     def _measured(
         self,

@@ -12,7 +12,8 @@ from sentemb.retrieval.tokenizing import tokenize_all
 from sentemb.retrieval.words_and_stems import Stems, Words
 from sentemb.system.parallel import Turn
 from sentemb.text.batch import Tokens
-from sentemb.text.words import searched_words
+from sentemb.text.hashes import hashes_of
+from sentemb.text.words import exact_key, searched_words
 
 # Unit vectors of texts by the query tower.
 Embed = Callable[[Sequence[str]], np.ndarray]
@@ -30,6 +31,15 @@ class ReadQueries:
         self._is_known = np.zeros(len(texts), np.bool_)
         self._tokens: dict[Words, Tokens] = {}
         self._turn = Turn()
+        self._keys: NDArray[np.int64] | None = None
+
+    @property
+    def keys(self) -> NDArray[np.int64]:
+        """The hashes of their `exact_key`, (n,)."""
+        with self._turn.lock:
+            if self._keys is None:
+                self._keys = hashes_of(list(map(exact_key, self.texts)))
+            return self._keys
 
     def tokens(self, words: Words) -> Tokens:
         """All of them, split by ``words``."""

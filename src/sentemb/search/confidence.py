@@ -4,11 +4,13 @@ A logistic function of the score, fitted to held-out clicks by maximum likelihoo
 
     p(s) = 1 / (1 + exp(-(a + b s)))
 
-benchmarks/ranking.py compares it with isotonic regression.
+Queries that the log has clicks for and those that nobody typed before are right so unequally often
+that each kind has a function of its own. One that is no better than a constant, for queries that
+its fit had not seen, is not shown. benchmarks/ranking.py compares it with isotonic regression.
 """
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,6 +41,8 @@ class Confidence:
     brier : mean squared difference between confidence and outcome (1 for a clicked title, else 0),
         for queries that the fit had not seen
     base_brier : the same of a confidence which is equal for every query
+    typed : the function for queries that the log has clicks for; None if they are not told apart,
+        or if it is not known
     """
 
     intercept: float
@@ -46,6 +50,31 @@ class Confidence:
     n_queries: int
     brier: float
     base_brier: float
+    typed: Self | None = None
+
+    @property
+    def is_better(self) -> bool:
+        """Whether it says more than a constant."""
+        return self.brier < self.base_brier
+
+    def of(
+        self, scores: NDArray[np.float64], is_typed: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """The confidence of first titles, NaN where it is not known, and whether it is shown, (n,).
+
+        ``is_typed`` (n,) are the queries that the log has clicks for.
+        """
+        values, is_shown = np.full(scores.size, np.nan), np.zeros(scores.size, np.bool_)
+        for kind, fitted in ((False, self), (True, self.typed)):
+            of_kind = is_typed == kind
+            if fitted is not None and fitted.n_queries:
+                values[of_kind], is_shown[of_kind] = fitted(scores[of_kind]), fitted.is_better
+        return values, is_shown
+
+    def as_dict(self) -> dict[str, Any]:
+        """A JSON-serialisable dict."""
+        own = {name: value for name, value in vars(self).items() if name != "typed"}
+        return own if self.typed is None else {**own, "typed": self.typed.as_dict()}
 
     def _repr_html_(self) -> str:
         facts = {
@@ -97,13 +126,23 @@ class Confidence:
 
     @classmethod
     def of_json(cls, value: object) -> Self | None:
-        """The confidence with the ``vars`` in ``value``; None for anything else."""
-        if not isinstance(value, dict) or value.keys() != cls.__dataclass_fields__.keys():
+        """The confidence that `as_dict` wrote; None for anything else."""
+        if not isinstance(value, dict):
             return None
-        numbers = (value[name] for name in ("intercept", "slope", "brier", "base_brier"))
-        if not all(map(is_finite, numbers)) or not is_integer(value["n_queries"]):
+        own = {name: each for name, each in value.items() if name != "typed"}
+        if own.keys() != cls.__dataclass_fields__.keys() - {"typed"}:
             return None
-        return cls(**value) if value["slope"] >= 0 else None
+        numbers = (own[name] for name in ("intercept", "slope", "brier", "base_brier"))
+        if not all(map(is_finite, numbers)) or not is_integer(own["n_queries"]) or own["slope"] < 0:
+            return None
+        typed = cls.of_json(value["typed"]) if "typed" in value else None
+        is_right = "typed" not in value or (typed is not None and typed.typed is None)
+        return cls(**own, typed=typed) if is_right else None
+
+    @classmethod
+    def unknown(cls) -> Self:
+        """The function of a kind of queries of which none were held out."""
+        return cls(0.0, 0.0, 0, 0.0, 0.0)
 
 
 def _fit(s: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:

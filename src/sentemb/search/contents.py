@@ -6,17 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.data.lines import is_id
 from sentemb.data.text_array import Texts
 from sentemb.errors import SentembError
 from sentemb.models.cluster_encoding import encoded, portions_of
 from sentemb.models.sentence_encoder import SentenceEncoder
-from sentemb.retrieval.cluster_lists import ClusterLists
+from sentemb.retrieval.cluster_lists import OF_QUERIES, OF_TITLES, ClusterLists
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.search.id_rows import IdRows
 from sentemb.search.index_files import DTYPES
-from sentemb.search.ranking.parts import Cosine, Part, stored_rows
+from sentemb.search.ranking.part import Part
+from sentemb.search.ranking.parts import Cosine, stored_rows
 from sentemb.search.ranking.ranker import Catalogue
 from sentemb.search.ranking.recipe import COSINE
 from sentemb.search.snapshot import Vectors
@@ -27,8 +29,9 @@ from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.text.arguments import as_texts
 
-# Titles that are embedded as queries to measure recall.
-_QUERIES = 256
+# Queries that recall is measured with, and the fewest of a log that are taken for it: the titles
+# themselves are, otherwise.
+_QUERIES, _FEWEST = 256, 50
 # Ids and vectors that are checked or copied at a time.
 _PORTION = 8192
 
@@ -96,24 +99,34 @@ def embedded(
 def clustered(
     catalogue: Catalogue,
     encoder: SentenceEncoder,
+    queries: Sequence[str],
     workers: Workers,
     on_progress: Callable[[int, int], None] | None,
 ) -> Catalogue:
     """A catalogue whose nearest titles are looked up in clusters.
 
-    The ``encoder`` embeds a sample of the titles as queries, which recall is measured with.
-    ``on_progress`` is called with the numbers of titles that are done and of all. Raises
-    `SentembError` if the model knows no word of any title.
+    The ``encoder`` embeds a sample of the ``queries`` of a log, which recall is measured with, or
+    of the titles if it knows words of fewer than 50. ``on_progress`` is called with the numbers of
+    titles that are done and of all. Raises `SentembError` if the model knows no word of any title.
     """
     cosine = catalogue.parts[COSINE]
     assert isinstance(cosine, Cosine)
-    there = np.flatnonzero(~catalogue.is_empty)
-    drawn = np.random.default_rng(0).permutation(there)[:_QUERIES]
-    queries = encoder.unit_vectors([catalogue.titles[row] for row in drawn.tolist()], "query")
-    known = queries[queries.any(axis=1)]
-    lists = ClusterLists.of(cosine.rows, catalogue.is_empty, known, workers, on_progress)
+    vectors, measured_with = _drawn(encoder, queries, np.arange(len(queries))), OF_QUERIES
+    if len(vectors) < _FEWEST:
+        there = np.flatnonzero(~catalogue.is_empty)
+        vectors, measured_with = _drawn(encoder, catalogue.titles, there), OF_TITLES
+    lists = ClusterLists.of(cosine.rows, catalogue.is_empty, vectors, workers, on_progress)
+    lists = replace(lists, measured_with=measured_with)
     parts: dict[str, Part] = {**catalogue.parts, COSINE: replace(cosine, clusters=lists)}
     return replace(catalogue, parts=parts)
+
+
+def _drawn(encoder: SentenceEncoder, texts: Sequence[str], rows: NDArray[np.int64]) -> np.ndarray:
+    """Vectors of some texts at ``rows`` as queries, without those that have no known word."""
+    drawn = np.random.default_rng(0).permutation(rows)[:_QUERIES]
+    vectors = encoder.unit_vectors([texts[row] for row in drawn.tolist()], "query")
+    known: np.ndarray = vectors[vectors.any(axis=1)]
+    return known
 
 
 def _room(n: int, dim: int, dtype: str) -> Vectors:

@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 
-from sentemb.search.filters import INTEGER, REAL, TEXT
+from sentemb.search.filters import BOOLEAN, INTEGER, REAL, TEXT
 from sentemb.search.product_fields import ProductFields, Value
 
 # Between digits: blanks of any width, and apostrophes.
@@ -30,9 +30,10 @@ _NUMBERS = {
 }
 # Texts, each followed by a line end, of one notation; an empty text fits any.
 _NOTATIONS = {form: re.compile(rf"(?:(?:{number})?\n)*") for form, number in _NUMBERS.items()}
+_TRUTHS = re.compile(r"(?:(?:true|false)?\n)*", re.IGNORECASE)
 _INTEGERS = re.compile(r"(?:(?:-?(?:0|[1-9][0-9]{0,17}))?\n)*")
 # One separator with three digits after it: a decimal in one notation, thousands in the other.
-_UNCLEAR = re.compile(r"^-?[1-9][0-9]{0,2}[.,][0-9]{3}$", re.MULTILINE)
+_UNCLEAR = re.compile(r"^-?[1-9][0-9]{0,2}([.,])[0-9]{3}$", re.MULTILINE)
 _LONG = re.compile(r"^-?[0-9]{4,}$", re.MULTILINE)
 _NOT_WHOLE = {"point": re.compile(r"[.eE]"), "comma": re.compile(r",")}
 _HUGE = re.compile(rf"(?:[0-9][.,{_BLANKS}{_APOSTROPHES}]?){{19}}")
@@ -44,49 +45,50 @@ class FieldColumn:
 
     def __init__(self, name: str, is_text: bool = False) -> None:
         self.name, self.is_text = name, is_text
-        self._are_integers, self._is_huge = True, False
+        self._are_integers, self._are_truths, self._is_huge = True, True, False
         self._notations = set(_NOTATIONS)
-        # A number that is unclear, and whether there are long integers without a separator.
-        self._unclear, self._has_long = "", False
+        # The signs that are unclear, and whether there are long integers without a separator.
+        self._unclear: set[str] = set()
+        self._has_long = False
         self._portions: list[str] = []
 
     def append(self, texts: Sequence[str]) -> None:
         """Append fields without line ends."""
         portion = "\n".join([*map(str.strip, texts), ""])
         self._portions.append(portion)
+        self._are_truths = self._are_truths and _TRUTHS.fullmatch(portion) is not None
         if self._are_integers and _INTEGERS.fullmatch(portion):
             self._has_long = self._has_long or _LONG.search(portion) is not None
             return
         self._are_integers = False
         self._notations = {f for f in self._notations if _NOTATIONS[f].fullmatch(portion)}
         if self._notations:
-            unclear = _UNCLEAR.search(portion)
-            self._unclear = self._unclear or (unclear[0] if unclear else "")
+            self._unclear.update(_UNCLEAR.findall(portion))
             self._has_long = self._has_long or _LONG.search(portion) is not None
             self._is_huge = self._is_huge or _HUGE.search(portion) is not None
 
     @property
     def _notation(self) -> str | None:
-        """How the numbers of the column are written; None if they are texts."""
-        if len(self._notations) != 2 or not self._unclear:
-            return next(iter(sorted(self._notations, reverse=True)), None)
-        # The ordinary way, unless integers without separators say that there are no thousands.
-        return "comma" if "," in self._unclear and self._has_long else "point"
-
-    @property
-    def is_guessed(self) -> bool:
-        """Whether the numbers of the column can be read in two ways."""
-        return len(self._notations) == 2 and bool(self._unclear) and not self._has_long
+        """How the numbers of the column are written; None if they are texts, or nothing says it."""
+        if len(self._notations) < 2 or not self._unclear:
+            return max(self._notations, default=None)
+        # Integers without separators say that there are none of thousands.
+        if not self._has_long or len(self._unclear) == 2:
+            return None
+        return "comma" if "," in self._unclear else "point"
 
     def kind(self) -> str:
-        """INTEGER, REAL or TEXT."""
+        """INTEGER, REAL, BOOLEAN or TEXT."""
         if self.is_text or not any(portion.strip() for portion in self._portions):
             return TEXT
         if self._are_integers:
             return INTEGER
-        if self._notation is None:
+        if self._are_truths:
+            return BOOLEAN
+        notation = self._notation
+        if notation is None:
             return TEXT
-        marks = _NOT_WHOLE[self._notation]
+        marks = _NOT_WHOLE[notation]
         is_whole = not self._is_huge and not any(map(marks.search, self._portions))
         return INTEGER if is_whole else REAL
 
@@ -100,28 +102,14 @@ class FieldColumn:
                     yield None
                 elif kind == TEXT:
                     yield text
+                elif kind == BOOLEAN:
+                    yield text.lower() == "true"
                 else:
                     plain = text.translate(_PLAIN).replace(thousands, "").replace(decimal, ".")
                     number = int(plain) if kind == INTEGER else float(plain)
                     yield number if math.isfinite(number) else None
 
-    def warn(self) -> None:
-        """Warn of numbers that are text, or that can be read in two ways."""
-        if self.is_text:
-            return
-        kind = self.kind()
-        if kind == TEXT:
-            self._warn_if_numbers()
-        elif self.is_guessed:
-            meant = "thousands" if "," in self._unclear else "decimals"
-            warnings.warn(
-                f"{self.name}: the sign in {self._unclear!r} is read as one of {meant}, because "
-                "nothing in the column says what it is; if that is wrong, write numbers as 1299 or "
-                "12.50",
-                stacklevel=2,
-            )
-
-    def _warn_if_numbers(self) -> None:
+    def warn_if_numbers(self) -> None:
         """Warn that a column is text although most of its fields are numbers."""
         fields = [text for portion in self._portions for text in portion.split("\n") if text]
         texts = [text for text in fields if not _NUMBER.fullmatch(text)]
@@ -129,25 +117,27 @@ class FieldColumn:
             warnings.warn(
                 f"{self.name} is text and not a number because of {_wrong(fields)!r}; "
                 + (f"{len(texts):,} of {len(fields):,} fields are not numbers" if texts else
-                   "write numbers without separators of thousands or leading zeros"),
+                   "write numbers without separators of thousands or leading zeros, and 1.299 as "
+                   "1.2990 if it is a decimal"),
                 stacklevel=2,
             )  # fmt: skip
 
 
 def _wrong(texts: Sequence[str]) -> str:
-    """The text that left no notation of numbers for a column."""
+    """The text that left no notation of numbers for a column, or the first with an unclear sign."""
     notations = set(_NOTATIONS)
     for text in texts:
         notations = {form for form in notations if _NOTATIONS[form].fullmatch(f"{text}\n")}
         if not notations:
             return text
-    return texts[0]
+    return next(text for text in texts if _UNCLEAR.search(text))
 
 
 def fields_of(columns: Sequence[FieldColumn], count: int) -> ProductFields:
     """The fields of ``count`` products in ``columns``."""
     for column in columns:
-        column.warn()
+        if column.kind() == TEXT and not column.is_text:
+            column.warn_if_numbers()
     types = {column.name: column.kind() for column in columns}
     rows = zip(*(column.values() for column in columns), strict=True)
     return ProductFields.of(types, count, rows)

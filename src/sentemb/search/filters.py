@@ -1,116 +1,446 @@
 """Conditions on the fields of products, such as ``stock > 0 and price < 50``.
 
-A condition is read token by token and written again from these tokens. Only comparisons, arithmetic
-and a few functions exist here, so that no statement, subquery or comment can come through.
+A condition is read into expressions that are numbers, texts or truths, and each becomes SQL of its
+own. Only comparisons, arithmetic and a few functions exist here, so that no statement, subquery or
+comment can come through, and nothing is compared with something of another kind.
+
+A comparison is true or false, also where a field is empty: an empty field is equal to nothing, and
+neither above nor below anything. ``<>`` and everything with ``not`` is the opposite of the same
+without it, so products without a brand are among those that are not of one brand.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from sentemb.errors import SentembError
+from sentemb.search.expressions import (
+    EQUAL,
+    ORDER,
+    TRUTHS,
+    UNEQUAL,
+    Expression,
+    Kind,
+    alike,
+    check_order,
+    collated,
+    compared,
+    numeral,
+    truth_of,
+)
 from sentemb.system.bounds import brief, plain
 
-# Types of columns.
-INTEGER, REAL, TEXT = "INTEGER", "REAL", "TEXT"
-_MOST_CHARACTERS = 1000
+# Types of columns. All numbers of a condition are floats, so that what a condition finds depends on
+# no other product.
+INTEGER, REAL, TEXT, BOOLEAN = "INTEGER", "REAL", "TEXT", "BOOLEAN"
+_KINDS = {INTEGER: Kind.NUMBER, REAL: Kind.NUMBER, TEXT: Kind.TEXT, BOOLEAN: Kind.TRUTH}
+_MOST_CHARACTERS, MOST_PATTERN = 1000, 100
+# Expressions in a condition, and how deep they may be in each other.
+_MOST_EXPRESSIONS, _DEEPEST = 300, 12
+_EXAMPLE = "write one such as stock > 0 and brand = 'Acme'"
 _TOKEN = re.compile(
     r"""\s*(?:
     (?P<text>'(?:[^']|'')*') | "(?P<quoted>[^"]*)" |
-    (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?!\w)) | (?P<word>[^\W\d]\w*) |
-    (?P<sign><=|>=|<>|!=|==|[-+*/%<>=(),])
+    (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?!\w)) |
+    (?P<word>[^\W\d]\w*) | (?P<sign><=|>=|<>|!=|==|[-+*/%<>=(),])
     )\s*""",
     re.VERBOSE,
 )
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _WORDS = """
-    and or not in between like glob escape is null isnull notnull true false collate nocase
+    and or not in between like escape is null isnull notnull true false collate nocase
     case when then else end
 """
 _KEYWORDS = frozenset(_WORDS.split())
-# What may come between the sides of a comparison.
-_BETWEEN_VALUES = frozenset({"between", "in", "not"})
-FUNCTIONS = frozenset({"abs", "coalesce", "length", "lower", "round", "upper"})
+_SIGNS = frozenset({*EQUAL, *UNEQUAL, *ORDER})
+_COMPARISONS = _SIGNS | {"between", "in", "like", "is", "isnull", "notnull", "not"}
 
 
-def checked_condition(condition: str, types: Mapping[str, str]) -> str:
-    """A condition as SQL; ``types`` are the columns with their types.
+class _Token(NamedTuple):
+    """A token, and its place in the condition.
 
-    It may have columns, numbers, texts in single quotes, ``= <> < <= > >= + - * / %``, ``and``,
-    ``or``, ``not``, ``in``, ``between``, ``like``, ``glob``, ``is null``, ``case``, `FUNCTIONS` and
+    kind : text, quoted, number, word, keyword or sign
+    text : what was written; a keyword in small letters, a name without its quotes
+    """
+
+    kind: str
+    text: str
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class _Function:
+    """Kinds of arguments and result, and how many arguments there may be.
+
+    Without kinds all arguments are of the kind of the result.
+    """
+
+    takes: tuple[Kind, ...]
+    gives: Kind | None
+    least: int
+
+
+_FUNCTIONS = {
+    "abs": _Function((Kind.NUMBER,), Kind.NUMBER, 1),
+    "coalesce": _Function((), None, 2),
+    "length": _Function((Kind.TEXT,), Kind.NUMBER, 1),
+    "lower": _Function((Kind.TEXT,), Kind.TEXT, 1),
+    "round": _Function((Kind.NUMBER, Kind.NUMBER), Kind.NUMBER, 1),
+    "upper": _Function((Kind.TEXT,), Kind.TEXT, 1),
+}
+FUNCTIONS = frozenset(_FUNCTIONS)
+
+
+def checked_condition(condition: str, types: Mapping[str, str | None]) -> str:
+    """A condition as SQL; ``types`` are the columns with their types, None where all are empty.
+
+    It may have columns, numbers, texts in single quotes, ``true``, ``false``, ``= <> < <= > >=
+    + - * / %``, ``and``, ``or``, ``not``, ``in``, ``between``, ``like`` with ``escape``, ``is
+    null``, ``is true``, ``case``, the functions abs, coalesce, length, lower, round and upper, and
     ``collate nocase``. A column with blanks in its name is in double quotes.
 
-    Raises `SentembError` for anything else, for an unknown column, and for a column of texts that
-    is compared with a number.
+    Raises `SentembError` for anything else, for an unknown column, and for a comparison of two
+    kinds, such as a text with a number.
     """
     if len(condition) > _MOST_CHARACTERS:
         raise SentembError(
             f"the condition has {len(condition):,} characters; give at most {_MOST_CHARACTERS:,}"
         )
-    tokens = list(_tokens(condition))
-    if not tokens:
-        raise SentembError("the condition is empty; write one such as stock > 0 and price < 50")
-    following = [token for _, token in tokens[1:]] + [""]
-    parts = [
-        _as_sql(kind, token, after, types)
-        for (kind, token), after in zip(tokens, following, strict=True)
-    ]
-    _check_numbers([kind for kind, _ in tokens], parts, types)
-    return " ".join(parts)
+    return _Reader(condition, types).condition()
 
 
-def _check_numbers(kinds: list[str], parts: list[str], types: Mapping[str, str]) -> None:
-    """Refuse a text next to a number: SQLite would compare their letters."""
-    text: str | None = None
-    number: str | None = None
-    for kind, part in zip(kinds, parts, strict=True):
-        column = part[1:-1] if part.startswith('"') else None
-        if column is not None and types[column] == TEXT:
-            text = column
-        elif column is not None or kind == "number":
-            number = column or part
-        elif not (kind == "sign" and part != ")") and part.lower() not in _BETWEEN_VALUES:
-            text = number = None
-        if text is not None and number is not None:
+class _Reader:
+    """Reads a condition from left to right, by recursive descent."""
+
+    def __init__(self, condition: str, types: Mapping[str, str | None]) -> None:
+        self._text, self._types = condition, types
+        self._tokens = list(_tokens(condition))
+        self._at = self._depth = self._count = 0
+
+    def condition(self) -> str:
+        """The whole condition as SQL."""
+        if not self._tokens:
+            raise SentembError("the condition is empty; write one such as stock > 0 and price < 50")
+        expression = self._either()
+        if self._at < len(self._tokens):
+            raise self._wrong()
+        return truth_of(expression)
+
+    # -- tokens -------------------------------------------------------------------------------
+
+    @property
+    def _next(self) -> str:
+        """The next token if it is a sign or a keyword; otherwise empty."""
+        token = self._tokens[self._at] if self._at < len(self._tokens) else None
+        return token.text if token is not None and token.kind in ("sign", "keyword") else ""
+
+    def _has(self, *words: str) -> bool:
+        """Whether the next tokens are these, which are passed then."""
+        before = self._at
+        for word in words:
+            if self._next != word:
+                self._at = before
+                return False
+            self._at += 1
+        return True
+
+    def _expect(self, word: str) -> None:
+        if not self._has(word):
+            raise self._wrong(f"; {word} is missing")
+
+    def _wrong(self, what: str = "") -> SentembError:
+        if self._at == len(self._tokens):
+            return SentembError(f"the condition is wrong: it ends too early{what}; {_EXAMPLE}")
+        rest = self._text[self._tokens[self._at].begin :]
+        return SentembError(
+            f"the condition is wrong from {brief(rest.strip())} on{what}; {_EXAMPLE}"
+        )
+
+    def _since(self, first: int) -> str:
+        """The text from a token to the last that was passed."""
+        return self._text[self._tokens[first].begin : self._tokens[self._at - 1].end]
+
+    def _made(self, first: int, kind: Kind | None, sql: str, **facts: object) -> Expression:
+        self._count += 1
+        if self._count > _MOST_EXPRESSIONS:
             raise SentembError(
-                f"{text} is text and cannot be compared with the number {number}; put the number "
-                f"in single quotes, or make the index again with numbers in {text}"
+                f"the condition has more than {_MOST_EXPRESSIONS} parts; write a shorter one"
             )
+        return Expression(kind, sql, self._since(first), **facts)  # type: ignore[arg-type]
+
+    # -- conditions ---------------------------------------------------------------------------
+
+    def _joined(self, word: str, read: Callable[[], Expression]) -> Expression:
+        """One or more conditions with ``word`` between them."""
+        first, expression = self._at, read()
+        while self._has(word):
+            sql = f"({truth_of(expression)} {word.upper()} {truth_of(read())})"
+            expression = self._made(first, Kind.TRUTH, sql, is_condition=True)
+        return expression
+
+    def _either(self) -> Expression:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise SentembError(
+                f"the condition has more than {_DEEPEST} parentheses in each other; leave some out"
+            )
+        expression = self._joined("or", self._all)
+        self._depth -= 1
+        return expression
+
+    def _all(self) -> Expression:
+        return self._joined("and", self._opposite)
+
+    def _opposite(self) -> Expression:
+        first, is_opposite = self._at, False
+        while self._has("not"):
+            is_opposite = not is_opposite
+        is_bare = self._at == first
+        expression = self._compared()
+        if is_bare:
+            return expression
+        sql = truth_of(expression)
+        return self._made(
+            first, Kind.TRUTH, f"(NOT {sql})" if is_opposite else sql, is_condition=True
+        )
+
+    def _compared(self) -> Expression:
+        """A sum, or a comparison of sums."""
+        first, left = self._at, self._sum()
+        if self._next not in _COMPARISONS:
+            return left
+        second = self._at + 1
+        expression = self._comparison(first, left)
+        if self._next in _COMPARISONS:
+            raise self._chained(first, second)
+        return expression
+
+    def _chained(self, first: int, second: int) -> SentembError:
+        """The error for ``1 < price < 50``; the second expression begins at ``second``."""
+        begun, middle, following = self._since(first), self._since(second), self._at
+        remedy = "put one of the comparisons in parentheses"
+        if {self._next, self._tokens[second - 1].text} <= _SIGNS:
+            self._at += 1
+            self._sum()
+            remedy = f"write {begun} and {middle} {self._since(following)}"
+        return SentembError(
+            f"comparisons cannot follow each other as after {plain(begun)}; {remedy}"
+        )
+
+    def _comparison(self, first: int, left: Expression) -> Expression:
+        sign = self._next
+        if sign in _SIGNS:
+            self._at += 1
+            sql = compared(left, sign, self._sum())
+            return self._made(first, Kind.TRUTH, sql, is_condition=True)
+        if self._has("is"):
+            is_not = self._has("not")
+            sql = self._is(left)
+        elif sign in ("isnull", "notnull"):
+            self._at += 1
+            is_not, sql = sign == "notnull", f"({left.sql} IS NULL)"
+        elif self._has("not", "null"):
+            is_not, sql = True, f"({left.sql} IS NULL)"
+        else:
+            is_not = self._has("not")
+            sql = self._contained(left)
+        return self._made(first, Kind.TRUTH, f"(NOT {sql})" if is_not else sql, is_condition=True)
+
+    def _is(self, left: Expression) -> str:
+        if self._has("null"):
+            return f"({left.sql} IS NULL)"
+        return compared(left, "=", self._sum())
+
+    def _contained(self, left: Expression) -> str:
+        if self._has("between"):
+            low = self._sum()
+            self._expect("and")
+            high = self._sum()
+            kind, (left_sql, *ends) = alike(left, low, high)
+            check_order(kind, left, low)
+            left_sql = collated(left_sql, (left, low, high))
+            return f"(({left_sql} BETWEEN {ends[0]} AND {ends[1]}) IS 1)"
+        if self._has("in"):
+            values = self._arguments()
+            _, (left_sql, *values_sql) = alike(left, *values)
+            return f"(({collated(left_sql, (left, *values))} IN ({', '.join(values_sql)})) IS 1)"
+        self._expect("like")
+        _, (left_sql,) = alike(left, kind=Kind.TEXT)
+        pattern = self._quoted_text("like", MOST_PATTERN)
+        escape = ""
+        if self._has("escape"):
+            escape = f" ESCAPE {self._quoted_text('escape', 1)}"
+        return f"(({left_sql} LIKE {pattern}{escape}) IS 1)"
+
+    def _quoted_text(self, word: str, most: int) -> str:
+        """A text in single quotes that follows a keyword."""
+        at = self._at
+        expression = self._value()
+        if expression.literal is None or not 0 < len(expression.literal) <= most:
+            self._at = at
+            many = "one character" if most == 1 else f"1 to {most} characters"
+            raise self._wrong(f"; after {word} there is a text of {many} in single quotes")
+        return expression.sql
+
+    # -- values -------------------------------------------------------------------------------
+
+    def _sum(self) -> Expression:
+        return self._operated(("+", "-"), self._product)
+
+    def _product(self) -> Expression:
+        return self._operated(("*", "/", "%"), self._signed)
+
+    def _operated(self, signs: tuple[str, ...], read: Callable[[], Expression]) -> Expression:
+        first, expression = self._at, read()
+        while self._next in signs:
+            sign = self._next
+            self._at += 1
+            _, (left, right) = alike(expression, read(), kind=Kind.NUMBER)
+            expression = self._made(first, Kind.NUMBER, f"({left} {sign} {right})")
+        return expression
+
+    def _signed(self) -> Expression:
+        first, falls = self._at, False
+        while self._next in ("+", "-"):
+            falls ^= self._next == "-"
+            self._at += 1
+        is_bare = self._at == first
+        expression = self._value()
+        if is_bare:
+            return expression
+        _, (sql,) = alike(expression, kind=Kind.NUMBER)
+        return self._made(first, Kind.NUMBER, f"(- {sql})" if falls else sql)
+
+    def _value(self) -> Expression:
+        """A column, a number, a text, a call or what is in parentheses; and its collation."""
+        first = self._at
+        expression = self._primary()
+        while self._has("collate"):
+            self._expect("nocase")
+            _, (sql,) = alike(expression, kind=Kind.TEXT)
+            expression = self._made(
+                first, expression.kind, sql, literal=expression.literal, ignores_case=True
+            )
+        return expression
+
+    def _primary(self) -> Expression:
+        if self._at == len(self._tokens):
+            raise self._wrong()
+        first, token, word = self._at, self._tokens[self._at], self._next
+        if word == "case":
+            return self._case()
+        if word == "(":
+            self._at += 1
+            expression = self._either()
+            self._expect(")")
+            return expression
+        if word in TRUTHS:
+            self._at += 1
+            return self._made(first, Kind.TRUTH, TRUTHS[word], is_condition=True)
+        if word == "null":
+            raise self._wrong("; write is null or is not null")
+        if word:
+            raise self._wrong()
+        self._at += 1
+        if token.kind == "text":
+            literal = token.text[1:-1].replace("''", "'")
+            return self._made(first, Kind.TEXT, token.text, literal=literal)
+        if token.kind == "number":
+            return self._made(first, Kind.NUMBER, numeral(token.text))
+        if token.kind == "word" and self._next == "(":
+            return self._call(first, token.text)
+        column = known_column(token.text, self._types)
+        kind = self._types[column]
+        # A cast, since an index may have integers where another, searched with it, has decimals.
+        sql = f'CAST("{column}" AS REAL)' if kind in (INTEGER, REAL) else f'"{column}"'
+        return self._made(first, None if kind is None else _KINDS[kind], sql)
+
+    def _arguments(self) -> list[Expression]:
+        """Values in parentheses, with commas between them."""
+        self._expect("(")
+        values = [self._either()]
+        while self._has(","):
+            values.append(self._either())
+        self._expect(")")
+        return values
+
+    def _call(self, first: int, name: str) -> Expression:
+        function = _FUNCTIONS.get(name.lower())
+        if function is None:
+            raise SentembError(
+                f"there is no function {plain(name)} in conditions; there are "
+                f"{', '.join(sorted(_FUNCTIONS))}"
+            )
+        given = self._arguments()
+        most = len(function.takes) or len(given)
+        if not function.least <= len(given) <= most:
+            counts = " or ".join(map(str, range(function.least, max(function.least, most) + 1)))
+            and_more = "" if function.takes else " or more"
+            raise SentembError(
+                f"{name} has {len(given)} values in the condition; give it {counts}{and_more}"
+            )
+        kind = function.gives
+        if function.takes:
+            values = [
+                alike(each, kind=takes)[1][0]
+                for each, takes in zip(given, function.takes, strict=False)
+            ]
+        else:
+            kind, values = alike(*given)
+        ignores_case = any(each.ignores_case for each in given)
+        sql = f"{name.lower()}({', '.join(values)})"
+        return self._made(first, kind, sql, ignores_case=ignores_case)
+
+    def _case(self) -> Expression:
+        first = self._at
+        self._expect("case")
+        subject = None if self._next == "when" else self._either()
+        tests, values = [], []
+        while self._has("when"):
+            tests.append(self._either())
+            self._expect("then")
+            values.append(self._either())
+        if not tests:
+            raise self._wrong("; when is missing")
+        has_else = self._has("else")
+        if has_else:
+            values.append(self._either())
+        self._expect("end")
+        begun = "CASE"
+        if subject is None:
+            whens = [truth_of(test) for test in tests]
+        else:
+            _, (left_sql, *whens) = alike(subject, *tests)
+            begun += f" {collated(left_sql, (subject, *tests))}"
+        kind, results = alike(*values)
+        for when, result in zip(whens, results, strict=False):
+            begun += f" WHEN {when} THEN {result}"
+        ending = f" ELSE {results[-1]}" if has_else else ""
+        ignores_case = any(each.ignores_case for each in values)
+        return self._made(first, kind, f"({begun}{ending} END)", ignores_case=ignores_case)
 
 
-def _tokens(condition: str) -> Iterator[tuple[str, str]]:
-    """The kind and the text of each token."""
+# -- tokens and names ------------------------------------------------------------------------------
+
+
+def _tokens(condition: str) -> Iterator[_Token]:
     end = 0
     while condition[end:].strip():
         match = _TOKEN.match(condition, end)
-        if match is None or "\0" in match[0]:
+        if match is None or "\0" in match[0] or _SURROGATE.search(match[0]):
             raise SentembError(
-                f"the condition cannot be read from {brief(condition[end:].strip())} on; write one "
-                "such as stock > 0 and brand = 'Acme'"
+                f"the condition cannot be read from {brief(condition[end:].strip())} on; {_EXAMPLE}"
             )
-        end = match.end()
-        assert match.lastgroup is not None
-        yield match.lastgroup, match[match.lastgroup]
-
-
-def _as_sql(kind: str, token: str, after: str, columns: Collection[str]) -> str:
-    if kind == "quoted":
-        return _quoted(known_column(token, columns))
-    if kind != "word" or token.lower() in _KEYWORDS:
-        return token
-    if after == "(":
-        if token.lower() in FUNCTIONS:
-            return token
-        raise SentembError(
-            f"there is no function {plain(token)} in conditions; there are "
-            f"{', '.join(sorted(FUNCTIONS))}"
-        )
-    return _quoted(known_column(token, columns))
-
-
-def _quoted(column: str) -> str:
-    return f'"{column}"'
+        kind, end = str(match.lastgroup), match.end()
+        text, (begin, after) = match[kind], match.span(kind)
+        if kind == "word" and text.lower() in _KEYWORDS:
+            kind, text = "keyword", text.lower()
+        yield _Token(kind, text, begin, after)
 
 
 def known_column(name: str, columns: Collection[str]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sentemb.search.ranking import engine
-from sentemb.search.ranking.parts import Asked
+from sentemb.search.ranking.part import Asked
 from sentemb.search.searcher import Searcher
 from sentemb.system.parallel import Workers
 

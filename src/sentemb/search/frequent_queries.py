@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.edits import distance, most_edits
+from sentemb.search.respelling import Respelling
 from sentemb.text.words import folded_words
 
 # A query with this many clicks is frequent.
 LEAST_CLICKS = 5
-# Letters from which on a text may differ from a query in one place, and in two.
-_ONE, _TWO = 3, 6
 # Letters are counted in this many groups.
 _GROUPS = 32
 
@@ -36,10 +36,14 @@ class FrequentQueries:
 
     @classmethod
     def of(cls, clicks: ClickedQueries, least: int = LEAST_CLICKS) -> Self:
-        """The queries with at least ``least`` clicks; of two with as many the first of the log."""
+        """The queries with at least ``least`` clicks; of two with as many the first of the log.
+
+        Their words are spelled as most clicks have them; see `Respelling`.
+        """
         counts = np.bincount(clicks.clicked, clicks.clicks, len(clicks.queries))
         order = np.argsort(-counts, kind="stable")
-        return cls(clicks.queries[q] for q in order[counts[order] >= least].tolist())
+        spelled = Respelling(clicks)
+        return cls(map(spelled, order[counts[order] >= least].tolist()))
 
     def __len__(self) -> int:
         return len(self.by_key)
@@ -59,7 +63,7 @@ class FrequentQueries:
         order. A text of 3 letters may differ by 1 and one of 6 by 2.
         """
         key = folded(text)
-        most = (len(key) >= _ONE) + (len(key) >= _TWO)
+        most = most_edits(key)
         rows = np.flatnonzero(np.abs(self._lengths - len(key)) <= most)
         # Each difference changes the counts of at most two letters.
         differing = np.abs(self._letters[rows] - _counted_letters([key])).sum(axis=1)
@@ -72,21 +76,6 @@ class FrequentQueries:
 def folded(text: str) -> str:
     """The folded words of a text, with blanks between them."""
     return " ".join(folded_words(text))
-
-
-def distance(a: str, b: str) -> int:
-    """The letters to insert, delete, replace or exchange with the next that make ``b`` of ``a``."""
-    before: list[int] = []
-    last = list(range(len(b) + 1))
-    for i, letter in enumerate(a, 1):
-        row = [i]
-        for j, goal in enumerate(b, 1):
-            cost = min(last[j - 1] + (letter != goal), last[j] + 1, row[-1] + 1)
-            if i > 1 and j > 1 and letter == b[j - 2] and goal == a[i - 2]:
-                cost = min(cost, before[j - 2] + 1)
-            row.append(cost)
-        before, last = last, row
-    return last[-1]
 
 
 def _counted_letters(keys: Sequence[str]) -> NDArray[np.int8]:

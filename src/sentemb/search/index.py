@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.data.product_tables import products_of
 from sentemb.data.text_array import Texts
 from sentemb.errors import SentembError
 from sentemb.models.face import Face
@@ -53,6 +54,8 @@ _IDS = 8192
 # How often a folder is opened again that was replaced meanwhile.
 _TRIES = 5
 
+# A table of pandas, Polars or pyarrow, or a dict of columns.
+Table: TypeAlias = Any
 Fields: TypeAlias = ProductFields | Mapping[str, Sequence[Value]] | None
 
 
@@ -74,8 +77,8 @@ class Index(Searcher):
 
     Parameters
     ----------
-    snapshot : Snapshot
-        Model, weights, titles and the parts of their scores.
+    snapshot : Snapshot or path
+        Model, weights, titles and the parts of their scores; or a folder, as for `open`.
     threads : int, optional
         By default all processors.
     scratch : path, optional
@@ -89,10 +92,13 @@ class Index(Searcher):
 
     def __init__(
         self,
-        snapshot: Snapshot,
+        snapshot: Snapshot | AnyPath,
         threads: int | None = None,
         scratch: AnyPath | None = None,
     ) -> None:
+        if not isinstance(snapshot, Snapshot):
+            self.__dict__ = copy(type(self).open(snapshot, threads, scratch)).__dict__
+            return
         super().__init__(snapshot.ranker.model, threads)
         self._snapshot = snapshot
         # Changes take turns, and each ends with one assignment; searches never wait.
@@ -131,12 +137,12 @@ class Index(Searcher):
     def build(
         cls,
         model: Face | HybridRanker,
-        titles: Sequence[str],
+        titles: Sequence[str] | Mapping[str, str] | Table,
         ids: Sequence[str] | None = None,
         fields: Fields = None,
         *,
         dtype: str = "float32",
-        clusters: bool = False,
+        clusters: bool | Sequence[str] = False,
         threads: int | None = None,
         on_progress: Callable[[int, int], None] | None = None,
         scratch: AnyPath | None = None,
@@ -150,22 +156,24 @@ class Index(Searcher):
             The ranker of a model, from `sentemb.load_ranker` or `sentemb.fit_ranker`: the index
             ranks with its weights and clicks. A model with a vector per text, also what `SIF.fit`
             returns, ranks by the cosine; `sentemb.search.index_tuning.tune` fits other weights.
-        titles : list of str
+        titles : list of str, dict of id to title, or table
             Two may be equal. A title without a word that the model knows is kept and counted in
-            `n_empty`; only BM25 finds it.
+            `n_empty`; only BM25 finds it. A table of pandas, Polars or pyarrow has a column title,
+            perhaps a column id, and fields.
         ids : list of str, optional
             One per title, each once, without white space. By default "0", "1", "2", ... Clicks of a
             log with ids belong to the title with the same id. Those of a log without ids belong to
             the id of the title from now on: `sync` may change its text.
         fields : dict of str to list, optional
-            Price, brand and so on: for each column one integer, float, text or None per title.
-            `search` filters and sorts by them.
+            Price, brand and so on: for each column one integer, float, text, True, False or None
+            per title. `search` filters and sorts by them.
         dtype : {"float32", "float16", "int8"}
             How the vectors are stored. float16 takes half the memory, int8 a quarter and less time
             per query; its scores are rounded.
-        clusters : bool
+        clusters : bool or list of str
             Look nearest titles up in clusters: a query takes a fraction of the time and misses some
-            of them. Only for a ranking by the cosine. The attribute `clusters` has the recall.
+            of them. Only for a ranking by the cosine. The attribute `clusters` has the recall. It
+            is measured with queries of a log, if they are given, otherwise with titles as queries.
         threads : int, optional
             For searching; by default all processors.
         on_progress : function, optional
@@ -193,13 +201,15 @@ class Index(Searcher):
             model.saved().towers()  # refuses a pair model
             assert isinstance(model, SentenceEncoder)
             ranker = HybridRanker(model, MODEL_ALONE, threads=threads)
-        if clusters and ranker.recipe.parts != (COSINE,):
+        has_clusters = clusters is not False
+        if has_clusters and ranker.recipe.parts != (COSINE,):
             raise SentembError(
                 "clusters are for a ranking by the cosine alone; leave them out, or give the model "
                 "without its ranker (--cosine)"
             )
         if dtype not in DTYPES:
             raise SentembError(f"dtype is {brief(dtype)}; give {', '.join(DTYPES)}")
+        titles, ids, fields = _products(titles, ids, fields)
         numbers = [str(number) for number in range(len(titles))] if ids is None else ids
         title_texts, id_texts = checked(titles, numbers, scratch)
         stored_fields = ProductFields.given(fields, len(title_texts))
@@ -212,8 +222,9 @@ class Index(Searcher):
                     ranker.model, title_texts, dtype, on_progress, workers, scratch, cluster
                 )
             catalogue = ranker.catalogue(title_texts, id_texts, vectors)
-            if clusters:
-                catalogue = clustered(catalogue, ranker.model, workers, on_progress)
+            if has_clusters:
+                queries = () if isinstance(clusters, bool) else as_texts(clusters)
+                catalogue = clustered(catalogue, ranker.model, queries, workers, on_progress)
         return cls(Snapshot(ranker, id_texts, catalogue, stored_fields), threads, scratch)
 
     @classmethod
@@ -465,8 +476,8 @@ class Index(Searcher):
 
     def add(
         self,
-        titles: Sequence[str],
-        ids: Sequence[str],
+        titles: Sequence[str] | Mapping[str, str] | Table,
+        ids: Sequence[str] | None = None,
         on_progress: Callable[[int, int], None] | None = None,
         fields: Fields = None,
     ) -> None:
@@ -476,10 +487,10 @@ class Index(Searcher):
 
         Parameters
         ----------
-        titles : list of str
-            The new titles.
+        titles : list of str, dict of id to title, or table
+            The new titles; see `build`.
         ids : list of str
-            One per title; none of them is in the index.
+            One per title, unless they come with the titles; none of them is in the index.
         on_progress : function, optional
             Called with the numbers of titles that are done and of all.
         fields : dict of str to list, optional
@@ -491,6 +502,7 @@ class Index(Searcher):
             Nothing is added then: an id that is there already, a text in a column of numbers, or
             what `build` refuses.
         """
+        titles, ids, fields = _with_ids(titles, ids, fields)
         new = ids if isinstance(ids, Texts) else as_texts(ids)
         with self._turn.lock:
             old = self._snapshot
@@ -530,8 +542,8 @@ class Index(Searcher):
 
     def sync(
         self,
-        titles: Sequence[str],
-        ids: Sequence[str],
+        titles: Sequence[str] | Mapping[str, str] | Table,
+        ids: Sequence[str] | None = None,
         on_progress: Callable[[int, int], None] | None = None,
         fields: Fields = None,
     ) -> Changes:
@@ -541,10 +553,10 @@ class Index(Searcher):
 
         Parameters
         ----------
-        titles : list of str
-            All titles that the index is to have.
+        titles : list of str, dict of id to title, or table
+            All titles that the index is to have; see `build`.
         ids : list of str
-            One per title, each once.
+            One per title, each once, unless they come with the titles.
         on_progress : function, optional
             Called with the numbers of titles that are embedded and of all that are new or changed.
         fields : dict of str to list, optional
@@ -560,6 +572,7 @@ class Index(Searcher):
             Nothing is changed then: a text in a column that has been of numbers, or what `build`
             refuses.
         """
+        titles, ids, fields = _with_ids(titles, ids, fields)
         texts, id_texts = checked(titles, ids, self._scratch)
         given = ProductFields.given(fields, len(texts))
         with self._turn.lock:
@@ -612,6 +625,31 @@ class Index(Searcher):
             all_ids, all_titles = all_ids.joined(ids, scratch), all_titles.joined(titles, scratch)
             catalogue = catalogue.joined(following, all_titles, scratch)
         return old.changed(ids=all_ids, catalogue=catalogue, fields=fields)
+
+
+def _products(
+    titles: Any, ids: Sequence[str] | None, fields: Fields
+) -> tuple[Sequence[str], Sequence[str] | None, Fields]:
+    """Titles, ids and fields; those that come with the titles are not given again."""
+    products = products_of(titles)
+    for name, given, of_table in (("ids", ids, products.ids), ("fields", fields, products.fields)):
+        if given is not None and of_table is not None:
+            raise SentembError(f"the titles come with {name}; leave {name} out")
+    return (
+        products.titles,
+        products.ids if ids is None else ids,
+        products.fields if fields is None else fields,
+    )
+
+
+def _with_ids(
+    titles: Any, ids: Sequence[str] | None, fields: Fields
+) -> tuple[Sequence[str], Sequence[str], Fields]:
+    """As `_products`, of which each must have an id."""
+    texts, known, of_fields = _products(titles, ids, fields)
+    if known is None:
+        raise SentembError("the titles have no ids; give ids, one per title")
+    return texts, known, of_fields
 
 
 def check_output(path: AnyPath, force: bool) -> None:

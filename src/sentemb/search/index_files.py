@@ -17,12 +17,13 @@ from sentemb.models.files.model_files import fingerprint, save_model
 from sentemb.models.files.model_folder import FILES
 from sentemb.models.loading import load
 from sentemb.models.sentence_encoder import SentenceEncoder
-from sentemb.retrieval.cluster_lists import ClusterLists
+from sentemb.retrieval.cluster_lists import OF_QUERIES, OF_TITLES, ClusterLists
 from sentemb.retrieval.row_products import LONGEST
 from sentemb.search.confidence import Confidence
 from sentemb.search.product_fields import TYPES, ProductFields, check_columns
 from sentemb.search.ranking.opening import opened_ranker
-from sentemb.search.ranking.parts import PART_TYPES, Cosine, Part, Unfit
+from sentemb.search.ranking.part import Part, Unfit
+from sentemb.search.ranking.parts import PART_TYPES, Cosine
 from sentemb.search.ranking.ranker import Catalogue, HybridRanker
 from sentemb.search.ranking.ranker_files import has_ranker, write_ranker
 from sentemb.search.ranking.recipe import COSINE, MEMORY, MODEL_ALONE
@@ -67,7 +68,8 @@ class Description:
     files : size in bytes and SHA-256 of each file of the folder but this one and those of the model
     fields : the type of each field of the titles
     confidence : numbers that `Confidence.of_json` reads; None without a calibration
-    clusters : how many there are, how many a query meets, and the recall; None without clusters
+    clusters : how many there are, how many a query meets, the recall and what it was measured with;
+        None without clusters
     """
 
     titles: int
@@ -132,10 +134,8 @@ def write_contents(snapshot: Snapshot, folder: Path) -> None:
         parts=parts,
         files=files,
         fields=snapshot.fields.types,
-        confidence=None if snapshot.confidence is None else vars(snapshot.confidence),
-        clusters=None
-        if clusters is None
-        else {"count": len(clusters.centres), "probed": clusters.probed, "recall": clusters.recall},
+        confidence=None if snapshot.confidence is None else snapshot.confidence.as_dict(),
+        clusters=None if clusters is None else _described(clusters),
     )
     text = json.dumps({"format": FORMAT, **vars(description)}, indent=1)
     with writing(folder / DESCRIPTION) as file:
@@ -258,7 +258,9 @@ def _are_clusters(value: Any) -> bool:
         return True
     return (
         isinstance(value, dict)
-        and value.keys() == {"count", "probed", "recall"}
+        # Version 1.0 measured with titles and did not say so.
+        and value.keys() - {"measured_with"} == {"count", "probed", "recall"}
+        and value.get("measured_with", OF_TITLES) in (OF_TITLES, OF_QUERIES)
         and all(is_integer(value[name]) for name in ("count", "probed"))
         and 1 <= value["probed"] <= value["count"] <= _MOST
         and is_finite(value["recall"])
@@ -374,6 +376,11 @@ def _opened_part(
         raise damaged(folder / kind.name / f"{name}.npy", why) from None
 
 
+def _described(clusters: ClusterLists) -> dict[str, Any]:
+    described = {name: getattr(clusters, name) for name in ("probed", "recall", "measured_with")}
+    return {"count": len(clusters.centres), **described}
+
+
 def _opened_clusters(
     files: CheckedFiles, path: Path, description: Description, is_empty: np.ndarray
 ) -> ClusterLists:
@@ -400,7 +407,8 @@ def _opened_clusters(
     for name, right in is_right.items():
         if not right:
             raise damaged(path / _cluster_file(name), "it does not fit the other files")
-    return ClusterLists(centres, offsets, titles, probed, recall)
+    measured_with = description.clusters.get("measured_with", OF_TITLES)
+    return ClusterLists(centres, offsets, titles, probed, recall, measured_with)
 
 
 def check_files(folder: AnyPath, description: Description) -> None:

@@ -2,20 +2,25 @@
 
 from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
-from sentemb.data.seen_queries import in_log
+from sentemb.data.seen_queries import never_typed_and_typed
 from sentemb.errors import SentembError
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
 from sentemb.search.index import Index
 from sentemb.search.ranking.fitting import fit_weights_of
 from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.shards import Shards
 from sentemb.system.html_tables import Rows
+
+# What queries of a kind are called, by whether the log has clicks for them.
+KINDS = {False: "that nobody typed before", True: "that the log has clicks for"}
 
 
 class Band(NamedTuple):
@@ -66,13 +71,15 @@ def tune(
     """
     snapshot = index.snapshot
     known = snapshot.ranker.clicks if log is None else ClickedQueries.of(log)
+    right, typed = never_typed_and_typed(clicks, known.queries)
     ranker = fit_weights_of(
         index.model,
-        clicks,
+        right,
         snapshot.titles,
         snapshot.ids,
-        known.without_queries(in_log(known.queries, clicks.queries)),
         known,
+        known,
+        typed,
         seed=seed,
         on_progress=on_progress,
         on_note=on_note,
@@ -82,30 +89,75 @@ def tune(
     return tuned.ranker
 
 
-def calibrate(index: Index, clicks: ClickLog) -> Confidence:
+def calibrate(
+    index: Index, clicks: ClickLog, on_note: Callable[[str], None] | None = None
+) -> Confidence:
     """Fit the confidence of first titles to held-out clicks; the index then has it.
 
-    The index has its final weights. A query for which nothing is found is left out. Raises
-    `SentembError` if there are too few queries, if their first titles are all right or all wrong,
-    if the index has no titles, or if another thread changes it meanwhile.
+    The index has its final weights. Queries that the log has clicks for have a fit of their own; if
+    all their clicks are in the log, they are not held out, and left out. So is a query for which
+    nothing is found. ``on_note`` is called with each message about the fit. Raises `SentembError`
+    if there are too few queries of every kind, if their first titles are all right or all wrong, if
+    the index has no titles, or if another thread changes it meanwhile.
     """
+    note = on_note or _ignore
     unchanging = copy(index)  # other threads may change the index meanwhile
-    confidence = Confidence.fit(*first_titles(unchanging, clicks))
     snapshot = unchanging.snapshot
+    fits: dict[bool, Confidence] = {}
+    problem = SentembError("the log has all clicks of these queries, so they are not held out")
+    for is_typed, of_kind in _kinds(unchanging, clicks, note).items():
+        try:
+            fits[is_typed] = Confidence.fit(*first_titles(unchanging, of_kind))
+        except SentembError as error:
+            problem = error
+        else:
+            if not fits[is_typed].is_better:
+                note(f"for queries {KINDS[is_typed]} no confidence is shown: a constant is as good")
+    if not fits:
+        raise problem
+    confidence = replace(fits.get(False, Confidence.unknown()), typed=fits.get(True))
     index.adopt(snapshot.changed(confidence=confidence), snapshot)
     return confidence
 
 
-def score_bands(index: Index, clicks: ClickLog, count: int = 6) -> list[Band]:
+def _kinds(index: Index, clicks: ClickLog, note: Callable[[str], None]) -> dict[bool, ClickLog]:
+    """Held-out clicks of queries that the log has clicks for (True), and of others (False)."""
+    is_clicked = Shards((index.snapshot,)).are_clicked(index.ranker.asked(clicks.queries))
+    kinds = {False: clicks.part(~is_clicked)} if not is_clicked.all() else {}
+    if is_clicked.any():
+        typed = index.ranker.clicks.single_clicks(clicks.part(is_clicked))
+        if typed is None:
+            note(
+                f"{int(is_clicked.sum()):,} queries are left out: the log has all their clicks, so "
+                "they are not held out"
+            )
+        else:
+            kinds[True] = typed
+    return kinds
+
+
+def score_bands(index: Index, clicks: ClickLog, count: int = 6) -> dict[bool, list[Band]]:
     """Confidence against outcome, for ``count`` groups of queries of equal size by score.
 
-    Groups without queries are left out. ``clicks`` are held out. Raises `SentembError` if the index
-    is not calibrated or has no titles.
+    They are given for queries that the log has clicks for (True) and for others (False), as far as
+    the index is calibrated for them. Groups without queries are left out. ``clicks`` are held out.
+    Raises `SentembError` if the index is not calibrated or has no titles.
     """
-    if index.confidence is None:
+    confidence = index.confidence
+    if confidence is None:
         raise SentembError("the index is not calibrated; run `sentemb calibrate INDEX DEV`")
-    scores, is_right = first_titles(index, clicks)
-    confidences = index.confidence(scores)
+    of_kinds = {False: confidence, True: confidence.typed}
+    return {
+        is_typed: _bands(fitted, *first_titles(index, of_kind), count)
+        for is_typed, of_kind in _kinds(index, clicks, _ignore).items()
+        if (fitted := of_kinds[is_typed]) is not None and fitted.n_queries
+    }
+
+
+def _bands(
+    fitted: Confidence, scores: NDArray[np.float64], is_right: NDArray[np.bool_], count: int
+) -> list[Band]:
+    confidences = fitted(scores)
     return Rows(
         Band(
             float(scores[band].min()),
@@ -117,6 +169,10 @@ def score_bands(index: Index, clicks: ClickLog, count: int = 6) -> list[Band]:
         for band in np.array_split(np.argsort(scores, kind="stable"), count)
         if len(band)
     )
+
+
+def _ignore(message: str) -> None:
+    pass
 
 
 def first_titles(index: Index, clicks: ClickLog) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

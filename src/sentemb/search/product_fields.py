@@ -12,6 +12,8 @@ import os
 import re
 import sqlite3
 import threading
+import time
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
@@ -22,8 +24,10 @@ from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
 from sentemb.search.filters import (
+    BOOLEAN,
     FUNCTIONS,
     INTEGER,
+    MOST_PATTERN,
     REAL,
     TEXT,
     checked_condition,
@@ -31,22 +35,26 @@ from sentemb.search.filters import (
     sort_order,
 )
 from sentemb.system.bounds import brief, is_finite, is_integer, plain
+from sentemb.system.sqlite_watch import Watch
+from sentemb.system.time_limits import check_time
 
-Value = int | float | str | None
-TYPES = (INTEGER, REAL, TEXT)
+Value = bool | int | float | str | None
+TYPES = (INTEGER, REAL, TEXT, BOOLEAN)
 # Names with a meaning of their own in results and in SQLite.
 _RESERVED = ("id", "title", "score", "confidence", "rowid")
 _MOST_COLUMNS, _MOST_NAME = 100, 64
 # Answers of conditions that are remembered, one byte per product each.
 _REMEMBERED = 32
-# Steps of SQLite's machine for a condition: per product, and for any number of them.
-_STEPS_PER_PRODUCT, _STEPS, _STEPS_AT_A_TIME = 200, 1_000_000, 100_000
-_MOST_PATTERN = 100
+# Seconds that a condition may take: per product, and for any number of them.
+_SECONDS_PER_PRODUCT, _SECONDS = 1e-5, 1.0
+# Seconds after which a file that is read must be one that has no end.
+_READING_SECONDS = 60.0
 _PORTION = 8192
 # Values of a facet that are counted.
 MOST_VALUES = 20
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
-_FUNCTIONS = FUNCTIONS | {"like", "glob", "group_concat", "count"}
+_TRUTH = re.compile("true|false", re.IGNORECASE)
+_FUNCTIONS = FUNCTIONS | {"like", "group_concat", "count"}
 _DAMAGE = {
     sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN
 }  # fmt: skip
@@ -76,7 +84,7 @@ def check_columns(names: Sequence[str]) -> None:
 class ProductFields:
     """The fields of the titles of an index.
 
-    types : "INTEGER", "REAL" or "TEXT" for each column
+    types : "INTEGER", "REAL", "TEXT" or "BOOLEAN" for each column
     count : the number of products
     image : a database with one table of the fields, (n_bytes,) uint8; empty if there are no columns
     path : the file that ``image`` is mapped from, if there is one
@@ -92,8 +100,10 @@ class ProductFields:
         self.types, self.count, self.image = dict(types), count, image
         self._file = None if path is None else (path, os.stat(path))
         self._local = threading.local()
-        # Several threads may ask for the same condition at once.
-        self.mask = functools.lru_cache(_REMEMBERED)(self._mask)
+        # By condition, the one asked last at the end. No cache of a method: connections are closed
+        # as soon as nobody uses these fields.
+        self._masks: OrderedDict[str, NDArray[np.bool_]] = OrderedDict()
+        self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ProductFields, (self.types, self.count, np.array(self.image))
@@ -144,12 +154,26 @@ class ProductFields:
                     f"{len(values):,} values of {plain(name)} for {count:,} titles; give one each"
                 )
         types = {name: _type_of(name, values) for name, values in fields.items()}
-        return cls.of(types, count, zip(*fields.values(), strict=True))
+        columns = [
+            [None if value is None else int(value) for value in values]  # SQLite takes no np.bool_
+            if types[name] == BOOLEAN
+            else values
+            for name, values in fields.items()
+        ]
+        return cls.of(types, count, zip(*columns, strict=True))
+
+    def with_types(self, types: Mapping[str, str]) -> ProductFields:
+        """These fields with other types of the same kind, such as decimals for integers."""
+        if types == self.types:
+            return self
+        fields = ProductFields(types, self.count, self.image)
+        fields._file = self._file
+        return fields
 
     @functools.cached_property
     def facets(self) -> list[str]:
-        """Columns to filter by: texts with few distinct values, which are not addresses."""
-        names = [name for name, kind in self.types.items() if kind == TEXT]
+        """Columns to filter by: texts with few distinct values, which are not addresses; truths."""
+        names = [name for name, kind in self.types.items() if kind in (TEXT, BOOLEAN)]
         return [name for name in names if 0 < self._distinct(name) <= min(200, self.count / 2)]
 
     def _distinct(self, name: str) -> int:
@@ -164,6 +188,10 @@ class ProductFields:
         """The columns without a value: their type says nothing."""
         statement = 'SELECT 1 FROM products WHERE "{}" IS NOT NULL LIMIT 1'
         return frozenset(name for name in self.types if not self._read(statement.format(name)))
+
+    def is_empty(self, name: str) -> bool:
+        """Whether a column has no value: its type says nothing then."""
+        return name in self._empty
 
     @property
     def text_columns(self) -> frozenset[str]:
@@ -180,28 +208,41 @@ class ProductFields:
             return
         if not self.image.size:
             raise _damaged("it is empty")
-        base = self._opened()
         try:
-            tables = base.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
-            count = base.execute("SELECT max(rowid) FROM products").fetchone()[0] or 0
+            reader = self._opened()
+            tables = reader.rows_of("SELECT type, name, sql FROM sqlite_schema")
+            ((last,),) = reader.rows_of("SELECT max(rowid) FROM products")
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise _damaged(error) from error
-        finally:
-            base.close()
-        if tables != [("table", "products", _schema(self.types))] or count != self.count:
+        if tables != [("table", "products", _schema(self.types))] or (last or 0) != self.count:
             raise _damaged("it does not hold the table that index.json describes")
 
     # -- reading ------------------------------------------------------------------------------
 
-    def _mask(self, condition: str) -> NDArray[np.bool_]:
+    def mask(self, condition: str) -> NDArray[np.bool_]:
         """The products that meet a condition, (n,) bool, not to be changed; remembered.
 
         Raises `SentembError` as `sentemb.search.filters.checked_condition` does, and if the
         condition takes too long.
         """
-        types = {name: REAL if name in self._empty else self.types[name] for name in self.types}
+        with self._lock:
+            mask = self._masks.get(condition)
+            if mask is not None:
+                self._masks.move_to_end(condition)
+                return mask
+        mask = self._computed(condition)
+        with self._lock:
+            self._masks[condition] = mask
+            if len(self._masks) > _REMEMBERED:
+                self._masks.popitem(last=False)
+        return mask
+
+    def _computed(self, condition: str) -> NDArray[np.bool_]:
+        """The products that meet a condition."""
+        types = {name: None if name in self._empty else self.types[name] for name in self.types}
         checked = checked_condition(condition, types)
-        ((rows,),) = self._read(f"SELECT group_concat(rowid) FROM products WHERE {checked}")
+        statement = f"SELECT group_concat(rowid) FROM products WHERE {checked}"
+        ((rows,),) = self._read(statement, _SECONDS + _SECONDS_PER_PRODUCT * self.count)
         mask = np.zeros(self.count, np.bool_)
         if rows is not None:
             numbers = np.fromstring(rows, np.int64, sep=",") - 1
@@ -215,17 +256,26 @@ class ProductFields:
         """The fields of some products, by column; None for one that is empty."""
         if not self.types:
             return [{} for _ in rows]
-        by_row = {row - 1: map(_shown, values) for row, *values in self._of("*", rows)}
-        return [dict(zip(self.types, by_row[row], strict=True)) for row in rows]
+        by_row = {row - 1: values for row, *values in self._of("*", rows)}
+        return [
+            {
+                name: _shown(value, kind)
+                for (name, kind), value in zip(self.types.items(), by_row[row], strict=True)
+            }
+            for row in rows
+        ]
 
     def facet(self, column: str, rows: Sequence[int]) -> dict[Value, int]:
-        """How many of some products have each value of a column: the most frequent first."""
-        counts: dict[Value, int] = {}
+        """How many of some products have each value of a column: the most frequent first.
+
+        Values of equal counts are in the order of their letters' numbers in Unicode, here, in
+        several indexes and on the page.
+        """
         name = known_column(column, self.types)
-        for _, field in self._of(f'"{name}"', rows):
-            if (value := _shown(field)) is not None:
-                counts[value] = counts.get(value, 0) + 1
-        most = sorted(counts, key=lambda value: (-counts[value], _sortable(value)))
+        kind = self.types[name]
+        shown = (_shown(field, kind) for _, field in self._of(f'"{name}"', rows))
+        counts = Counter(value for value in shown if value is not None)
+        most = sorted(counts, key=lambda value: (-counts[value], isinstance(value, str), value))
         return {value: counts[value] for value in most[:MOST_VALUES]}
 
     def ordered(self, order: str, rows: Sequence[int]) -> list[int]:
@@ -234,7 +284,8 @@ class ProductFields:
         For ``order`` see `sentemb.search.filters.sort_order`. The rows are given best first.
         """
         name, falls = sort_order(order, self.types)
-        value_of = {row - 1: _shown(value) for row, value in self._of(f'"{name}"', rows)}
+        kind = self.types[name]
+        value_of = {row - 1: _shown(value, kind) for row, value in self._of(f'"{name}"', rows)}
         values = [value_of[row] for row in rows]
         there = [k for k, value in enumerate(values) if value is not None]
         there.sort(key=lambda k: _sortable(values[k]), reverse=falls)
@@ -248,19 +299,20 @@ class ProductFields:
             raise _damaged("a product is missing")
         return fields
 
-    def _read(self, statement: str) -> list[tuple[Any, ...]]:
-        reader = self._reader()
-        reader.begin(_STEPS + _STEPS_PER_PRODUCT * self.count)
+    def _read(self, statement: str, seconds: float | None = None) -> list[tuple[Any, ...]]:
+        """The rows of a statement; with ``seconds`` it has a condition, which may take them."""
+        reader, is_condition = self._reader(), seconds is not None
+        late = SentembError("the condition takes too long; shorten it")
+        if seconds is None:
+            seconds, late = _READING_SECONDS, _damaged("reading it takes too long")
+        reader.clock.begin(seconds, late)
         try:
-            return reader.base.execute(statement).fetchall()
-        except UnicodeDecodeError as error:
-            raise _damaged(error) from error
-        except (sqlite3.Error, UnicodeEncodeError) as error:
+            return reader.rows_of(statement)
+        except (sqlite3.Error, UnicodeError) as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            if code in _DAMAGE or (type(error) is sqlite3.DatabaseError and not code):
+            # Python gives no code for a text that is not UTF-8.
+            if not is_condition or not code or code in _DAMAGE:
                 raise _damaged(error) from error
-            if code == sqlite3.SQLITE_INTERRUPT:
-                raise SentembError("the condition takes too long; shorten it") from None
             raise SentembError(
                 f"the condition is wrong: {error}; write one such as stock > 0 and price < 50"
             ) from None
@@ -269,34 +321,43 @@ class ProductFields:
         """The connection of this thread in this process."""
         reader: _Reader | None = getattr(self._local, "reader", None)
         if reader is None or reader.process != os.getpid():
-            reader = self._local.reader = _Reader(self._opened())
+            reader = self._opened()
+            reader.allow_products_alone()
+            self._local.reader = reader
         return reader
 
-    def _opened(self) -> sqlite3.Connection:
+    def _opened(self) -> _Reader:
         if self._file is not None:
             path, status = self._file
-            uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-            base = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=0)
             try:
-                base.execute("PRAGMA schema_version").fetchone()  # opens the file
+                reader = _Reader(f"{path.absolute().as_uri()}?mode=ro&immutable=1")
+                reader.rows_of("PRAGMA schema_version")  # opens the file
                 if os.path.samestat(os.stat(path), status):
-                    return base
+                    return reader
             except (OSError, sqlite3.Error):
                 pass
             # The folder was replaced since: the mapped file is the old one.
-            base.close()
-        base = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
-        base.deserialize(self.image.tobytes())
-        base.execute("PRAGMA query_only=ON")
-        return base
+        reader = _Reader(":memory:")
+        reader.base.deserialize(self.image.tobytes())
+        reader.base.execute("PRAGMA query_only=ON")
+        return reader
 
     # -- other products -----------------------------------------------------------------------
 
     def rows(self) -> Iterator[tuple[Value, ...]]:
         """The fields of all products, in their order."""
+        statement = "SELECT * FROM products WHERE rowid BETWEEN {} AND {} ORDER BY rowid"
+        truths = {k for k, kind in enumerate(self.types.values()) if kind == BOOLEAN}
         for first in range(1, self.count + 1, _PORTION):
-            statement = "SELECT * FROM products WHERE rowid BETWEEN {} AND {} ORDER BY rowid"
-            yield from self._read(statement.format(first, first + _PORTION - 1))
+            for row in self._read(statement.format(first, first + _PORTION - 1)):
+                yield (
+                    row
+                    if not truths
+                    else tuple(
+                        _shown(value, BOOLEAN) if k in truths else value
+                        for k, value in enumerate(row)
+                    )
+                )
 
     def take(self, rows: NDArray[np.int64]) -> ProductFields:
         """The fields of the products at ``rows``, in this order."""
@@ -315,8 +376,8 @@ class ProductFields:
     def joined(self, following: ProductFields, ids: Sequence[str]) -> ProductFields:
         """These, then ``following``; a column that only one has is empty in the other.
 
-        ``ids`` are those of the products of ``following``. Raises `SentembError` for a text in a
-        column of numbers.
+        ``ids`` are those of the products of ``following``. Raises `SentembError` for a value of
+        another kind in a column of numbers or of truths.
         """
         types = dict(self.types)
         for name, kind in self._types_of(following, ids).items():
@@ -337,7 +398,7 @@ class ProductFields:
         return ProductFields.of(types, following.count, following.rows())
 
     def _types_of(self, following: ProductFields, ids: Sequence[str]) -> dict[str, str]:
-        """The types of ``following``, whose columns of texts may be no numbers here."""
+        """The types of ``following``, whose columns must be of the kind that they are of here."""
         types = dict(following.types)
         for k, (name, kind) in enumerate(following.types.items()):
             same = _same(name, self.types)
@@ -345,8 +406,9 @@ class ProductFields:
                 continue
             if name in following._empty:
                 types[name] = self.types[same]
-            elif kind == TEXT and same not in self._empty:
-                raise _not_a_number(same, [row[k] for row in following.rows()], ids)
+            elif _is_unlike(kind, self.types[same]) and same not in self._empty:
+                values = [row[k] for row in following.rows()]
+                raise _of_another_kind(same, self.types[same], values, ids)
         return types
 
     def differing(self, following: ProductFields) -> int:
@@ -358,30 +420,24 @@ class ProductFields:
         return sum(before != after for before, after in pairs)
 
 
-class _Reader:
-    """A connection that can only read the products.
+class _Clock:
+    """When the statement that runs has to end, and whether it may begin another SELECT."""
 
-    ``process`` is the id of the process that opened it.
-    """
+    def __init__(self) -> None:
+        self.begin(_READING_SECONDS, _damaged("reading it takes too long"))
 
-    def __init__(self, base: sqlite3.Connection) -> None:
-        self.base, self.process = base, os.getpid()
-        self._steps = self._selects = 0
-        base.execute("PRAGMA trusted_schema=OFF")
-        base.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, _MOST_PATTERN)
-        base.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-        base.set_progress_handler(self._step, _STEPS_AT_A_TIME)
-        base.set_authorizer(self._is_allowed)
+    def begin(self, seconds: float, late: SentembError) -> None:
+        """Give a statement some seconds; ``late`` is the error after them."""
+        self._end, self._late, self._selects = time.monotonic() + seconds, late, 0
 
-    def begin(self, steps: int) -> None:
-        """Allow another statement ``steps`` steps."""
-        self._steps, self._selects = steps, 0
+    def check(self) -> None:
+        """Raise an error once the time of the statement, or of the thread's work, is up."""
+        check_time()
+        if time.monotonic() > self._end:
+            raise self._late
 
-    def _step(self) -> int:
-        self._steps -= _STEPS_AT_A_TIME
-        return int(self._steps < 0)
-
-    def _is_allowed(self, action: int, first: str | None, second: str | None, *_: Any) -> int:
+    def is_allowed(self, action: int, first: str | None, second: str | None, *_: Any) -> int:
+        """Whether a statement may do something: it is one SELECT from the products."""
         self._selects += action == sqlite3.SQLITE_SELECT
         is_allowed = (
             (action == sqlite3.SQLITE_SELECT and self._selects == 1)
@@ -389,6 +445,39 @@ class _Reader:
             or (action == sqlite3.SQLITE_FUNCTION and str(second).lower() in _FUNCTIONS)
         )
         return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
+
+
+class _Reader:
+    """A connection that can only read; it is closed when nothing refers to it any more.
+
+    So nothing that the connection calls may refer to it. ``process`` is the id of the process that
+    opened it.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.process, self.clock = os.getpid(), _Clock()
+        # Another thread than that of the last search may close it.
+        self.base = sqlite3.connect(
+            address, uri=True, isolation_level=None, cached_statements=0, check_same_thread=False
+        )
+        self._watch = Watch(self.base, self.clock.check)
+        self.base.execute("PRAGMA trusted_schema=OFF")
+        # In bytes.
+        self.base.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 4 * MOST_PATTERN)
+        self.base.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+
+    def __del__(self) -> None:
+        if hasattr(self, "base"):
+            self.base.close()
+
+    def allow_products_alone(self) -> None:
+        """Refuse from now on whatever is not one SELECT from the products."""
+        self.base.set_authorizer(self.clock.is_allowed)
+
+    def rows_of(self, statement: str) -> list[tuple[Any, ...]]:
+        """All rows of a statement."""
+        with self._watch.watching():
+            return self.base.execute(statement).fetchall()
 
 
 def _schema(types: Mapping[str, str]) -> str:
@@ -400,14 +489,28 @@ def _type_of(name: str, values: Sequence[Value]) -> str:
     there = [value for value in values if value is not None]
     if all(isinstance(value, str) for value in there):
         return TEXT
+    truths = [isinstance(value, bool | np.bool_) for value in there]
+    if all(truths):
+        return BOOLEAN
+    if any(truths):
+        raise SentembError(
+            f"{plain(name)} is true or false for some titles, and something else for others; give "
+            "values of one kind"
+        )
     for value in there:
         if not (is_integer(value) or is_finite(value) or isinstance(value, str)):
             raise SentembError(
-                f"a value of {plain(name)} is {brief(value)}; give finite numbers, texts or None"
+                f"a value of {plain(name)} is {brief(value)}; give finite numbers, texts, True, "
+                "False or None"
             )
     if any(isinstance(value, str) for value in there):
         return TEXT
     return INTEGER if all(map(is_integer, there)) else REAL
+
+
+def kind_of(kind: str) -> str:
+    """The type that a column has in common with those of its kind: integers are decimals."""
+    return REAL if kind == INTEGER else kind
 
 
 def _joined_type(first: str, second: str) -> str:
@@ -416,19 +519,29 @@ def _joined_type(first: str, second: str) -> str:
     return TEXT if TEXT in (first, second) else REAL
 
 
+def _is_unlike(kind: str, before: str) -> bool:
+    """Whether a column of a type has values that one of the type ``before`` cannot take."""
+    return before != TEXT and kind_of(kind) != kind_of(before)
+
+
 def _same(name: str, columns: Iterable[str]) -> str | None:
     """The column with this name, in any case."""
     return next((column for column in columns if column.lower() == name.lower()), None)
 
 
-def _not_a_number(name: str, values: Sequence[Value], ids: Sequence[str]) -> SentembError:
-    """The error for texts in a column of numbers: the first that cannot be a number, if any."""
+def _of_another_kind(
+    name: str, kind: str, values: Sequence[Value], ids: Sequence[str]
+) -> SentembError:
+    """The error for values in a column of another kind: the first that cannot be of it, if any."""
+    form, what, remedy = _NUMBER, "a number", "1299 or 12.50"
+    if kind == BOOLEAN:
+        form, what, remedy = _TRUTH, "true or false", "true or false"
     there = [row for row, value in enumerate(values) if value is not None]
-    wrong = (row for row in there if not _NUMBER.fullmatch(str(values[row])))
+    wrong = (row for row in there if not form.fullmatch(str(values[row])))
     row = next(wrong, there[0])
     return SentembError(
-        f"{name} of {plain(ids[row])} is {brief(values[row])}, but {name} is a number in the index;"
-        " write it as 1299 or 12.50, or leave it empty"
+        f"{name} of {plain(ids[row])} is {brief(values[row])}, but {name} is {what} in the index;"
+        f" write it as {remedy}, or leave it empty"
     )
 
 
@@ -437,12 +550,24 @@ def _rows_as(fields: ProductFields, types: Mapping[str, str]) -> Iterator[tuple[
     if not fields.types:
         return repeat((None,) * len(types), fields.count)
     numbers = {name.lower(): k for k, name in enumerate(fields.types)}
-    order = [numbers.get(name.lower()) for name in types]
-    return (tuple(None if k is None else row[k] for k in order) for row in fields.rows())
+    order = [(numbers.get(name.lower()), kind) for name, kind in types.items()]
+    return (
+        tuple(None if k is None else _written(row[k], kind) for k, kind in order)
+        for row in fields.rows()
+    )
 
 
-def _shown(value: Any) -> Value:
+def _written(value: Value, kind: str) -> Value:
+    """A value in a column of a type: in one of texts SQLite would write a truth as a number."""
+    return str(value).lower() if isinstance(value, bool) and kind == TEXT else value
+
+
+def _shown(value: Any, kind: str) -> Value:
     """A field that can be shown; a crafted file may hold infinity or bytes, which are None."""
+    if kind == BOOLEAN:
+        return bool(value) if value in (0, 1) else None
+    if kind == REAL and isinstance(value, int):
+        return float(value)
     is_value = isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
     return value if is_value else None
 

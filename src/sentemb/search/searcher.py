@@ -17,11 +17,13 @@ from sentemb.search.confidence import Confidence
 from sentemb.search.frequent_queries import FrequentQueries
 from sentemb.search.product_fields import Value
 from sentemb.search.ranking.engine import Ranked
+from sentemb.search.ranking.part import Asked
 from sentemb.search.ranking.ranker import Share
-from sentemb.search.ranking.recipe import PARTS
+from sentemb.search.ranking.recipe import PARTS, Recipe
 from sentemb.search.shards import Shards
 from sentemb.system.bounds import brief, number, share, whole
 from sentemb.system.html_tables import Rows
+from sentemb.system.meant_names import answering_names
 from sentemb.system.parallel import Workers
 from sentemb.text.arguments import as_text, as_texts
 
@@ -37,36 +39,54 @@ MOST_SUGGESTIONS = 8
 _MOST_TITLES = 2**31 - 1
 
 
-class Hit(NamedTuple):
-    """A title that was found.
+class Hit(dict[str, Any]):
+    """A title that was found: a dict that JSON can write, whose values are attributes too.
 
     Attributes
     ----------
     id, title : str
     score : float
         The weighted sum of the parts; see `Index.recipe`.
-    parts : dict of str to float
-        The score of each part; see `sentemb.search.ranking.parts`.
+    parts : dict of str to dict
+        For each part its ``value``, see `sentemb.search.ranking.parts`, and what it ``added`` to
+        the score.
     confidence : float or None
         How often such a score belongs to a clicked title; see `sentemb.search.confidence`. Only the
-        first title of a query has one, and only if the index is calibrated.
+        first title of a query has one, and only if the index is calibrated for such queries and
+        the confidence says more than a constant.
+    by_id : bool
+        Whether it is first because its id is the query, whatever its score.
     fields : dict
-        Price, brand and so on, if the index has them; None where one is empty.
+        Price, brand and so on; None where one is empty. Not among the keys if the index has none.
+
+    Examples
+    --------
+    >>> hit = Hit(id="b2", title="Bath Tub", score=0.5, parts={}, confidence=None, by_id=False)
+    >>> hit["title"], hit.title, hit.fields
+    ('Bath Tub', 'Bath Tub', {})
     """
 
     id: str
     title: str
     score: float
-    parts: dict[str, float]
+    parts: dict[str, dict[str, float]]
     confidence: float | None
-    fields: dict[str, Value] = {}  # noqa: RUF012
+    by_id: bool
 
-    def as_dict(self) -> dict[str, Any]:
-        """A JSON-serialisable dict, without ``fields`` if the index has none."""
-        hit = self._asdict()
-        if not self.fields:
-            del hit["fields"]
-        return hit
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"a hit has no {name!r}; it has {', '.join(self)}") from None
+
+    @property
+    def fields(self) -> dict[str, Value]:
+        """Price, brand and so on; empty if the index has none."""
+        fields: dict[str, Value] = self.get("fields", {})
+        return fields
+
+    def __repr__(self) -> str:
+        return f"Hit({', '.join(f'{name}={value!r}' for name, value in self.items())})"
 
 
 class Searcher:
@@ -90,6 +110,34 @@ class Searcher:
 
     def __len__(self) -> int:
         return len(self._shards())
+
+    def __iter__(self) -> Iterator[str]:
+        """The ids, in the order in which they were added."""
+        shards = self._shards()
+        return map(shards.id, range(len(shards)))
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and self._shards().rows_of([id])[0] >= 0
+
+    def __getitem__(self, id: str) -> dict[str, Any]:
+        """The title with an id, as a dict of ``id``, ``title`` and, if there are any, ``fields``.
+
+        Raises `KeyError` if the id is not in the index.
+        """
+        product: dict[str, Any] | None = self.get(id)
+        if product is None:
+            raise KeyError(id)
+        return product
+
+    def get(self, id: str, default: Any = None) -> Any:
+        """As ``index[id]``, or ``default`` for an id that is not in the index."""
+        shards = self._shards()
+        row = int(shards.rows_of([id])[0]) if isinstance(id, str) else -1
+        if row < 0:
+            return default
+        product = {"id": shards.id(row), "title": shards.title(row)}
+        (fields,) = shards.values([row])
+        return {**product, "fields": fields} if fields else product
 
     # A str is a Sequence[str] as well; the first signature that fits counts.
     @overload
@@ -122,6 +170,7 @@ class Searcher:
         cosine: bool = False,
         everything: bool = False,
     ) -> list[list[Hit]]: ...
+    @answering_names
     def search(
         self,
         queries: str | Sequence[str],
@@ -160,7 +209,8 @@ class Searcher:
         min_score : float, optional
             Leave out titles with a lower score.
         min_confidence : float, optional
-            Find nothing for a query whose first title has a lower confidence, 0 to 1.
+            Find nothing for a query whose first title has a lower confidence, 0 to 1. Queries of a
+            kind that was not calibrated pass.
         cosine : bool
             Score by the cosine of the model alone, whatever the weights of the index are.
         everything : bool
@@ -202,6 +252,7 @@ class Searcher:
         hits = self._search(shards, texts, k, mask, limits)
         return hits[0] if isinstance(queries, str) else hits
 
+    @answering_names
     def similar(
         self,
         id: str,
@@ -250,26 +301,22 @@ class Searcher:
         whole("k", k, 0, _MOST_TITLES)
         confidence = limits.confidence(shards)
         n_ranked = max(k, MOST_MATCHES) if limits.sort or limits.facets else k
-        ranked = self._ranked(shards, texts, n_ranked, mask, limits.cosine)
+        asked = shards.ranker.asked(texts)  # once: each of the following reads what it has found
+        ranked = self._ranked(shards, asked, n_ranked, mask, limits.cosine)
         is_below = np.zeros(len(texts), np.bool_)
         if not (limits.everything or limits.cosine):
-            is_below = shards.ranker.is_below_floor(texts, ranked)
-        if mask is not None and is_below.any():
-            # The floor was fitted without a filter, which may leave out what answers the query.
-            below = np.flatnonzero(is_below)
-            refused = [texts[q] for q in below.tolist()]
-            of_all = self._ranked(shards, refused, 1, None, cosine=False)
-            is_below[below] = shards.ranker.is_below_floor(refused, of_all)
-        confidences: list[float] | list[None] = [None] * len(texts)
+            is_below = shards.are_below_floor(asked, ranked, mask)
+        confidences, is_sure = np.full(len(texts), np.nan), np.zeros(len(texts), np.bool_)
         if confidence is not None and ranked.titles.size:
             # A query for which nothing is found has the score -inf; its confidence is not used.
             is_there = ranked.titles[:, 0] >= 0
-            confidences = confidence(np.where(is_there, ranked.scores[:, 0], 0)).tolist()
+            first_scores = np.where(is_there, ranked.scores[:, 0], 0)
+            confidences, is_sure = confidence.of(first_scores, shards.are_clicked(asked))
         n_titles = len(shards) if mask is None else int(mask.sum())
         # Another query is offered for unknown words. The cosine offers none, so needs no stemmer.
-        is_unknown = None if limits.cosine else shards.have_unknown_words(texts)
+        is_unknown = None if limits.cosine else shards.have_unknown_words(asked)
         hits: Rows[list[Hit]] = Rows()
-        for q, (text, of_first) in enumerate(zip(texts, confidences, strict=True)):
+        for q, (text, of_first) in enumerate(zip(texts, confidences.tolist(), strict=True)):
             matches = _matches(ranked, q)
             first = matches[0].row if matches else None
             reason: str | None = NOTHING_KNOWN if n_titles and k else limits.none_left
@@ -285,7 +332,11 @@ class Searcher:
                 reason = None
                 matches = [named, *(match for match in matches if match.row != named.row)]
             confident = first if matches and matches[0].row == first else None
-            shown = _hits(shards, matches[:k], None if confident is None else of_first)
+            is_shown = confident is not None and is_sure[q]
+            recipe = shards.recipe(limits.cosine)
+            shown = _hits(shards, recipe, matches[:k], of_first if is_shown else None)
+            if named is not None:
+                shown[0]["by_id"] = True
             meant = None
             if named is None and is_unknown is not None and (reason or is_unknown[q]):
                 meant = self._meant(shards, text)
@@ -335,11 +386,17 @@ class Searcher:
         """Those of ``queries`` that find something."""
         for query in queries:
             if query not in shards.finds:
-                ranked = self._ranked(shards, [query], 1, None, cosine=False)
-                (is_below,) = shards.ranker.is_below_floor([query], ranked)
-                shards.finds[query] = not is_below and bool((ranked.titles >= 0).any())
+                shards.finds[query] = self._finds(shards, shards.ranker.asked([query]))
             if shards.finds[query]:
                 yield query
+
+    def _finds(self, shards: Shards, asked: Asked) -> bool:
+        """Whether a search finds something, which needs none where a rule answers."""
+        if shards.are_answered(asked, None)[0]:
+            return True
+        ranked = self._ranked(shards, asked, 1, None, cosine=False)
+        (is_below,) = shards.are_below_floor(asked, ranked, None)
+        return not is_below and bool((ranked.titles >= 0).any())
 
     def _named(
         self, shards: Shards, text: str, mask: NDArray[np.bool_] | None, cosine: bool
@@ -351,22 +408,32 @@ class Searcher:
         score, values = shards.of_pair(text, row, cosine, self._workers)
         return _Match(row, score, {name: values[name] for name in PARTS if name in values})
 
-    def explain(self, query: str, ids: Sequence[str], cosine: bool = False) -> list[list[Share]]:
+    @overload
+    def explain(  # type: ignore[overload-overlap]
+        self, query: str, ids: str, cosine: bool = False
+    ) -> list[Share]: ...
+    @overload
+    def explain(
+        self, query: str, ids: Sequence[str], cosine: bool = False
+    ) -> list[list[Share]]: ...
+    def explain(
+        self, query: str, ids: str | Sequence[str], cosine: bool = False
+    ) -> list[Share] | list[list[Share]]:
         """The share of each part in the scores of given titles.
 
         Parameters
         ----------
         query : str
             One query.
-        ids : list of str
-            Ids of the index.
+        ids : str or list of str
+            One id of the index, or a list of them.
         cosine : bool
             As for `search`.
 
         Returns
         -------
-        list of list of Share
-            For each title one for each part with a weight. What they add is the score.
+        list of Share, or a list of them for each id
+            One for each part with a weight. What they add is the score.
 
         Raises
         ------
@@ -374,8 +441,9 @@ class Searcher:
             If an id is not in the index.
         """
         shards = self._shards()
-        rows = shards.known_rows(as_texts(ids)).tolist()
-        return shards.explain(as_text(query), rows, cosine, self._workers)
+        rows = shards.known_rows([ids] if isinstance(ids, str) else as_texts(ids)).tolist()
+        explained = shards.explain(as_text(query), rows, cosine, self._workers)
+        return explained[0] if isinstance(ids, str) else explained
 
     def find(
         self,
@@ -405,12 +473,13 @@ class Searcher:
         cosine: bool = False,
     ) -> Ranked:
         """As `find`, with what each part scores; see `search` for the last argument."""
-        return self._ranked(self._shards(), as_texts(queries), k, mask, cosine)
+        shards = self._shards()
+        return self._ranked(shards, shards.ranker.asked(as_texts(queries)), k, mask, cosine)
 
     def _ranked(
         self,
         shards: Shards,
-        queries: list[str],
+        asked: Asked,
         k: int,
         mask: NDArray[np.bool_] | None,
         cosine: bool,
@@ -421,7 +490,12 @@ class Searcher:
                 f"a mask of shape {mask.shape} is not of the {len(shards):,} titles of the index; "
                 "make it again"
             )
-        return shards.best(queries, k, mask, cosine, self._workers)
+        return shards.best(asked, k, mask, cosine, self._workers)
+
+    def are_below_floor(self, queries: Sequence[str], ranked: Ranked) -> NDArray[np.bool_]:
+        """Which queries a search refuses, (m,); ``ranked`` are their best titles."""
+        shards = self._shards()
+        return shards.are_below_floor(shards.ranker.asked(as_texts(queries)), ranked, None)
 
     def mask_of(self, ids: Iterable[str]) -> NDArray[np.bool_]:
         """Which titles have one of ``ids``: (n,) bool. Unknown ids are ignored."""
@@ -431,7 +505,13 @@ class Searcher:
 
     def has_id(self, text: str) -> bool:
         """Whether a query is the id of a title, in any case."""
-        return self._shards().row_named(text) is not None
+        return self.id_named(text) is not None
+
+    def id_named(self, text: str) -> str | None:
+        """The id that ``text`` is, in any case, if it is one."""
+        shards = self._shards()
+        row = shards.row_named(text)
+        return None if row is None else shards.id(row)
 
     def rows_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The places of the titles with these ids, (k,); -1 for an id that is unknown."""
@@ -476,11 +556,11 @@ class _Limits:
                 )
         return confidence
 
-    def reason(self, is_below: bool, confidence: float | None) -> str | None:
+    def reason(self, is_below: bool, confidence: float) -> str | None:
         """Why no title is shown although there are matches."""
         if is_below:
             return BELOW_FLOOR
-        if self.min_confidence is not None and (confidence or 0) < self.min_confidence:
+        if self.min_confidence is not None and confidence < self.min_confidence:
             return f"the confidence of the first title is below {self.min_confidence:g}"
         return None
 
@@ -521,20 +601,29 @@ def _matches(ranked: Ranked, q: int) -> list[_Match]:
     ]
 
 
-def _hits(shards: Shards, matches: list[_Match], confidence: float | None) -> list[Hit]:
+def _hits(
+    shards: Shards, recipe: Recipe, matches: list[_Match], confidence: float | None
+) -> list[Hit]:
     """Hits; the first has the confidence."""
     fields = shards.values([match.row for match in matches])
-    return [
-        Hit(
-            shards.id(row),
-            shards.title(row),
-            score,
-            parts,
-            None if number else confidence,
-            fields[number],
+    hits = []
+    for rank, (row, score, values) in enumerate(matches):
+        parts = {
+            part: {"value": value, "added": recipe.weight(part) * value}
+            for part, value in values.items()
+        }
+        hit = Hit(
+            id=shards.id(row),
+            title=shards.title(row),
+            score=score,
+            parts=parts,
+            confidence=None if rank else confidence,
+            by_id=False,
         )
-        for number, (row, score, parts) in enumerate(matches)
-    ]
+        if fields[rank]:
+            hit["fields"] = fields[rank]
+        hits.append(hit)
+    return hits
 
 
 def _text(name: str, text: str | None) -> str | None:

@@ -12,9 +12,9 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.models.files.model_files import fingerprint
 from sentemb.retrieval.bm25 import Statistics
-from sentemb.search.filters import TEXT
+from sentemb.search.filters import REAL
 from sentemb.search.index import Index
-from sentemb.search.product_fields import ProductFields
+from sentemb.search.product_fields import ProductFields, kind_of
 from sentemb.search.ranking.floor import Floor
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.searcher import Searcher
@@ -67,8 +67,7 @@ class ShardedIndex(Searcher):
                     f"{name_of_later}: has the id {plain(id)}, which is in {name} too; remove it "
                     "from one"
                 )
-        shard, *later_shards = with_titles.values() or snapshots.values()
-        self._all = Shards((_typed(shard, later_shards), *later_shards))
+        self._all = Shards(tuple(_of_one_type(list((with_titles or snapshots).values()))))
 
     @classmethod
     def open(cls, paths: Sequence[AnyPath], threads: int | None = None) -> Self:
@@ -121,34 +120,19 @@ def _are_equal(first: Statistics, second: Statistics) -> bool:
 
 
 def _have_same_fields(first: ProductFields, second: ProductFields) -> bool:
-    """Whether the names are the same, and no field has texts in one and numbers in the other."""
+    """Whether the names are the same, and no field has values of two kinds."""
     return list(first.types) == list(second.types) and all(
-        _is_empty(first, name) or _is_empty(second, name) for name in _unlike_types(first, second)
+        kind_of(kind) == kind_of(second.types[name])
+        or first.is_empty(name)
+        or second.is_empty(name)
+        for name, kind in first.types.items()
     )
 
 
-def _unlike_types(first: ProductFields, second: ProductFields) -> list[str]:
-    """The fields of which one says that they are texts, and the other that they are numbers."""
-    types = second.types
-    return [name for name, kind in first.types.items() if (kind == TEXT) != (types[name] == TEXT)]
-
-
-def _is_empty(fields: ProductFields, name: str) -> bool:
-    """Whether a field has no value: its type says nothing then."""
-    return not fields.mask(f'"{name}" is not null').any()
-
-
-def _typed(first: Snapshot, following: Sequence[Snapshot]) -> Snapshot:
-    """The first shard, whose types count for all: those of others for the fields that it lacks."""
-    fields = first.fields
-    types = {
-        name: shard.fields.types[name]
-        for shard in following
-        for name in _unlike_types(fields, shard.fields)
-        if not _is_empty(shard.fields, name)
-    }
-    if not types:
-        return first
-    return replace(
-        first, fields=ProductFields({**fields.types, **types}, fields.count, fields.image)
-    )
+def _of_one_type(shards: Sequence[Snapshot]) -> list[Snapshot]:
+    """Shards whose fields have the types that they would have in one index."""
+    types = dict(shards[0].fields.types)
+    for name in types:
+        kinds = {each.fields.types[name] for each in shards if not each.fields.is_empty(name)}
+        types[name] = kinds.pop() if len(kinds) == 1 else REAL if kinds else types[name]
+    return [replace(each, fields=each.fields.with_types(types)) for each in shards]

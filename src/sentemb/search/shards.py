@@ -23,13 +23,16 @@ from sentemb.search.frequent_queries import FrequentQueries
 from sentemb.search.index_files import damaged, part_file
 from sentemb.search.product_fields import ProductFields, Value
 from sentemb.search.ranking import engine
+from sentemb.search.ranking.direct_parts import Clicks
 from sentemb.search.ranking.engine import Ranked
+from sentemb.search.ranking.part import Asked
 from sentemb.search.ranking.parts import Bm25
 from sentemb.search.ranking.ranker import HybridRanker, Share, shares
-from sentemb.search.ranking.recipe import BM25, COSINE, MEMORY, Recipe
+from sentemb.search.ranking.recipe import BM25, CLICKS, COSINE, MEMORY, Recipe
 from sentemb.search.snapshot import Snapshot
 from sentemb.system.bounds import plain
 from sentemb.system.parallel import Workers
+from sentemb.system.time_limits import check_time
 from sentemb.text.batch import Tokens
 
 
@@ -160,18 +163,18 @@ class Shards:
 
     def best(
         self,
-        queries: list[str],
+        asked: Asked,
         k: int,
         mask: NDArray[np.bool_] | None,
         cosine: bool,
         workers: Workers,
     ) -> Ranked:
         """The titles with the highest scores; see `sentemb.search.ranking.engine.best`."""
-        asked, recipe = self.ranker.asked(queries), self.recipe(cosine)
-        of_shards = []
+        recipe, of_shards = self.recipe(cosine), []
         for start, snapshot, allowed in zip(
             self.starts, self.snapshots, self._masks(mask), strict=False
         ):
+            check_time()
             catalogue = snapshot.catalogue
             arguments = catalogue.parts, recipe, asked, k, catalogue.is_empty, workers, allowed
             ranked = engine.best(*arguments)
@@ -179,6 +182,28 @@ class Shards:
             ranked.titles[ranked.titles >= 0] += start
             of_shards.append(ranked)
         return of_shards[0] if len(of_shards) == 1 else _merged(of_shards, min(k, len(self)))
+
+    def are_below_floor(
+        self, asked: Asked, ranked: Ranked, mask: NDArray[np.bool_] | None
+    ) -> NDArray[np.bool_]:
+        """Which queries the titles cannot answer, (m,); ``ranked`` are their best titles."""
+        is_below = self.ranker.is_below_floor(asked.queries, ranked)
+        return is_below & ~self.are_answered(asked, mask) if is_below.any() else is_below
+
+    def are_clicked(self, asked: Asked) -> NDArray[np.bool_]:
+        """Which queries the log has clicks for, if the recipe counts them; (m,)."""
+        clicks = self.snapshots[0].catalogue.parts.get(CLICKS)
+        if not isinstance(clicks, Clicks):
+            return np.zeros(len(asked), np.bool_)
+        return clicks.knows(asked)
+
+    def are_answered(self, asked: Asked, mask: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        """Which queries a rule says that titles answer; see `engine.are_answered`."""
+        of_shards = [
+            engine.are_answered(snapshot.catalogue.parts, asked, allowed)
+            for snapshot, allowed in zip(self.snapshots, self._masks(mask), strict=True)
+        ]
+        return np.asarray(np.any(of_shards, axis=0))
 
     def of_pair(
         self, query: str, row: int, cosine: bool, workers: Workers
@@ -207,13 +232,13 @@ class Shards:
             for snapshot, local in located
         ]
 
-    def have_unknown_words(self, texts: list[str]) -> NDArray[np.bool_]:
-        """Which texts have a word that no title and no clicked query has; none without BM25."""
+    def have_unknown_words(self, asked: Asked) -> NDArray[np.bool_]:
+        """Which queries have a word that no title and no clicked query has; none without BM25."""
         parts = [snapshot.catalogue.parts.get(BM25) for snapshot in self.snapshots]
         lists = [part.lists for part in parts if isinstance(part, Bm25)]
         if not lists:
-            return np.zeros(len(texts), np.bool_)
-        tokens = self.ranker.asked(texts).tokens
+            return np.zeros(len(asked), np.bool_)
+        tokens = asked.tokens
         n = len(tokens.words)
         words = Tokens(np.arange(n, dtype=np.int32), np.arange(n + 1), tokens.words)
         is_unknown = ~np.any(

@@ -23,9 +23,14 @@ from sentemb.search.confidence import Confidence
 from sentemb.search.frequent_queries import FrequentQueries
 from sentemb.search.id_rows import IdRows
 from sentemb.search.product_fields import ProductFields
-from sentemb.search.ranking.parts import Cosine, Part
+from sentemb.search.ranking.part import Part
+from sentemb.search.ranking.parts import Cosine
 from sentemb.search.ranking.ranker import Catalogue, HybridRanker
 from sentemb.search.ranking.recipe import COSINE, MODEL_ALONE, Recipe
+
+# Around an id that somebody types: what Python strips, and the mark that begins some files. The
+# page strips the same, see engine.js.
+_WHITE = "\ufeff" + "".join(filter(str.isspace, map(chr, range(0x3001))))
 
 Vectors = np.ndarray | Int8Rows
 
@@ -113,7 +118,7 @@ class Snapshot:
 
     def row_named(self, text: str) -> int | None:
         """The title whose id is ``text``; if there is none, in capitals or small letters."""
-        name = text.strip()
+        name = text.strip(_WHITE)
         ids = dict.fromkeys([name, name.upper(), name.lower()]) if is_id(name) else ()
         return next((row for id in ids if (row := self.row_of.get(id)) is not None), None)
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from sentemb.errors import SentembError
 from sentemb.system.bounds import MAX_THREADS, brief
 from sentemb.system.extras import package
+from sentemb.system.main_guard import unguarded_call
 from sentemb.system.parallel import available_threads
 
 if TYPE_CHECKING:
@@ -254,6 +255,11 @@ def _local(dask: str) -> Iterator[Any]:
             preload=["sentemb.system.uninterrupted"],
         )
     except (OSError, RuntimeError) as error:
+        if (call := unguarded_call()) is not None:
+            raise SentembError(
+                f"{call}: {dask} starts processes that run this file again; put the call below "
+                '`if __name__ == "__main__":`'
+            ) from error
         raise SentembError(
             f"{dask}: the workers cannot be started: {error.__cause__ or error}; ask for fewer, or "
             "leave dask out"

@@ -102,15 +102,16 @@ def place_name(path: AnyPath, stream: str = "input") -> str:
 
 
 @contextlib.contextmanager
-def reading(path: AnyPath) -> Iterator[BufferedIOBase]:
-    """Open ``path`` for reading bytes; ``-`` is standard input, a ``.gz`` file is unpacked.
+def reading(path: AnyPath, unpack: bool = True) -> Iterator[BufferedIOBase]:
+    """Open ``path`` for reading bytes; ``-`` is standard input.
 
-    Yields a binary file object. An unreadable or damaged file raises a `SentembError`.
+    A ``.gz`` file is unpacked, unless ``unpack`` says otherwise. Yields a binary file object. An
+    unreadable or damaged file raises a `SentembError`.
     """
     try:
         if str(path) == "-":
             yield _standard("input", sys.stdin)
-        elif str(path).endswith(".gz"):
+        elif unpack and str(path).endswith(".gz"):
             with gzip.open(path, "rb") as packed:
                 yield packed
         else:
@@ -132,15 +133,20 @@ def raw_lines(path: AnyPath) -> Iterator[tuple[int, bytes]]:
     another format that is often given by mistake.
     """
     with reading(path) as file:
-        for number, raw in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
-            if number == 1 and raw.startswith(_STARTS):
-                raise _not_text(path, raw)
-            if len(raw) > MAX_LINE_BYTES:
-                raise SentembError(
-                    f"{place_name(path)}:{number}: longer than {MAX_LINE_BYTES:,} bytes; "
-                    "give a text file with shorter lines"
-                )
-            yield number, raw
+        yield from lines_in(file, path)
+
+
+def lines_in(file: BufferedIOBase, path: AnyPath) -> Iterator[tuple[int, bytes]]:
+    """The lines of an open file as `raw_lines` yields them; ``path`` is for messages."""
+    for number, raw in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
+        if number == 1 and raw.startswith(_STARTS):
+            raise _not_text(path, raw)
+        if len(raw) > MAX_LINE_BYTES:
+            raise SentembError(
+                f"{place_name(path)}:{number}: longer than {MAX_LINE_BYTES:,} bytes; "
+                "give a text file with shorter lines"
+            )
+        yield number, raw
 
 
 def _not_text(path: AnyPath, start: bytes) -> SentembError:

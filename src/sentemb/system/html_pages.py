@@ -4,7 +4,7 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 
 from sentemb.system.bounds import valid_unicode
@@ -35,6 +35,11 @@ def script(package: str, *names: str) -> str:
     return resource("sentemb.system", "elements.js") + "\n".join(
         resource(package, name) for name in names
     )
+
+
+def in_scope(parts: Iterable[str]) -> str:
+    """Parts of a script, in a scope of their own."""
+    return '(() => {\n"use strict";\n' + "".join(parts) + "})();\n"
 
 
 def json_data(value: object) -> str:

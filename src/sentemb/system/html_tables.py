@@ -94,7 +94,7 @@ def shade(share: float) -> str:
 
 
 class Rows(list[ItemT]):
-    """A list that a notebook shows: named tuples as a table, other objects one below the other.
+    """A list that a notebook shows: named tuples and dicts as a table, others below each other.
 
     Parameters
     ----------
@@ -134,20 +134,30 @@ class Rows(list[ItemT]):
 
     def _table(self) -> str:
         items: list[Any] = self[:_LISTED]
-        if not hasattr(items[0], "_fields"):
+        if not isinstance(items[0], dict) and not hasattr(items[0], "_fields"):
             shown = "".join(item._repr_html_() for item in items[:_BELOW_EACH_OTHER])
             return shown + _rest(len(self) - _BELOW_EACH_OTHER)
         rows = [_by_column(item) for item in items]
         # A column without any value says nothing.
-        columns = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+        columns = [
+            name
+            for name in rows[0]
+            if any(row[name] is not None and row[name] is not False for row in rows)
+        ]
         texts = [at for at, name in enumerate(columns) if isinstance(rows[0][name], str)]
         values = ([row[name] for name in columns] for row in rows)
         return _first(values, len(self), _LISTED, columns, texts)
 
 
 def _by_column(item: Any) -> dict[str, Any]:
-    """The values of a named tuple; a dict in it has a column for each of its keys."""
+    """The values of a named tuple or a dict; a dict in it has a column for each of its keys.
+
+    Of a dict in such a dict, the column has the first value.
+    """
     cells: dict[str, Any] = {}
-    for name, value in item._asdict().items():
+    for name, value in (item if isinstance(item, dict) else item._asdict()).items():
         cells |= value if isinstance(value, dict) else {name: value}
-    return cells
+    return {
+        name: next(iter(cell.values()), None) if isinstance(cell, dict) else cell
+        for name, cell in cells.items()
+    }

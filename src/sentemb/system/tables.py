@@ -45,6 +45,13 @@ def visible(text: str) -> str:
     return "".join(letter for letter in text if letter.isprintable())
 
 
+def value_text(value: object) -> str:
+    """A field of a product as text: a truth as it is written in conditions, None as nothing."""
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def cut(text: str, columns: int) -> str:
     """``text``, shortened if it takes more columns of a terminal than there are."""
     if _width(text) <= columns:

@@ -10,7 +10,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import click
@@ -136,27 +136,33 @@ class ProgressLine:
 
 
 @contextlib.contextmanager
-def working(what: str, prints: bool = False) -> Iterator[None]:
+def working(what: str, prints: bool = False) -> Iterator[Callable[[str], None]]:
     """Show on a terminal how long the body has been running, once that is more than two seconds.
 
-    ``what`` names its work: "ranking". With ``prints`` the body prints on standard output: if that
-    is a terminal, nothing else is shown.
+    ``what`` names its work: "ranking"; the function that is yielded gives it another name. With
+    ``prints`` the body prints on standard output: if that is a terminal, nothing else is shown.
     """
+    named = what
+
+    def rename(what: str) -> None:
+        nonlocal named
+        named = what
+
     line, began, is_done = ProgressLine(), time.monotonic(), threading.Event()
     if not line.on_terminal or (prints and sys.stdout.isatty()):
-        yield
+        yield rename
         return
 
     def show() -> None:
         seconds = _SECONDS_BEFORE
         while not is_done.wait(seconds):
-            line.draw(f"{what}: {time.monotonic() - began:.0f} s")
+            line.draw(f"{named}: {time.monotonic() - began:.0f} s")
             seconds = 1.0
 
     shower = threading.Thread(target=show, daemon=True)
     shower.start()
     try:
-        yield
+        yield rename
     finally:
         is_done.set()
         shower.join()

@@ -199,11 +199,32 @@ def folded_words(text: str) -> list[str]:
     """
     if text.isascii():
         return _LETTERS_AND_DIGITS.findall(text.lower())
+    runs = _SEARCHED.findall(_without_marks(text).replace("_", " "))
+    return [word for run in runs for word in _pairs(run)]
+
+
+def exact_key(text: str) -> str:
+    """A key that the spellings of one query share: its `bare_words` in order, without accents.
+
+    Case, accents and the punctuation around words do not count. The order of words does, and so do
+    signs that belong to a word, as in "c++".
+
+    Examples
+    --------
+    >>> exact_key('"Cafés" in  ROME?')
+    'cafes in rome'
+    >>> exact_key("C++") == exact_key("c")
+    False
+    """
+    return " ".join(bare_words(text if text.isascii() else _without_marks(text)))
+
+
+def _without_marks(text: str) -> str:
+    """``text`` in small letters without accents, other marks and invisible signs."""
     letters = unicodedata.normalize("NFKD", _composed(text))
     # Upper case first: dotless i and final sigma are other letters in lower case only.
     letters = unicodedata.normalize("NFKD", letters.upper().casefold())
-    folded = "".join(c for c in letters if unicodedata.category(c) not in _UNREAD)
-    return [word for run in _SEARCHED.findall(folded.replace("_", " ")) for word in _pairs(run)]
+    return "".join(c for c in letters if unicodedata.category(c) not in _UNREAD)
 
 
 def query_key(text: str) -> str:

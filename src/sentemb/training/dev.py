@@ -17,8 +17,8 @@ import numpy as np
 from sentemb.data.click_log import ClickLog
 from sentemb.data.held_out_clicks import read_held_out
 from sentemb.data.judged_set import JudgedSet
-from sentemb.data.seen_queries import in_log
-from sentemb.data.splitting import is_share, share_of, split_log
+from sentemb.data.seen_queries import never_typed_and_typed
+from sentemb.data.splitting import hold_out_clicks, is_share, share_of, split_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.held_out import HeldOutClicks
 from sentemb.evaluation.metrics import JudgedScores, ndcg
@@ -31,6 +31,9 @@ from sentemb.system.paths import AnyPath
 DEV_CUTOFFS = (1, 3, 10)
 # The first one decides which epoch is the best.
 CLICKS_METRICS = (CLICKS_FIGURE, "hit@1", "recall@10")
+# Queries of the log that lose single clicks where a share is held out: enough to fit the
+# weight of clicks to.
+MOST_TYPED = 400
 # The seed of the split, whatever that of the training is: dev figures of trainings with different
 # seeds are of the same queries, those that `sentemb split` holds out by default.
 SPLIT_SEED = 0
@@ -95,14 +98,18 @@ class ClicksDev:
     """Held-out clicks, for which the titles of the log and of the clicks themselves are ranked.
 
     ``titles`` are those of the log that is trained on, and of a catalogue; the attribute has all
-    titles that are ranked, each once.
+    titles that are ranked, each once. ``typed`` are held-out clicks of queries of the log, which
+    the weights of a ranking are fitted to; nothing is measured on them, as the model knows them.
     """
 
     metric = CLICKS_FIGURE
 
-    def __init__(self, clicks: ClickLog, titles: Sequence[str]) -> None:
-        self.clicks = clicks
-        self.titles = list(dict.fromkeys([*titles, *clicks.titles]))
+    def __init__(
+        self, clicks: ClickLog, titles: Sequence[str], typed: ClickLog | None = None
+    ) -> None:
+        self.clicks, self.typed = clicks, typed
+        more = () if typed is None else typed.titles
+        self.titles = list(dict.fromkeys([*titles, *clicks.titles, *more]))
         self._held_out = HeldOutClicks(clicks, self.titles, CLICKS_METRICS)
 
     @property
@@ -192,12 +199,17 @@ class DevPlan:
         if self.share:
             train, clicks, _ = split_log(log, dev=self.share, test=0, seed=SPLIT_SEED)
             assert train is not None and clicks is not None  # `split_log` refuses empty sides
+            typed, singles = None, ""
+            if train.clicks.max() > 1:
+                titles = [*train.titles, *titles]
+                train, typed = hold_out_clicks(train, self.share, SPLIT_SEED, MOST_TYPED)
+                singles = f", and {int(typed.clicks.sum()):,} single clicks of others"
             n_queries, n_pairs = len(clicks.queries), clicks.query_index.size
             note(
                 f"{n_queries:,} of {len(log.queries):,} queries are held out for dev, with "
-                f"{n_pairs:,} pairs; {train.query_index.size:,} pairs are left to train on"
+                f"{n_pairs:,} pairs{singles}; {train.query_index.size:,} pairs are left to train on"
             )
-            return train, ClicksDev(clicks, [*train.titles, *titles])
+            return train, ClicksDev(clicks, [*train.titles, *titles], typed)
         return log, self.given(log.queries, log.titles, note, titles)
 
     def given(
@@ -210,13 +222,18 @@ class DevPlan:
         """The dev set if it is not a share; the parameters are those of `apply`, for any log."""
         if not isinstance(self.read, ClickLog):
             return None if self.read is None else JudgedDev(self.read)
-        n_known = int(in_log(self.read.queries, queries).sum())
-        if n_known:
+        never, typed = never_typed_and_typed(self.read, queries)
+        if typed is not None:
+            n_known, n_all = len(typed.queries), len(self.read.queries)
             note(
-                f"{n_known:,} of the {len(self.read.queries):,} dev queries are also in the "
-                "log: for them the dev figures are too high"
+                f"{n_known:,} of the {n_all:,} dev queries are also in the log: "
+                + (
+                    "for them the dev figures are too high"
+                    if never is self.read
+                    else "epochs are compared by the others"
+                )
             )
-        return ClicksDev(self.read, [*log_titles, *titles])
+        return ClicksDev(never, [*log_titles, *titles], typed)
 
     def record(self) -> dict[str, Any] | None:
         """How the queries can be held out again, as the trained model records it."""

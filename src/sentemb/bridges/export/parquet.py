@@ -12,7 +12,7 @@ from sentemb.bridges.export.destination import new_file
 from sentemb.bridges.export.targets import Exported
 from sentemb.bridges.export.titles import portions
 from sentemb.errors import SentembError
-from sentemb.search.filters import INTEGER, REAL, TEXT
+from sentemb.search.filters import BOOLEAN, INTEGER, REAL, TEXT
 from sentemb.system.extras import package
 
 if TYPE_CHECKING:
@@ -43,7 +43,12 @@ def write(
     dim, unknown, types = source.model.dim, 0, source.fields.types
     if "vector" in types:
         raise SentembError("a field of the products is named vector, as the vectors are; rename it")
-    kinds = {INTEGER: arrow.int64(), REAL: arrow.float64(), TEXT: arrow.string()}
+    kinds = {
+        INTEGER: arrow.int64(),
+        REAL: arrow.float64(),
+        TEXT: arrow.string(),
+        BOOLEAN: arrow.bool_(),
+    }
     vector = arrow.list_(arrow.float16() if dtype == "float16" else arrow.float32(), dim)
     schema = arrow.schema(
         [

@@ -24,9 +24,10 @@ from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
 from sentemb.retrieval.memory import MemoryRows
 from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.product_fields import ProductFields
+from sentemb.search.ranking.direct_parts import KAPPA, Clicks
 from sentemb.search.ranking.floor import Letters
 from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked
-from sentemb.search.ranking.recipe import BM25, MEMORY
+from sentemb.search.ranking.recipe import BM25
 from sentemb.search.searcher import BELOW_FLOOR, NO_PRODUCT, NOTHING_KNOWN
 from sentemb.text.words import SIGNS, searched_words
 
@@ -40,6 +41,7 @@ _TYPES = {
     np.dtype("int8"): "Int8Array",
     np.dtype("<u2"): "Uint16Array",
     np.dtype("<u4"): "Uint32Array",
+    np.dtype("<i8"): "BigInt64Array",
     np.dtype("<f4"): "Float32Array",
     np.dtype("<f8"): "Float64Array",
 }
@@ -113,12 +115,17 @@ def add_index(
         "vectors": 0 if known is None else known.dim,
         "confidence": None,
         "floor": None,
+        "kappa": KAPPA,
         "no_match": {"nothing": NOTHING_KNOWN, "below": BELOW_FLOOR, "product": NO_PRODUCT},
     }
     notes: list[str] = []
     if index.confidence is not None:
-        fitted = index.confidence
-        header["confidence"] = {"intercept": fitted.intercept, "slope": fitted.slope}
+        of_kinds = {"never": index.confidence, "typed": index.confidence.typed}
+        header["confidence"] = {
+            kind: {"intercept": fitted.intercept, "slope": fitted.slope}
+            for kind, fitted in of_kinds.items()
+            if fitted is not None and fitted.is_better
+        }
     fields = _add_parts(arrays, index, dtype)
     if fields:
         words = _add_words(arrays, fields, index, model_words, public, notes)
@@ -139,6 +146,13 @@ def _add_parts(arrays: Arrays, index: Index, dtype: str) -> dict[str, Lists]:
             fields[name] = part.lists
         elif isinstance(part, Unclicked):
             arrays.add(name, part.values.astype(np.uint8))
+        elif isinstance(part, Clicks):
+            queries = part.queries
+            arrays.add("clicks keys", queries.keys)
+            arrays.add("clicks lengths", np.diff(queries.offsets).astype("<u4"))
+            arrays.add("clicks titles", queries.titles.astype("<u4"))
+            arrays.add("clicks counts", part.clicks.astype("<f8"))
+            arrays.add("clicks totals", part.totals.astype("<f8"))
     return fields
 
 
@@ -255,7 +269,7 @@ def _add_words(
 def _add_floor(arrays: Arrays, index: Index, words: list[str]) -> dict[str, Any] | None:
     """Statistics of the public ``words`` for the floor; its weights are those of the index."""
     floor = index.ranker.floor
-    if floor is None or not {BM25, MEMORY} <= set(index.recipe.parts):
+    if floor is None or not index.recipe.weight(BM25):
         return None
     whole = index.ranker.fields.whole
     public = Statistics(words, whole.held_by(words), whole.n_titles, whole.mean_length)

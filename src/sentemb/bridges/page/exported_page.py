@@ -17,7 +17,7 @@ from sentemb.bridges.page.search_page import IMAGE, facts_of, search_page
 from sentemb.errors import SentembError
 from sentemb.search.product_fields import MOST_VALUES
 from sentemb.search.searcher import LEAST_SHARE, MOST_MATCHES, MOST_SUGGESTIONS
-from sentemb.system.html_pages import json_data, resource
+from sentemb.system.html_pages import in_scope, json_data, resource
 
 if TYPE_CHECKING:
     from sentemb.search.index import Index
@@ -31,7 +31,7 @@ _ALPHABET = (
     string.digits + string.ascii_uppercase + string.ascii_lowercase + "!#$%&()*+-;<=>?@^_`{|}~"
 ).replace("<", ",")
 # In the order in which they refer to each other.
-_PARTS = ("texts", "queries", "towers", "parts", "engine")
+_PARTS = ("texts", "queries", "towers", "parts", "facets", "engine")
 
 
 def write(
@@ -111,8 +111,7 @@ def write(
 
 def _engine() -> str:
     """The script that answers, in a scope of its own."""
-    parts = [resource("sentemb.bridges.page", f"engine/{part}.js") for part in _PARTS]
-    return '(() => {\n"use strict";\n' + "".join(parts) + "})();\n"
+    return in_scope(resource("sentemb.bridges.page", f"engine/{part}.js") for part in _PARTS)
 
 
 def _as_text(packed: bytes) -> str:

@@ -32,13 +32,13 @@ function fieldsOf(hit, opened) {
 }
 
 function shownValue(value) {
-  return typeof value === "number" ? value.toLocaleString("en") : value;
+  return typeof value === "number" ? value.toLocaleString("en") : String(value);
 }
 
 /** The fields that are numbers. */
 function numberFields() {
   const { fields } = engine.facts;
-  return Object.keys(fields).filter((name) => fields[name] !== "TEXT");
+  return Object.keys(fields).filter((name) => ["INTEGER", "REAL"].includes(fields[name]));
 }
 
 /** The names of filters: facets, and `>=price` and `<=price` for a field that is a number. */

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -15,13 +15,14 @@ from sentemb.models.sentence_encoder import GateTrace
 from sentemb.models.towers.recurrent import RecurrentEncoder
 from sentemb.search.filters import known_column, sort_order
 from sentemb.search.index import Index
-from sentemb.search.ranking.recipe import MODEL_ALONE
 from sentemb.search.searcher import Hit
 from sentemb.system.bounds import valid_unicode
+from sentemb.system.time_limits import check_time
 from sentemb.version import __version__
 
-# Pairs of a query and a title that are scored between two looks at the clock.
-_PAIRS = 20_000_000
+# Pairs of a query and a title, and characters of queries, that are scored between two looks at the
+# clock.
+_PAIRS, _CHARACTERS = 20_000_000, 20_000
 # Gates as an answer names them, and as `GateTrace` does.
 _GATES = {
     "input": "i",
@@ -32,10 +33,6 @@ _GATES = {
     "y": "y",
 }
 _DECIMALS = 3
-
-
-def _go_on() -> None:
-    """No reason to stop."""
 
 
 class Answers:
@@ -87,22 +84,19 @@ class Answers:
         cosine: bool = False,
         everything: bool = False,
         fields: Mapping[str, Any] = MappingProxyType({}),
-        check: Callable[[], None] = _go_on,
     ) -> list[dict[str, Any]]:
         """Search the index for each query, with the arguments of `Index.search`.
 
-        ``fields`` has its arguments ``where``, ``sort`` and ``facets``, if they are given.
-        ``check`` is called before each portion of queries and raises an exception once the time is
-        up.
+        ``fields`` has its arguments ``where``, ``sort`` and ``facets``, if they are given. Queries
+        are searched in portions, and the clock of `sentemb.system.time_limits` is looked at before
+        each.
         """
         results = []
-        portion = max(1, _PAIRS // len(self.index)) if len(self.index) else len(queries)
-        for first in range(0, len(queries), portion):
-            check()
-            part = queries[first : first + portion]
+        for part in _portions(queries, max(1, _PAIRS // max(1, len(self.index)))):
+            check_time()
             limits: dict[str, Any] = {"only": only, "min_score": min_score, **fields}
             hits = self.index.search(part, k, cosine=cosine, everything=everything, **limits)
-            results += [self._result(*pair, cosine) for pair in zip(part, hits, strict=True)]
+            results += [self._result(*pair) for pair in zip(part, hits, strict=True)]
         return results
 
     def similar(
@@ -114,7 +108,7 @@ class Answers:
     ) -> dict[str, Any]:
         """The titles similar to another; see `search` and `Index.similar`."""
         hits = self.index.similar(id, k, cosine=cosine, **fields)
-        return self._result(self.title_of(id) or "", hits, cosine)
+        return self._result(self.title_of(id) or "", hits)
 
     def check_fields(self, fields: Mapping[str, Any]) -> None:
         """Raise a `SentembError` for a condition or a field that is wrong; see `search`."""
@@ -126,15 +120,13 @@ class Answers:
         for name in fields.get("facets", ()):
             known_column(name, columns.types)
 
-    def _result(self, query: str, hits: list[Hit], cosine: bool) -> dict[str, Any]:
-        recipe = MODEL_ALONE if cosine else self.index.recipe
-        weights = {part: recipe.weight(part) for part in recipe.parts}
+    def _result(self, query: str, hits: list[Hit]) -> dict[str, Any]:
         is_named = self.index.has_id(query)
         result: dict[str, Any] = {
             "query": query,
             # The model need not know an id that was found.
             "unknown": [] if is_named else unknown_words(self.index.model, query),
-            "hits": [_hit(hit, weights) for hit in hits],
+            "hits": list(hits),
         }
         if facets := getattr(hits, "facets", {}):
             result["facets"] = facets
@@ -194,12 +186,18 @@ class Answers:
         return {"side": side, "dim": model.dim, "vectors": vectors.tolist()}
 
 
-def _hit(hit: Hit, weights: Mapping[str, float]) -> dict[str, Any]:
-    """A hit with what each part scores, and what that adds to the score."""
-    parts = {
-        part: {"value": value, "added": weights[part] * value} for part, value in hit.parts.items()
-    }
-    return {**hit.as_dict(), "parts": parts}
+def _portions(queries: Sequence[str], most: int) -> Iterator[list[str]]:
+    """Queries in portions of at most ``most``, and of few if they are long."""
+    portion: list[str] = []
+    n_characters = 0
+    for query in queries:
+        n_characters += len(query)
+        if portion and (len(portion) == most or n_characters > _CHARACTERS):
+            yield portion
+            portion, n_characters = [], len(query)
+        portion.append(query)
+    if portion:
+        yield portion
 
 
 def _gates(trace: GateTrace) -> dict[str, Any]:

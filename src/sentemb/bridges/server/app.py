@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import time
@@ -14,15 +15,16 @@ from sentemb.bridges.server import asked
 from sentemb.bridges.server.answers import Answers
 from sentemb.bridges.server.asked import Refusal
 from sentemb.bridges.server.hosts import checked_hosts, checked_origins, host_name
-from sentemb.bridges.server.request_limits import Limits, Rates
+from sentemb.bridges.server.request_limits import ARRIVED, Limits, Rates
 from sentemb.data.click_log import ClickLog
 from sentemb.data.search_record import Searched, SearchRecord
 from sentemb.errors import SentembError
 from sentemb.search.index import Index
 from sentemb.system.bounds import plain
 from sentemb.system.extras import package
-from sentemb.system.html_pages import json_data, resource
+from sentemb.system.html_pages import in_scope, json_data, resource
 from sentemb.system.terminal import note
+from sentemb.system.time_limits import time_limit
 
 if TYPE_CHECKING:
     from flask import Flask, Response
@@ -147,7 +149,8 @@ class _App:
         self._flask, self._limits = flask, limits
         self._hosts, self._origins = hosts, origins
         self._rates = None if limits.rate is None else Rates(limits.rate)
-        self._engine = resource("sentemb.bridges.server", "engine.js")
+        order = resource("sentemb.bridges.page", "engine/facets.js")
+        self._engine = in_scope([order, resource("sentemb.bridges.server", "engine.js")])
 
     def made(self, answers: Answers) -> Flask:
         """The application that answers with ``answers``."""
@@ -158,14 +161,17 @@ class _App:
         app.config["MAX_CONTENT_LENGTH"] = self._limits.body
         app.url_map.merge_slashes = False  # no address is another one with more slashes
         app.extensions[_ANSWERS] = answers
-        app.add_url_rule("/", view_func=self._page)
-        app.add_url_rule("/search", view_func=self._search, methods=["GET", "POST"])
-        app.add_url_rule("/suggest", view_func=self._suggest)
-        app.add_url_rule("/click", view_func=self._click, methods=["POST"])
-        app.add_url_rule("/explain", view_func=self._explain)
-        app.add_url_rule("/gates", view_func=self._gates)
-        app.add_url_rule("/encode", view_func=self._encode, methods=["POST"])
-        app.add_url_rule("/health", view_func=self._health)
+        for address, answer, *methods in (
+            ("/", self._page, "GET"),
+            ("/search", self._search, "GET", "POST"),
+            ("/suggest", self._suggest, "GET"),
+            ("/click", self._click, "POST"),
+            ("/explain", self._explain, "GET"),
+            ("/gates", self._gates, "GET"),
+            ("/encode", self._encode, "POST"),
+            ("/health", self._health, "GET"),
+        ):
+            app.add_url_rule(address, view_func=self._in_time(answer), methods=methods)
         app.before_request(self._check_request)
         app.after_request(self._finished)
         app.register_error_handler(Refusal, self._refused)
@@ -222,7 +228,7 @@ class _App:
             return self._json(answers.similar(query, k, cosine, fields))
         how: dict[str, Any] = {"cosine": cosine, "everything": everything, "fields": fields}
         with self._recording(is_draft) as results:
-            results += answers.search([query], k, **how, check=self._clock())
+            results += answers.search([query], k, **how)
         return self._json(results[0])
 
     def _search_many(self) -> Response:
@@ -241,7 +247,7 @@ class _App:
         is_draft = asked.flag("draft", given.get("draft", False))
         self._charge(len(queries))
         answers = self._answers
-        how = cosine, everything, self._fields_of(given, answers), self._clock()
+        how = cosine, everything, self._fields_of(given, answers)
         with self._recording(is_draft) as results:
             results += answers.search(queries, k, min_score, only, *how)
         answer: dict[str, Any] = {"results": results}
@@ -273,7 +279,7 @@ class _App:
         results: list[dict[str, Any]] = []
         began = time.perf_counter()
         yield results
-        if self._record is None or is_draft:
+        if self._record is None or is_draft or not self._is_asked_here():
             return
         milliseconds = 1000 * (time.perf_counter() - began) / len(results)
         searches = [
@@ -292,6 +298,19 @@ class _App:
             return
         for result, name in zip(results, names, strict=True):
             result["search"] = name
+
+    def _is_asked_here(self) -> bool:
+        """Whether a search was not asked by the page of a site that may not call the API.
+
+        Any page can let a browser ask for an address, as that of a picture. It cannot read the
+        answer, and it must not fill the record.
+        """
+        request = self._flask.request
+        if request.method != "GET":  # JSON, which such a page cannot send
+            return True
+        origin = request.headers.get("Origin")
+        site = request.headers.get("Sec-Fetch-Site", "none" if origin is None else "cross-site")
+        return site in ("none", "same-origin") or origin in self._origins
 
     def _suggest(self) -> Response:
         given = self._parameters("q")
@@ -406,20 +425,32 @@ class _App:
                 {"Retry-After": str(seconds)},
             )
 
-    def _clock(self) -> Callable[[], None]:
-        """A function that stops a computation when its time is up or its client has left."""
-        end = time.monotonic() + self._limits.seconds
-        has_left = self._flask.request.environ.get("waitress.client_disconnected", bool)
+    def _in_time(self, answer: Callable[[], Response]) -> Callable[[], Response]:
+        """A handler that is stopped when its time is up or its client has left.
 
-        def check() -> None:
-            if time.monotonic() > end or has_left():
-                raise Refusal(
-                    503,
-                    f"the request takes longer than {self._limits.seconds:g} s; send fewer queries",
-                    {"Retry-After": "1"},
-                )
+        The time counts from the first byte of the request, if the server says when that came.
+        """
 
-        return check
+        @functools.wraps(answer)
+        def limited() -> Response:
+            environ = self._flask.request.environ
+            end = environ.get(ARRIVED, time.monotonic()) + self._limits.seconds
+            has_left = environ.get("waitress.client_disconnected", bool)
+
+            def check() -> None:
+                if time.monotonic() > end or has_left():
+                    raise Refusal(
+                        503,
+                        f"the request takes longer than {self._limits.seconds:g} s; send fewer "
+                        "queries, or try again later",
+                        {"Retry-After": "1"},
+                    )
+
+            check()
+            with time_limit(check):
+                return answer()
+
+        return limited
 
     # -- answers ------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief, is_finite, is_integer
+from sentemb.system.meant_names import meant
 
 # Digits of a number in an address.
 _DIGITS = 9
@@ -93,8 +94,9 @@ def _no_constant(name: str) -> Any:
 def _only(given: dict[str, Any], names: Sequence[str], what: str) -> None:
     for name in given:
         if name not in names:
-            known = ", ".join(names) or "none"
-            raise Refusal(400, f"unknown {what} {brief(name)}; there is {known}")
+            known, ours = ", ".join(names) or "none", meant(name, names)
+            remedy = f"write {ours}; there is {known}" if ours else f"there is {known}"
+            raise Refusal(400, f"unknown {what} {brief(name)}; {remedy}")
 
 
 def _kind(value: object) -> str:

@@ -10,6 +10,8 @@ from ipaddress import IPv6Address, ip_address
 
 from sentemb.system.bounds import positive, whole
 
+# Where the server puts the time of the first byte of a request, in seconds of `time.monotonic`.
+ARRIVED = "sentemb.arrived"
 # Addresses whose rate is remembered. Beyond that the one that was silent longest is forgotten.
 _ADDRESSES = 10_000
 # An address may spend this many seconds' worth of its rate at once.
@@ -36,7 +38,7 @@ class Limits:
     body : int
         Bytes of a request's body. The ids of ``only`` are part of it.
     seconds : float
-        Time that a search may be computed.
+        From the first byte of a request to its answer: time to send it, to wait and to compute.
     rate : float or None
         Texts per second from one address, over 10 seconds; None for no limit.
 

@@ -9,10 +9,12 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sentemb.bridges.server.request_limits import Limits
+from sentemb.bridges.server.request_limits import ARRIVED, Limits
 from sentemb.errors import SentembError
 from sentemb.system.bounds import whole
 from sentemb.system.extras import package
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 _BACKLOG = 2048
 # A query of 2,000 characters takes up to 24,000 bytes in an address.
 _HEADER_BYTES = 32_768
+# Seconds for requests that are being computed when the server ends.
+_SECONDS_TO_END = 1.0
 # Seconds between two looks at silent connections.
 _CLEANUP = 5
 # Files that the process needs apart from connections, and connections that a server is useless
@@ -109,12 +113,16 @@ class Server:
             asyncore_use_poll=hasattr(select, "poll"),
             ident="",
         )
+        self._server.channel_class = _noting_arrivals(self._server.channel_class)
+        dispatcher = self._server.task_dispatcher
+        dispatcher.shutdown = partial(dispatcher.shutdown, timeout=_SECONDS_TO_END)
 
     def run(self, on_hangup: Callable[[], None] | None = None) -> None:
         """Answer until `stop` is called or a signal ends the process.
 
-        On Ctrl-C and SIGTERM the requests that are being computed are answered, for at most five
-        seconds; then the signal takes its usual course. After a second one nothing is waited for.
+        On Ctrl-C and SIGTERM the requests that are being computed are answered, for at most
+        one second; then the signal takes its usual course. After a second one nothing is waited
+        for.
 
         Parameters
         ----------
@@ -143,6 +151,24 @@ class Server:
         """Let the loop of waitress end, in its own thread."""
         self._server.task_dispatcher.shutdown()
         self._server.asyncore.close_all(self._server._map, ignore_all=True)
+
+
+def _noting_arrivals(channel: Any) -> Any:
+    """The class of connections of waitress, whose requests know when their first byte came."""
+
+    class Parser(channel.parser_class):  # type: ignore[misc]
+        def __init__(self, adjustments: Any) -> None:
+            super().__init__(adjustments)
+            self.arrived = time.monotonic()
+
+    class Task(channel.task_class):  # type: ignore[misc]
+        def get_environment(self) -> Any:
+            return {**super().get_environment(), ARRIVED: self.request.arrived}
+
+    class Channel(channel):  # type: ignore[misc]
+        parser_class, task_class = Parser, Task
+
+    return Channel
 
 
 @contextlib.contextmanager

@@ -4,6 +4,15 @@ from collections.abc import Sequence
 
 from sentemb.data.click_log import ClickLog
 
+# BM25 by the names that `sentemb.evaluate` has for it: whether it has stems, and the queries that
+# were clicked on a title.
+LEXICAL = {
+    "bm25": (False, False),
+    "bm25-stem": (True, False),
+    "bm25-clicks": (False, True),
+    "bm25-stem-clicks": (True, True),
+}
+
 
 def with_clicked_queries(titles: Sequence[str], log: ClickLog) -> list[str]:
     """Each title, followed by the queries that it was clicked for.

@@ -1,23 +1,25 @@
 """Sets in the format of BEIR: a corpus, queries, and judgments for parts of the queries.
 
-A part with grades that differ within a query becomes a judged set, in which titles are ranked
-against each other. A part that only names right titles becomes a file of held-out clicks, which
-are ranked against the whole catalogue: with nothing but right titles, every ranking is perfect.
+The queries whose titles have different grades become a judged set, in which titles are ranked
+against each other. Those that only have right titles become a file of held-out clicks, which are
+ranked against the whole catalogue: with nothing but right titles, every ranking is perfect.
 
 Thakur et al., "BEIR: A heterogeneous benchmark for zero-shot evaluation of information retrieval
 models" (2021), https://github.com/beir-cellar/beir.
 """
 
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from sentemb.data.importers.clean_texts import imported_id, imported_text
 from sentemb.data.importers.columns import BadRows, Reading
 from sentemb.data.importers.table_rows import Rows
-from sentemb.data.judged_set import JudgedSet, write_judged_set
+from sentemb.data.judged_set import MAX_GRADE, JudgedSet, grade_of, write_judged_set
 from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError, naming
 from sentemb.system.bounds import brief, whole
@@ -29,7 +31,6 @@ WHERE = "https://github.com/beir-cellar/beir"
 _JSON = Reading("jsonl")
 _QRELS = Reading("tsv", quotes=False)
 _PARTS = ("train", "dev", "test")
-_MAX_SCORE = 2**31 - 1
 
 
 def import_beir(
@@ -38,16 +39,18 @@ def import_beir(
     """Turn a folder in the format of BEIR into a click log, dev and test queries.
 
     Writes ``pairs.tsv`` from ``qrels/train.tsv`` and the parts ``dev`` and ``test``, as far as the
-    set has them; ``titles.tsv``, the whole corpus; and a ``README.md``. A part whose judgments
-    differ within a query is a judged set, the folder ``dev/`` or ``test/``. A part that only names
-    right documents is held-out clicks, the file ``dev.tsv`` or ``test.tsv``.
+    set has them; ``titles.tsv``, the whole corpus; and a ``README.md``. The queries of a part whose
+    documents have different scores are a judged set, the folder ``dev/`` or ``test/``. Those that
+    have right documents only are held-out clicks, the file ``dev.tsv`` or ``test.tsv``.
 
     ``source`` is a folder with ``corpus.jsonl`` and ``queries.jsonl``, packed or not, and at least
     one of ``qrels/train.tsv``, ``dev.tsv`` and ``test.tsv``. A document without a title has
     ``words`` words of its text instead. ``force`` writes into a folder that has files already.
     Either all files are written or none.
 
-    Returns the counts ``titles``, ``pairs``, ``dev_queries`` and ``test_queries``. Raises
+    Returns the counts ``titles``, ``pairs``, ``dev_queries`` and ``test_queries``; for a part that
+    has both kinds of queries also those of each, and if any, the queries that are left out: without
+    a text, or without a right document that the corpus has. Raises
     `SentembError` for a file or key that is missing, a score that is not an integer, a part without
     scores above 0, two documents with one id, an output folder that is not empty.
     """
@@ -80,11 +83,26 @@ def import_beir(
         for name, part in parts.items():
             part.queries = texts
             if name == "train":
-                counts["pairs"] = _write_counted(new / "pairs.tsv", part.clicks(titles))
+                counts["pairs"] = _write_counted(
+                    new / "pairs.tsv", clicks_of(part.known(titles), titles)
+                )
             else:
                 counts |= _write_part(new, name, part, titles)
         write_text(new / "README.md", _readme(folder.resolve().name, words, counts))
     return counts
+
+
+class Query(NamedTuple):
+    """A query with the grades of its titles, by their ids; one grade at least is above 0."""
+
+    id: str
+    text: str
+    grades: dict[str, int]
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether the grades tell one ranking of the titles from another."""
+        return len(set(self.grades.values())) > 1
 
 
 class Judgments:
@@ -108,40 +126,36 @@ class Judgments:
         """The ids of all judged titles."""
         return {id for grades in self.grades.values() for id in grades}
 
-    @property
-    def is_graded(self) -> bool:
-        """Whether some query has titles of different grades."""
-        return any(len(set(grades.values())) > 1 for grades in self.grades.values())
-
-    def known(self, titles: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, int]]]:
-        """Id, text and grades of the queries that have a text and a title with a text."""
+    def known(self, titles: Mapping[str, str]) -> Iterator[Query]:
+        """The queries that have a text and a right title with a text."""
         for id, grades in self.grades.items():
             known_grades = {title: grade for title, grade in grades.items() if title in titles}
-            if known_grades and self.queries.get(id):
-                yield id, self.queries[id], known_grades
+            if self.queries.get(id) and max(known_grades.values(), default=0) > 0:
+                yield Query(id, self.queries[id], known_grades)
 
-    def clicks(self, titles: Mapping[str, str]) -> Iterator[str]:
-        """Lines of a click log: each title with a grade above 0 is one click."""
-        for _, query, grades in self.known(titles):
-            for id, grade in grades.items():
-                if grade > 0:
-                    yield f"{query}\t{titles[id]}"
 
-    def judged(self, titles: Mapping[str, str]) -> JudgedSet:
-        """The judged set of the queries and titles that have a text."""
-        entries = list(self.known(titles))
-        ids = dict.fromkeys(title for *_, grades in entries for title in grades)
-        index_of = {id: index for index, id in enumerate(ids)}
-        lengths = [len(grades) for *_, grades in entries]
-        return JudgedSet(
-            query_ids=[id for id, *_ in entries],
-            queries=[query for _, query, _ in entries],
-            title_ids=list(ids),
-            titles=[titles[id] for id in ids],
-            offsets=np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
-            title_index=np.array([index_of[i] for *_, g in entries for i in g], dtype=np.int32),
-            grade=np.array([n for *_, grades in entries for n in grades.values()], dtype=np.int32),
-        )
+def clicks_of(queries: Iterable[Query], titles: Mapping[str, str]) -> Iterator[str]:
+    """Lines of a click log: each title with a grade above 0 is one click."""
+    for query in queries:
+        for id, grade in query.grades.items():
+            if grade > 0:
+                yield f"{query.text}\t{titles[id]}"
+
+
+def judged_set_of(queries: Sequence[Query], titles: Mapping[str, str]) -> JudgedSet:
+    """The judged set of some queries."""
+    ids = dict.fromkeys(title for query in queries for title in query.grades)
+    index_of = {id: index for index, id in enumerate(ids)}
+    lengths = [len(query.grades) for query in queries]
+    return JudgedSet(
+        query_ids=[query.id for query in queries],
+        queries=[query.text for query in queries],
+        title_ids=list(ids),
+        titles=[titles[id] for id in ids],
+        offsets=np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
+        title_index=np.array([index_of[id] for q in queries for id in q.grades], dtype=np.int32),
+        grade=np.array([grade for q in queries for grade in q.grades.values()], dtype=np.int32),
+    )
 
 
 def _queries(path: Path, needed: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -158,13 +172,13 @@ def _judgments(path: Path) -> Judgments:
     judgments = Judgments()
     rows = _table(path, ("query-id", "corpus-id", "score"), _QRELS)
     for number, (query, document, score) in rows:
-        # int() alone would also accept underscores and digits of other scripts.
-        if not re.fullmatch(r"\s*[+-]?[0-9]{1,10}\s*", score) or abs(int(score)) > _MAX_SCORE:
+        grade = grade_of(score)
+        if grade is None:
             raise SentembError(
                 f"{rows.where(number)}: the score {brief(score)} is not an integer up to "
-                f"{_MAX_SCORE:,}; correct it"
+                f"{MAX_GRADE:,}; correct it"
             )
-        judgments.add(imported_id(query), imported_id(document), int(score))
+        judgments.add(imported_id(query), imported_id(document), grade)
     if not any(grade > 0 for grades in judgments.grades.values() for grade in grades.values()):
         raise SentembError(f"{path}: has no score above 0; correct or remove it")
     return judgments
@@ -210,19 +224,23 @@ def _table(
 def _write_part(
     folder: Path, name: str, judgments: Judgments, titles: Mapping[str, str]
 ) -> dict[str, int]:
-    """Write a judged set ``name/`` if there are grades, else held-out clicks ``name.tsv``.
+    """Write the graded queries as a judged set ``name/``, the others as clicks ``name.tsv``.
 
-    Returns the number of queries that are written, named after the part. Nothing is written if the
-    corpus has no relevant title.
+    Returns the numbers of queries; see `import_beir`.
     """
-    n_queries = sum(max(grades.values()) > 0 for *_, grades in judgments.known(titles))
-    if n_queries and judgments.is_graded:
-        judged = judgments.judged(titles)
-        n_queries = len(judged.queries)
-        write_judged_set(judged, folder / name)
-    elif n_queries:
-        write_lines(folder / f"{name}.tsv", judgments.clicks(titles))
-    return {f"{name}_queries": n_queries}
+    known = list(judgments.known(titles))
+    graded = [query for query in known if query.is_graded]
+    right_only = [query for query in known if not query.is_graded]
+    counts = {f"{name}_queries": len(known)}
+    if graded:
+        write_judged_set(judged_set_of(graded, titles), folder / name)
+    if right_only:
+        write_lines(folder / f"{name}.tsv", clicks_of(right_only, titles))
+    if graded and right_only:
+        counts[f"{name}_queries_judged"] = len(graded)
+        counts[f"{name}_queries_with_right_titles_only"] = len(right_only)
+    n_left_out = len(judgments.grades) - len(known)
+    return counts | ({f"{name}_queries_left_out": n_left_out} if n_left_out else {})
 
 
 def _write_counted(path: Path, lines: Iterable[str]) -> int:
@@ -247,6 +265,11 @@ def _readme(name: str, words: int, counts: Mapping[str, int]) -> str:
         f"# {name}: a query -> a document\n\n"
         f"Made by `sentemb data beir` from a set in the format of {WHERE}\n\n"
         f"{listed}\n\n"
+        "`titles.tsv` is the whole corpus, `pairs.tsv` the log of `qrels/train.tsv`. Of dev and "
+        "test, the queries whose documents have different scores are judged sets, the folders "
+        "`dev` and `test`; those that have right documents only are held-out clicks, `dev.tsv` and "
+        "`test.tsv`. Queries without a text, or without a right document in the corpus, are left "
+        "out.\n\n"
         f"A document is its title or, without one, the first {words} words of its text.\n\n"
         "## Licence\n\n"
         "Each set of BEIR has a licence of its own; see where it was published.\n"

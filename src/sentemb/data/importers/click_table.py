@@ -29,7 +29,7 @@ from sentemb.data.importers.losses import (
 from sentemb.data.importers.pair_sums import PairSums
 from sentemb.data.importers.table_rows import Rows
 from sentemb.data.lines import write_lines
-from sentemb.data.search_record import is_record
+from sentemb.data.record_file import is_record
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief, number, whole
 from sentemb.system.files import place_name, writing

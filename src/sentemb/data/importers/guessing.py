@@ -22,7 +22,8 @@ from sentemb.data.importers.known_exports import check_folder, graded_column, wh
 from sentemb.data.importers.lists import listed_in, parts_of
 from sentemb.data.importers.missing import is_missing
 from sentemb.data.importers.table_rows import Rows
-from sentemb.data.search_record import COLUMNS, is_record
+from sentemb.data.record_file import is_record
+from sentemb.data.search_record import COLUMNS
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, place_name, status
 from sentemb.system.paths import AnyPath

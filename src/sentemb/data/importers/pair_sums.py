@@ -26,10 +26,13 @@ class PairSums:
     def __enter__(self) -> "PairSums":
         import sqlite3
 
+        from sentemb.system.sqlite_watch import Watch
+
         # An empty name is a database in a temporary file.
         self._base = sqlite3.connect("", isolation_level=None)
         for pragma in ("journal_mode=OFF", "synchronous=OFF", f"cache_size=-{_CACHE_KB}"):
             self._base.execute(f"PRAGMA {pragma}")
+        self._watch = Watch(self._base, lambda: None)  # lets signals end its statements
         self._base.execute("CREATE TABLE pairs (place INTEGER PRIMARY KEY, pair TEXT UNIQUE, n)")
         return self
 
@@ -43,6 +46,8 @@ class PairSums:
 
         self._base.close()
         if isinstance(error, sqlite3.OperationalError):
+            if (ended_by := self._watch.ended_by(error)) is not error:
+                raise ended_by from None
             raise SentembError(
                 f"the temporary file of the pairs cannot be used: {error}; make room or set TMPDIR"
             ) from error
@@ -58,10 +63,9 @@ class PairSums:
         self._store()
         for pair, clicks in self._base.execute("SELECT pair, n FROM pairs ORDER BY place"):
             query, _, title = pair.partition("\t")
-            # Beyond 63 bits SQLite adds up floats.
-            if not isinstance(clicks, int):
+            if clicks > MAX_CLICKS:
                 raise SentembError(
-                    f"the clicks of a pair add up to more than {MAX_CLICKS}; scale them down"
+                    f"the clicks of a pair add up to more than {MAX_CLICKS:,}; scale them down"
                 )
             if clicks >= least:
                 yield query, title, clicks
@@ -81,7 +85,7 @@ class PairSums:
             )
         except OverflowError:
             raise SentembError(
-                f"the clicks of a pair add up to more than {MAX_CLICKS}; scale them down"
+                f"the clicks of a pair add up to more than {MAX_CLICKS:,}; scale them down"
             ) from None
         self._base.execute("COMMIT")
         self._held.clear()

@@ -12,7 +12,8 @@ from functools import cached_property
 from sentemb.data.importers.columns import BadRows, Row, TableFile, Wanted, index_of
 from sentemb.data.importers.delimited_rows import text_rows
 from sentemb.data.importers.parquet_rows import parquet_rows
-from sentemb.data.search_record import COLUMNS, is_record, record_rows
+from sentemb.data.record_file import is_record
+from sentemb.data.search_record import COLUMNS, record_rows
 
 _FORMAT_OF_SUFFIX = {
     ".csv": "csv",

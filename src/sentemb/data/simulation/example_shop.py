@@ -9,12 +9,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from sentemb.data.click_log import read_click_log
+from sentemb.data.judged_set import read_texts
+from sentemb.data.simulation.click_rates import RATES, ClickRates, read_click_rates
 from sentemb.data.simulation.simulator import simulate
 from sentemb.errors import SentembError
 from sentemb.system.paths import AnyPath
 
 _PAIRS = 12_000
-_EXPONENT, _MOST_REPEATS = 2.2, 200
 _BRANDS = ("Alder", "Birch", "Cedar", "Dogwood", "Elm", "Fir")
 
 
@@ -22,7 +23,7 @@ def write_example_shop(folder: AnyPath, seed: int = 0) -> tuple[Path, Path]:
     """Write ``clicks.csv`` and ``products.csv``, whose clicks and texts are simulated.
 
     ``folder`` exists; the same seed gives the same files. Returns the paths of the clicks, and of
-    the products with made-up prices, stocks and brands.
+    the products with made-up prices, stocks and brands. `example_click_rates` has the truth.
     """
     with TemporaryDirectory() as name:
         tables = _written(Path(name), seed)
@@ -36,21 +37,30 @@ def write_example_shop(folder: AnyPath, seed: int = 0) -> tuple[Path, Path]:
     return clicks, products
 
 
+def example_click_rates(seed: int = 0) -> ClickRates:
+    """The rates that the clicks of the example shop were drawn from, and further months can be."""
+    with TemporaryDirectory() as name:
+        return read_click_rates(_simulated(Path(name), seed) / RATES)
+
+
+def _simulated(folder: Path, seed: int) -> Path:
+    simulate(folder / "log", pairs=_PAIRS, dev_queries=10, test_queries=10, seed=seed)
+    return folder / "log"
+
+
 def _written(folder: Path, seed: int) -> tuple[Path, Path]:
     """Both tables."""
-    simulate(folder / "log", pairs=_PAIRS, dev_queries=10, test_queries=10, seed=seed)
-    log = read_click_log(folder / "log/pairs.tsv")
-    ids = {title: f"P{number:05}" for number, title in enumerate(log.titles, 1)}
+    simulated = _simulated(folder, seed)
+    log = read_click_log(simulated / "pairs.tsv")
+    _, titles = read_texts(simulated / "titles.tsv")
+    ids = {title: f"P{number:05}" for number, title in enumerate(titles, 1)}
     clicks, products = folder / "clicks.csv", folder / "products.csv"
-    generator = np.random.default_rng(seed)
-    # Some queries are asked much more often than others, so that there are some to suggest.
-    repeats = generator.zipf(_EXPONENT, len(log.queries)).clip(max=_MOST_REPEATS)
     with open(clicks, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("search_term", "sku", "clicks"))
         for query, title, count in zip(log.query_index, log.title_index, log.clicks, strict=True):
-            clicks_of_pair = int(count * repeats[query])
-            writer.writerow((log.queries[query], ids[log.titles[title]], clicks_of_pair))
+            writer.writerow((log.queries[query], ids[log.titles[title]], int(count)))
+    generator = np.random.default_rng(seed)
     with open(products, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("sku", "name", "price", "stock", "brand"))

@@ -62,7 +62,8 @@ class Need(NamedTuple):
 class Text:
     """A query or a title, the need that it expresses and its keywords as they are spelt in it.
 
-    ``intended`` are the keywords before a misspelling, in lower case.
+    ``intended`` are the keywords before a misspelling, in lower case. ``name`` says that a query is
+    words of one title.
     """
 
     text: str
@@ -70,6 +71,7 @@ class Text:
     keywords: tuple[str, ...]
     intended: tuple[str, ...]
     misspelt: bool = False
+    name: bool = False
 
 
 # The words of a text, each with whether it is a keyword.
@@ -188,13 +190,13 @@ class World:
 
     # ---------------------------------------------------------------------------------- queries
 
-    def draw_query(self, sort: str, misspelt: bool) -> Text | None:
+    def draw_query(self, sort: str, misspelt: bool, need: Need | None = None) -> Text | None:
         """Draw a query of the sort, misspelt or not; the same text is the same object.
 
-        Returns None if the draw fails: the text already expresses another need, is too long, or
-        has no word to misspell.
+        ``need`` is what it expresses; by default it is drawn. Returns None if the draw fails: the
+        text already expresses another need, is too long, or has no word to misspell.
         """
-        need = self.draw_need(sort)
+        need = need or self.draw_need(sort)
         family = self.family(need)
         template = family.query_templates[need.detail].draw(self.random)
         words = self._fill(template, family, self._choose_wordings(need, "query"), need)
@@ -209,6 +211,11 @@ class World:
         query = Text(_joined(words), need, _keywords(words), intended, misspelt)
         known = self.queries.setdefault(query.text, query)
         return known if known == query else None
+
+    def name_query(self, words: tuple[str, ...], title: Text) -> Text | None:
+        """The query for a title by words that no other title has; None if the text is known."""
+        query = Text(" ".join(words), title.need, words, words, name=True)
+        return query if self.queries.setdefault(query.text, query) is query else None
 
     def _misspell(self, words: _Words) -> _Words | None:
         """The words with one keyword mistyped; None if no keyword can be."""
@@ -350,12 +357,20 @@ class World:
     # ------------------------------------------------------------------------------- candidates
 
     def candidates(
-        self, query: Text, exact: int, near: int, fair: int, lexical: int, strange: int
+        self,
+        query: Text,
+        exact: int,
+        near: int,
+        fair: int,
+        lexical: int,
+        strange: int,
+        publish_fair: bool = True,
     ) -> list[tuple[int, int]]:
         """Titles for a query with their true grades.
 
         ``exact``, ``near`` and ``fair`` are the maximum number of Excellent, Good and Fair titles.
-        For a word-order query, the Fair ones include a reversed twin of each Excellent one.
+        For a word-order query, the Fair ones include a reversed twin of each Excellent one. Without
+        ``publish_fair`` the other Fair ones are there already, and may be fewer.
         ``lexical`` and ``strange`` add up to the number of Bad titles: up to ``lexical`` of them
         share a keyword with the query; the others are arbitrary. Returns indices into `titles` and
         grades, without repeats, best grade first.
@@ -369,7 +384,8 @@ class World:
             chosen.update(dict.fromkeys(twins))
             fair -= len(twins)
         for alternative in self.relatives(need, max(fair, 0)):
-            chosen.update(dict.fromkeys(self._any_title_of(alternative)))
+            if publish_fair or self._titles_of_need.get(alternative):
+                chosen.update(dict.fromkeys(self._any_title_of(alternative)))
         bad: dict[int, None] = {}
         for word in random.choices(query.intended, k=lexical):
             self._add_stranger(bad, self._titles_with_word.get(word, ()), need)

@@ -56,7 +56,8 @@ def common_components(moments: Moments, k: int, weighted: bool = False) -> Compo
     of component i, as uSIF does, instead of all of it.
 
     Raises `SentembError` if there are fewer than two texts, or k is not less than the length of a
-    vector, or the texts span fewer than k directions, or no more than the k that are removed.
+    vector, or the texts span fewer than k directions, or no more than the k that are removed and
+    one more.
     """
     d = len(moments.first)
     if k == 0:
@@ -89,10 +90,15 @@ def common_components(moments: Moments, k: int, weighted: bool = False) -> Compo
     is_whole = k == 1 or not weighted
     if is_whole and shares[rest].sum() < _NOISE:
         # Else the texts would become rounding errors, whose cosines look like those of texts.
-        what = "component 1 is" if k == 1 else f"components 1 to {k} are"
+        verb = "is" if k == 1 else "are"
         raise SentembError(
-            f"{what} all there is in the texts, and nothing would be left of them; give more "
-            "different texts or fewer components"
+            f"{_components(k)} {verb} all there is in the texts, and nothing would be left of "
+            "them; give more different texts or fewer components"
+        )
+    if is_whole and d > k + 1 and np.count_nonzero(shares[rest] >= _NOISE) < 2:
+        raise SentembError(
+            f"without {_components(k)} all that is left of the texts is a line, and every cosine "
+            f"would be 1 or -1; give at least {k + 2} different texts, or fewer components"
         )
     directions = rows[order] / shares[order, None]
     # The sign of an eigenvector is arbitrary. Choose the one whose nearest words the texts share.
@@ -101,3 +107,7 @@ def common_components(moments: Moments, k: int, weighted: bool = False) -> Compo
     explained = shares[order]
     strengths = explained / explained.sum() if weighted else np.ones(k)
     return Components(directions, strengths, explained)
+
+
+def _components(k: int) -> str:
+    return "component 1" if k == 1 else f"components 1 to {k}"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 from sentemb.errors import SentembError
 from sentemb.models.vectors.formats.folder import check_vectors, read_folder
+from sentemb.models.vectors.formats.recognition import opened
 from sentemb.models.vectors.formats.text import read_text
 from sentemb.models.vectors.formats.word2vec_binary import read_binary
 from sentemb.models.vectors.word_vectors import WordVectors
@@ -31,9 +32,9 @@ def read_word_vectors(
     ----------
     path : str or path-like
         GloVe text (lines of a word and its numbers), word2vec text (the same after a first
-        line ``words dimensions``), word2vec binary (if the name ends in ``.bin``), each unpacked if
-        the name ends in ``.gz``; or a folder that `write_word_vectors` wrote. ``-`` is text from
-        standard input.
+        line ``words dimensions``, as fastText writes it), word2vec binary, each packed with gzip
+        or not; the contents tell them apart, not the name. Or a folder that `write_word_vectors`
+        wrote. ``-`` is standard input.
     limit : int, optional
         Read only this many words, from the start. By default all.
     words : iterable of str, optional
@@ -42,7 +43,8 @@ def read_word_vectors(
         Read all vectors of a folder and verify their SHA-256. Otherwise the words and all sizes
         are checked, and the vectors are mapped without being read. Files have no checksum.
     note : callable, optional
-        Called with each remark, such as the number of duplicate words (the first vector is kept).
+        Called with each remark, such as the number of duplicate words (the first vector is kept),
+        or of words that no text can have: empty, or not UTF-8.
 
     Returns
     -------
@@ -54,8 +56,8 @@ def read_word_vectors(
     ------
     SentembError
         With the place and a remedy: a row with too few or too many numbers, NaN, infinity or a
-        number above 1e12, a header that contradicts the rows, a truncated file, bytes that are
-        not UTF-8, a folder that was changed, no vectors.
+        number above 1e12, a header that contradicts the rows, a truncated file, many words that
+        are not UTF-8, a folder that was changed, no vectors, a file of another format.
     """
     name = place_name(path_of(path))
     if limit is not None:
@@ -66,9 +68,9 @@ def read_word_vectors(
         if verify:
             check_vectors(path)
         return read_folder(path, limit, chosen)
-    if name.removesuffix(".gz").endswith(".bin"):
-        return read_binary(path, limit, chosen, say)
-    return read_text(path, limit, chosen, say)
+    with opened(path) as (file, is_binary):
+        read = read_binary if is_binary else read_text
+        return read(file, name, limit, chosen, say)
 
 
 def _as_list(words: Iterable[str]) -> list[str]:

@@ -69,7 +69,8 @@ class SIF:
     ----------
     vectors : WordVectors or path
         See `read_word_vectors`. Texts are split into lower-cased runs of letters, digits and
-        ``_``; vectors of other words are not used.
+        ``_``; vectors of other words are not used. A word that only has a vector in capitals has
+        that of its first spelling.
     weights : {"sif", "usif", "idf", "idf-code", "none"}
         The weight of a word; idf is computed from the texts.
     a : float
@@ -399,9 +400,9 @@ class SIF:
 
 
 def _read(vectors: WordVectors | AnyPath) -> WordVectors:
-    if isinstance(vectors, WordVectors):
-        return vectors
-    return read_word_vectors(vectors)
+    if not isinstance(vectors, WordVectors):
+        vectors = read_word_vectors(vectors)
+    return vectors.with_small_letters()
 
 
 def _joined(tokens: Mapping[str, Tokens]) -> Tokens:

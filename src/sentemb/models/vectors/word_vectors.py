@@ -103,6 +103,20 @@ class WordVectors:
         """The rows of ``words``, -1 for a word without a vector: (k,) int64."""
         return np.fromiter(map(self.row_of_word.get, words, repeat(-1)), np.int64)
 
+    def with_small_letters(self) -> Self:
+        """The same vectors under words in small letters, which are those of texts.
+
+        A word that has a vector in small letters keeps it. One that the vectors have in capitals
+        only, such as "Paris", has that of the first spelling.
+        """
+        known, spelled = set(self.words), list(self.words)
+        for row, word in enumerate(self.words):
+            lower = word.lower()
+            if lower not in known:
+                known.add(lower)
+                spelled[row] = lower
+        return self if spelled == self.words else replace(self, words=spelled)
+
     def take(self, rows: Sequence[int] | NDArray[np.integer]) -> "WordVectors":
         """Some of the words with their vectors and counts, in this order and in memory.
 

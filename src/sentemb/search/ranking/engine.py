@@ -5,6 +5,11 @@ among the best are scored again as pairs, in float64 in a fixed order. Only thes
 compared and returned: they have the same bits for one query, for many, and for a pair alone,
 whatever the number of threads. Only where the cosine is the whole score, and its part has clusters,
 some titles are never looked at; the scores of those that are found are the same.
+
+A ranking that counts the clicks of the very query keeps two rules for queries of the log, so that a
+click never lowers its title. A name counts as far as most clicks are on the title, because clicks
+say more: 2 c / C - 1 for c of C clicks, and nothing without a majority. And BM25 of clicked
+queries, whose weight is mostly negative, does not count against a title that was clicked.
 """
 
 from __future__ import annotations
@@ -17,8 +22,10 @@ from numpy.typing import NDArray
 
 from sentemb.kernels.dense import candidates
 from sentemb.retrieval.nearest import nearest
-from sentemb.search.ranking.parts import Asked, Cosine, Part
-from sentemb.search.ranking.recipe import COSINE, Recipe
+from sentemb.search.ranking.direct_parts import Clicks, Name
+from sentemb.search.ranking.part import UNIT, Asked, Part
+from sentemb.search.ranking.parts import Cosine
+from sentemb.search.ranking.recipe import CLICKED_BM25, CLICKS, COSINE, NAME, Recipe
 from sentemb.system.contracts import Runner
 from sentemb.system.parallel import Workers
 
@@ -53,11 +60,40 @@ def of_pairs(
     workers: Runner,
 ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
     """The scores of pairs, and what each part of the recipe scores, (k,) float64 each."""
-    values = {
-        name: parts[name].of_pairs(asked, query_index, title_index, workers)
-        for name in recipe.parts
-    }
+    pairs = asked, query_index, title_index
+    values = {name: parts[name].of_pairs(*pairs, workers) for name in recipe.parts}
+    clicks = _clicks(parts, recipe)
+    if clicks is not None:
+        if NAME in values:
+            majorities = clicks.majorities(*pairs)
+            values[NAME] *= np.where(clicks.knows(asked)[query_index], majorities, 1.0)
+        if recipe.weight(CLICKED_BM25) < 0:
+            values[CLICKED_BM25][values[CLICKS] > 0] = 0
     return weighted_sum(recipe, values), values
+
+
+def _clicks(parts: Mapping[str, Part], recipe: Recipe) -> Clicks | None:
+    """The clicks of the very query, if the recipe counts them."""
+    clicks = parts[CLICKS] if recipe.weight(CLICKS) else None
+    return clicks if isinstance(clicks, Clicks) else None
+
+
+def are_answered(
+    parts: Mapping[str, Part], asked: Asked, mask: NDArray[np.bool_] | None = None
+) -> NDArray[np.bool_]:
+    """Which queries have clicks on a title that is there, or all words in one; (m,).
+
+    ``mask`` (n_titles,) are the titles that count. Without the parts that know it, none.
+    """
+    clicks, name = parts.get(CLICKS), parts.get(NAME)
+    is_answered = np.zeros(len(asked), np.bool_)
+    for q in range(len(asked)):
+        lists = [clicks.of_query(asked, q)[0]] if isinstance(clicks, Clicks) else []
+        lists += [name.titles(asked, q)] if isinstance(name, Name) else []
+        is_answered[q] = any(
+            titles.size if mask is None else mask[titles].any() for titles in lists
+        )
+    return is_answered
 
 
 def weighted_sum(recipe: Recipe, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -181,6 +217,9 @@ def _approximate(
     """The scores of all titles in float32, -inf without evidence, and a bound on their errors."""
     total = np.zeros((len(asked), is_empty.size), np.float32)
     errors, reach, steps = np.zeros(len(asked)), np.zeros(len(asked)), 0
+    clicks = _clicks(parts, recipe)
+    if clicks is not None:
+        asked.is_typed = clicks.knows(asked)
     evidence = [name for name in recipe.parts if parts[name].is_evidence]
     for names in (evidence, [name for name in recipe.parts if name not in evidence]):
         for name in names:
@@ -189,9 +228,36 @@ def _approximate(
             reach += bound.reach
             steps += bound.steps
         if names is evidence:
+            if clicks is not None:
+                _settle_clicked(total, clicks, parts, recipe, asked, workers)
             _leave_out_without_evidence(total, is_empty, is_unknown)
-    # Every sum was rounded `steps` times, each time by at most this share of `reach`.
-    return total, errors + 2 * (steps + 1) * 2.0**-24 * reach
+    # Every sum was rounded `steps` times, and of a clicked title twice more, each time by at most
+    # this share of `reach`.
+    return total, errors + 2 * (steps + 3) * UNIT * reach
+
+
+def _settle_clicked(
+    total: NDArray[np.float32],
+    clicks: Clicks,
+    parts: Mapping[str, Part],
+    recipe: Recipe,
+    asked: Asked,
+    workers: Runner,
+) -> None:
+    """Add to the scores of clicked titles what the rules of this module say."""
+    of_queries = [clicks.of_query(asked, q)[0] for q in range(len(asked))]
+    title_index = np.concatenate(of_queries).astype(np.int64)
+    if not title_index.size:
+        return
+    query_index = np.repeat(np.arange(len(asked)), list(map(len, of_queries)))
+    pairs = asked, query_index, title_index
+    added = np.zeros(title_index.size)
+    if recipe.weight(NAME):
+        named = parts[NAME].of_pairs(*pairs, workers)
+        added += recipe.weight(NAME) * named * clicks.majorities(*pairs)
+    if recipe.weight(CLICKED_BM25) < 0:
+        added -= recipe.weight(CLICKED_BM25) * parts[CLICKED_BM25].of_pairs(*pairs, workers)
+    total[query_index, title_index] += added.astype(np.float32)
 
 
 def _leave_out_without_evidence(

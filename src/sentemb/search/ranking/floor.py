@@ -1,8 +1,10 @@
 """A floor: whether a query is one that the titles can answer.
 
-A logistic function of what the first title scores and of how the query is written, fitted to dev
-queries against nonsense: strings of random letters, and words drawn at random from the titles and
-clicked queries. The threshold refuses one dev query in fifty.
+Two rules come before it: a query is answered if the log has clicks for it on a title that is there,
+or if one title has all of its words (`sentemb.search.ranking.engine.are_answered`). For the others
+a logistic function of what the first title scores and of how the query is written tells real
+queries from random letters; `sentemb.search.ranking.floor_fit` fits it. Random *words* are not
+refused: they look like the names and short queries that people type.
 
     memory     of the first title
     coverage   BM25 of the first title, divided by its limit: the sum of the idf of the words
@@ -14,7 +16,6 @@ clicked queries. The threshold refuses one dev query in fifty.
 from __future__ import annotations
 
 import math
-import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,13 +31,6 @@ from sentemb.search.ranking.engine import Ranked
 from sentemb.search.ranking.recipe import BM25, MEMORY
 
 FEATURES = ("memory", "coverage", "letters", "words", "known")
-# The share of dev queries below the floor.
-REFUSED = 0.02
-_NONSENSE = 300
-_RIDGE = 1e-2
-_STEPS = 60
-# A part of the key of the random numbers, so that no other draw shares them.
-_KEY = 0x666C6F6F
 # Marks before and behind the letters of a word.
 _BEFORE, _BEHIND = "\x02\x02", "\x03"
 
@@ -104,7 +98,7 @@ class Floor:
         ``ranked`` are their best titles, at least one of each where there is any; ``statistics``
         and ``words`` are those of BM25 over titles and clicked queries.
         """
-        x = _features(queries, ranked, statistics, words, self.letters)
+        x = features_of(queries, ranked, statistics, words, self.letters)
         sums = self.weights[0] + x @ np.array(self.weights[1:])
         return np.asarray(sums < self.threshold)
 
@@ -113,58 +107,7 @@ class Floor:
         return {"weights": list(self.weights), "threshold": self.threshold}
 
 
-def nonsense(seed: int, statistics: Statistics, queries: Sequence[str]) -> list[str]:
-    """Random letters, and random words in the lengths of ``queries``."""
-    draw = np.random.default_rng([seed, _KEY])
-    letters = list(string.ascii_lowercase)
-    texts = [
-        " ".join("".join(draw.choice(letters, draw.integers(3, 10))) for _ in range(n))
-        for n in draw.integers(1, 4, _NONSENSE).tolist()
-    ]
-    lengths = [max(1, len(query.split())) for query in queries]
-    for n in draw.choice(lengths, _NONSENSE).tolist():
-        numbers = draw.integers(0, len(statistics.words), n).tolist()
-        texts.append(" ".join(statistics.words[k] for k in numbers))
-    return texts
-
-
-def fit_floor(
-    queries: Sequence[str],
-    ranked: Ranked,
-    unanswerable: Sequence[str],
-    ranked_for_them: Ranked,
-    statistics: Statistics,
-    words: Words,
-) -> Floor:
-    """The floor between real queries and nonsense.
-
-    ``queries`` are dev queries and ``unanswerable`` those of `nonsense`, each with its best titles;
-    the other parameters are as for `Floor.is_below`.
-    """
-    letters = Letters.of(statistics)
-    real = _features(queries, ranked, statistics, words, letters)
-    unreal = _features(unanswerable, ranked_for_them, statistics, words, letters)
-    x = np.concatenate([real, unreal])
-    y = np.concatenate([np.ones(len(real)), np.zeros(len(unreal))])
-    mean, deviation = x.mean(axis=0), x.std(axis=0)
-    deviation[deviation == 0] = 1
-    z = np.concatenate([np.ones((len(x), 1)), (x - mean) / deviation], axis=1)
-    w = np.zeros(z.shape[1])
-    for _ in range(_STEPS):
-        p = 1 / (1 + np.exp(-np.clip(z @ w, -500, 500)))
-        curvature = (z.T * (p * (1 - p))) @ z + _RIDGE * np.eye(w.size)
-        step = np.linalg.solve(curvature, z.T @ (p - y) + _RIDGE * w)
-        w -= step / max(1.0, float(np.abs(step).max()))
-        if np.abs(step).max() < 1e-8:
-            break
-    weights = w[1:] / deviation
-    intercept = w[0] - float(weights @ mean)
-    rounded = tuple(float(f"{weight:.7g}") for weight in (intercept, *weights.tolist()))
-    sums = rounded[0] + real @ np.array(rounded[1:])
-    return Floor(rounded, float(np.quantile(sums, REFUSED)), letters)
-
-
-def _features(
+def features_of(
     queries: Sequence[str],
     ranked: Ranked,
     statistics: Statistics,
@@ -174,7 +117,9 @@ def _features(
     """The features of each query, (m, 5)."""
     rows = np.empty((len(queries), len(FEATURES)))
     least = math.log(0.1 / max(statistics.n_titles, 1))
-    memory, bm25 = (ranked.values[name][:, 0] for name in (MEMORY, BM25))
+    nothing = np.zeros(len(queries))
+    first = {name: values[:, 0] for name, values in ranked.values.items()}
+    memory, bm25 = (first.get(name, nothing) for name in (MEMORY, BM25))
     for q, query in enumerate(queries):
         asked = words(query)
         if not asked or ranked.titles[q, 0] < 0:

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
 
@@ -25,10 +25,12 @@ from sentemb.retrieval.memory import DOCUMENT, TITLE
 from sentemb.retrieval.read_queries import ReadQueries
 from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.ranking import engine
+from sentemb.search.ranking.direct_parts import Clicks
 from sentemb.search.ranking.floor import Floor
-from sentemb.search.ranking.parts import PART_TYPES, Asked, Bm25, Fields, Material, Memory, Part
+from sentemb.search.ranking.part import Asked, Fields, Material, Part
+from sentemb.search.ranking.parts import PART_TYPES, Bm25, Memory
 from sentemb.search.ranking.ranker_files import StoredRanker, write_ranker
-from sentemb.search.ranking.recipe import COSINE, PARTS, Recipe
+from sentemb.search.ranking.recipe import COSINE, NAME, PARTS, Recipe
 from sentemb.system.bounds import whole
 from sentemb.system.files import path_of
 from sentemb.system.html_tables import facts_table
@@ -70,6 +72,8 @@ class Share:
         For the memory, the row that the value comes from; None if the title has none.
     words : tuple of (str, float)
         For BM25, the words of the query that the title has, with what each adds to the value.
+    clicks : int or None
+        For the clicks of the query, how many the title has.
     """
 
     part: str
@@ -77,6 +81,7 @@ class Share:
     value: float
     nearest: Nearest | None = None
     words: tuple[tuple[str, float], ...] = ()
+    clicks: int | None = None
 
     @property
     def added(self) -> float:
@@ -91,6 +96,8 @@ class Share:
             facts["nearest"] = self.nearest._asdict()
         if self.words:
             facts["words"] = dict(self.words)
+        if self.clicks is not None:
+            facts["clicks"] = self.clicks
         return facts
 
 
@@ -296,12 +303,18 @@ class HybridRanker:
 
     def alone(self, part: str) -> HybridRanker:
         """The ranker that consists of one part, a name of `sentemb.search.ranking.recipe.PARTS`."""
-        ranker = self._with(self.recipe.alone(part), self._titles)
+        return self.weighted({part: 1.0})
+
+    def weighted(self, weights: Mapping[str, float]) -> HybridRanker:
+        """The same ranker with other weights of the parts."""
+        ranker = self._with(self.recipe.weighted(weights), self._titles)
         ranker._prepared = self._prepared  # what has been prepared serves every sum
         return ranker
 
     def parts_alone(self) -> dict[str, HybridRanker]:
-        """Each part of the sum that ranks as a ranker of its own, and the cosine in any case.
+        """Each part of the sum that can rank as a ranker of its own, and the cosine in any case.
+
+        Names cannot: they say nothing of most queries.
 
         Returns
         -------
@@ -314,7 +327,9 @@ class HybridRanker:
         names = [
             part.name
             for part in PART_TYPES
-            if part.is_evidence and (part.name == COSINE or self.recipe.weight(part.name))
+            if part.is_evidence
+            and part.name != NAME
+            and (part.name == COSINE or self.recipe.weight(part.name))
         ]
         return {f"{PARTS[part]} alone": self.alone(part) for part in names}
 
@@ -372,11 +387,21 @@ class HybridRanker:
         SentembError
             For what is not a list of texts, or indices that are not integers within the texts.
         """
+        return self.parts_of_pairs(queries, titles, query_index, title_index)[0]
+
+    def parts_of_pairs(
+        self,
+        queries: Sequence[str],
+        titles: Sequence[str],
+        query_index: NDArray[np.integer],
+        title_index: NDArray[np.integer],
+    ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+        """As `score_pairs`, with the score of each part by its name, (k,) each."""
         first, second = as_texts(queries), as_texts(titles)
         pairs = as_pairs(query_index, title_index, len(first), len(second))
         asked = self.asked(first)
         catalogue = self._over(second, self._words_in(asked))
-        return engine.of_pairs(catalogue.parts, self.recipe, asked, *pairs, self._workers)[0]
+        return engine.of_pairs(catalogue.parts, self.recipe, asked, *pairs, self._workers)
 
     def find(self, queries: Sequence[str], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The titles of the catalogue with the highest scores; see `Retriever`.
@@ -452,13 +477,17 @@ class HybridRanker:
         ]
         return rankings[0] if isinstance(query, str) else rankings
 
+    def are_answered(self, queries: Sequence[str]) -> NDArray[np.bool_]:
+        """Which queries the titles of `find` answer by a rule; see `engine.are_answered`."""
+        return engine.are_answered(self._over(self.titles).parts, self.asked(queries))
+
     def is_below_floor(self, queries: Sequence[str], ranked: engine.Ranked) -> NDArray[np.bool_]:
-        """Which queries the titles cannot answer, (m,); none without a floor.
+        """Which queries look as if no title could answer them, (m,); none without a floor.
 
         Parameters
         ----------
         queries : sequence of str
-            The queries.
+            The queries. No rule must answer them; see `engine.are_answered`.
         ranked : Ranked
             Their best titles by the recipe of this ranker.
         """
@@ -644,25 +673,40 @@ def shares(
 ) -> list[Share]:
     """The share of each part in the score of one query and one title of a catalogue."""
     pair = np.zeros(1, np.int64), np.array([title])
+    _, values = engine.of_pairs(catalogue.parts, recipe, asked, *pair, workers)
     result = []
     for name in recipe.parts:
-        part = catalogue.parts[name]
-        value = float(part.of_pairs(asked, *pair, workers)[0])
-        nearest: Nearest | None = None
-        words: tuple[tuple[str, float], ...] = ()
+        part, value = catalogue.parts[name], float(values[name][0])
+        source: dict[str, Any] = {}
         if isinstance(part, Memory):
-            _, rows = part.memory.best(asked.rows, *pair, workers)
-            if rows[0] >= 0:
-                text = int(part.memory.texts[rows[0]])
-                is_clicked = text not in (DOCUMENT, TITLE)
-                if is_clicked and not 0 <= text < len(queries):
-                    raise SentembError(
-                        f"the memory names query {text}, and the ranker has {len(queries)}: the "
-                        "index is damaged; restore it from a copy or make it again"
-                    )
-                shown = queries[text] if is_clicked else catalogue.titles[title]
-                nearest = Nearest(shown, value, is_clicked)
-        elif isinstance(part, Bm25):
-            words = part.lists.of_words(asked.tokens, title)
-        result.append(Share(name, recipe.weight(name), value, nearest, words))
+            source["nearest"] = _nearest(part, catalogue, asked, title, queries, workers)
+        elif isinstance(part, Bm25) and value:
+            source["words"] = part.lists.of_words(asked.tokens, title)
+        elif isinstance(part, Clicks):
+            source["clicks"] = int(part.counts(asked, *pair)[0])
+        result.append(Share(name, recipe.weight(name), value, **source))
     return result
+
+
+def _nearest(
+    part: Memory,
+    catalogue: Catalogue,
+    asked: Asked,
+    title: int,
+    queries: Sequence[str],
+    workers: Workers,
+) -> Nearest | None:
+    """The row that the memory of a title comes from."""
+    pair = np.zeros(1, np.int64), np.array([title])
+    values, rows = part.memory.best(asked.rows, *pair, workers)
+    if rows[0] < 0:
+        return None
+    text = int(part.memory.texts[rows[0]])
+    is_clicked = text not in (DOCUMENT, TITLE)
+    if is_clicked and not 0 <= text < len(queries):
+        raise SentembError(
+            f"the memory names query {text}, and the ranker has {len(queries)}: the index is "
+            "damaged; restore it from a copy or make it again"
+        )
+    shown = queries[text] if is_clicked else catalogue.titles[title]
+    return Nearest(shown, float(values[0]), is_clicked)

@@ -10,13 +10,17 @@ from sentemb.errors import SentembError
 from sentemb.retrieval.bm25 import K1, MAX_K1, B
 from sentemb.system.bounds import brief, number, share
 
-COSINE, MEMORY, BM25, CLICKED_BM25, UNCLICKED = (
+COSINE, MEMORY, BM25, CLICKED_BM25, UNCLICKED, CLICKS, NAME = (
     "cosine",
     "memory",
     "bm25",
     "clicked_bm25",
     "unclicked",
+    "clicks",
+    "name",
 )
+# Those that look a query up as it is written; they follow whatever else is the ranking.
+DIRECT = (CLICKS, NAME)
 # In the order in which they are added and in which tables list them, with their names in tables.
 PARTS = {
     COSINE: "cosine",
@@ -24,6 +28,8 @@ PARTS = {
     BM25: "BM25",
     CLICKED_BM25: "BM25 of clicked queries",
     UNCLICKED: "no clicks",
+    CLICKS: "clicks of this query",
+    NAME: "name",
 }
 # What each part measures, for readers who know nothing of models.
 MEANINGS = {
@@ -32,6 +38,8 @@ MEANINGS = {
     BM25: "words of the query that are in the title, rare ones more",
     CLICKED_BM25: "words of the query that are in queries clicked on the title",
     UNCLICKED: "1 for a title that has no clicks yet",
+    CLICKS: "ln(1 + clicks / 0.3) of the title for exactly this query",
+    NAME: "1 for a title that has all words of a query that nobody has clicked for",
 }
 MAX_WEIGHT = 1e3
 
@@ -43,7 +51,8 @@ class Recipe:
     Attributes
     ----------
     weights : mapping
-        By part, from -1000 to 1000; at least one is not 0. A part that is missing has the weight 0.
+        By part, from -1000 to 1000, those of `DIRECT` from 0; at least one is not 0. A part that is
+        missing has the weight 0.
     k1, b : float
         Saturation of a word's count in BM25, from 0, and how much a title's length reduces it, from
         0 to 1.
@@ -65,7 +74,8 @@ class Recipe:
         for part, weight in self.weights.items():
             if part not in PARTS:
                 raise SentembError(f"{brief(part)} is not a part; choose from {', '.join(PARTS)}")
-            number(f"the weight of {PARTS[part]}", weight, -MAX_WEIGHT, MAX_WEIGHT)
+            least = 0 if part in DIRECT else -MAX_WEIGHT
+            number(f"the weight of {PARTS[part]}", weight, least, MAX_WEIGHT)
         if not any(self.weights.values()):
             raise SentembError("all weights of the ranking are 0; give a part a weight")
         number("k1", self.k1, 0, MAX_K1)

@@ -44,6 +44,7 @@ from sentemb.data.prepared_log import (
 from sentemb.data.text_array import Texts
 from sentemb.errors import SentembError
 from sentemb.retrieval.tokenizing import tokenize_all
+from sentemb.system.amounts import amount
 from sentemb.system.files import is_file, place_name, status, writing
 from sentemb.system.mapped_arrays import growing_array, mapped_array, write_array
 from sentemb.system.outputs import Output, check_outputs
@@ -142,7 +143,7 @@ def prepare_log(
         # Another process may have written there in the meantime.
         check_replaceable(output, force)
     if bad_lines and on_note is not None:
-        on_note(f"{bad_lines:,} bad lines of the log were skipped")
+        on_note(f"skipped {amount(bad_lines, 'bad line')} of the log")
     return PreparedLog.open(output)
 
 

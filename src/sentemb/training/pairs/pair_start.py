@@ -143,6 +143,7 @@ def start_of_vectors(
     """
     if not isinstance(vectors, WordVectors):
         vectors = read_word_vectors(vectors, note=note)
+    vectors = vectors.with_small_letters()
     known = vectors.row_of_word
     missing: dict[str, tuple[float, int]] = {}
     texts = list(texts)

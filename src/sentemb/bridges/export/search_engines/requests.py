@@ -22,7 +22,7 @@ from sentemb.bridges.export.search_engines.scoring import (
     WORDS,
     Scoring,
 )
-from sentemb.search.filters import INTEGER, REAL, TEXT
+from sentemb.search.filters import BOOLEAN, INTEGER, REAL, TEXT
 
 # What query.json has in the place of a query.
 QUERY_TEXT, QUERY_VECTOR = "QUERY TEXT", "QUERY VECTOR"
@@ -35,6 +35,7 @@ _FIELD_TYPES: dict[str, dict[str, Any]] = {
     INTEGER: {"type": "long"},
     REAL: {"type": "double"},
     TEXT: {"type": "keyword", "ignore_above": 8191},
+    BOOLEAN: {"type": "boolean"},
 }
 # Candidates that are looked at for the nearest titles.
 _CANDIDATES = 1000

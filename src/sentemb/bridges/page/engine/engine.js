@@ -104,6 +104,14 @@ async function open() {
   }
   const [ids, titles] = [texts("ids"), texts("titles")];
   await breathe();
+  const titlesOf = new Map();
+  for (const [place, title] of titles.entries()) {
+    for (const word of new Set(splittings.foldedWords(title))) {
+      if (!titlesOf.has(word)) titlesOf.set(word, []);
+      titlesOf.get(word).push(place);
+    }
+    await breathe();
+  }
   const { dim } = towers.query.encoder;
   return {
     vocabulary,
@@ -114,7 +122,7 @@ async function open() {
     frequent: new FrequentQueries(texts("queries"), splittings.folded),
     place: new Map(ids.map((id, place) => [id, place])),
     empty: new Set(array("empty")),
-    ...openParts(array, texts, (name) => table(name, dim), splitterOf(splittings.searched, sets)),
+    ...openParts(array, texts, (name) => table(name, dim), splittings, splitterOf(splittings.searched, sets), titlesOf),
   };
 }
 
@@ -130,7 +138,7 @@ function places(flags) {
 }
 
 /** The floor, whether a query has a word without numbers, and the parts of the score with their weights in the order in which they are added. */
-function openParts(array, texts, table, split) {
+function openParts(array, texts, table, { exactKey, foldedWords }, split, titlesOf) {
   const makers = {
     cosine: () => new Cosine(table("vectors")),
     memory: () =>
@@ -144,6 +152,15 @@ function openParts(array, texts, table, split) {
     bm25: () => bm25("bm25"),
     clicked_bm25: () => bm25("clicked_bm25"),
     unclicked: () => new Unclicked(array("unclicked")),
+    clicks: () =>
+      new Clicks(HEADER.facts.titles, exactKey, array("clicks keys"), {
+        ends: ends("clicks"),
+        titles: array("clicks titles"),
+        clicks: array("clicks counts"),
+        totals: array("clicks totals"),
+        kappa: HEADER.kappa,
+      }),
+    name: () => new Name(HEADER.facts.titles, foldedWords, titlesOf),
   };
   const ends = (name) => {
     let end = 0;
@@ -184,9 +201,11 @@ function highest(scores, isFound, k) {
   return best;
 }
 
-function confidenceOf(score) {
-  const { intercept, slope } = HEADER.confidence;
-  const x = Math.min(Math.max(intercept + slope * score, -FAR), FAR);
+/** The confidence of a first title; null where it says no more than a constant. */
+function confidenceOf(score, isTyped) {
+  const fitted = HEADER.confidence?.[isTyped ? "typed" : "never"];
+  if (!fitted) return null;
+  const x = Math.min(Math.max(fitted.intercept + fitted.slope * score, -FAR), FAR);
   return 1 / (1 + Math.exp(-x));
 }
 
@@ -223,9 +242,9 @@ function counted(matches, fields) {
     const counts = new Map();
     for (const place of matches) {
       const value = fields[name][place];
-      if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1);
+      if (value !== null) counts.set(String(value), (counts.get(String(value)) ?? 0) + 1);
     }
-    return [name, [...counts].sort((x, y) => y[1] - x[1]).slice(0, HEADER.matches.values)];
+    return [name, facetsInOrder(counts).slice(0, HEADER.matches.values)];
   });
   return Object.fromEntries(facets);
 }
@@ -241,10 +260,9 @@ async function search(query, k, signal, { filters = {}, sort = "" } = {}) {
   const { ids, titles, fields, place: placeOf, empty, parts, floor, ...model } = await engine.ready;
   const { frequent, hasUnknown } = model;
   const asked = read(query, model);
+  const values = valuesOf(parts, asked);
   const scores = new Float64Array(titles.length);
-  const values = {};
-  const add = ({ part, weight, own }) => {
-    values[part] = own.scores(asked);
+  const add = ({ part, weight }) => {
     for (let place = 0; place < scores.length; place++) scores[place] += weight * values[part][place];
   };
   parts.filter(({ own }) => own.isEvidence).forEach(add);
@@ -253,16 +271,15 @@ async function search(query, k, signal, { filters = {}, sort = "" } = {}) {
   parts.filter(({ own }) => !own.isEvidence).forEach(add);
   const passes = (place) => Object.entries(filters).every((filter) => isWithin(fields, place, ...filter));
   const isLeft = titles.map((_, place) => passes(place));
-  const [first] = highest(scores, isFound, 1);
   isFound.forEach((is, place) => (isFound[place] = is && isLeft[place]));
   const hasFacets = HEADER.facts.facets.length > 0 || sort;
   const best = highest(scores, isFound, hasFacets ? Math.max(k, HEADER.matches.most) : k);
   const isNone = titles.length > 0 && !isLeft.includes(true);
-  let no_match = isNone ? HEADER.no_match.product : reasonFor(floor, query, values, best, first);
+  let no_match = isNone ? HEADER.no_match.product : reasonFor(floor, query, values, best, isAnswered(parts, asked, isLeft));
   const matches = no_match ? [] : hasFacets ? matching(best, scores) : best;
   const facets = counted(matches, fields);
   let shown = sort ? ordered(matches, fields, sort) : no_match ? [] : best;
-  const name = query.trim();
+  const name = query.replace(/^[\s\x1c-\x1f\x85]+|[\s\x1c-\x1f\x85]+$/g, ""); // as in sentemb.search.snapshot
   const named = placeOf.get([name, name.toUpperCase(), name.toLowerCase()].find((id) => placeOf.has(id)));
   if (named !== undefined && isLeft[named]) {
     shown = [named, ...shown.filter((place) => place !== named)];
@@ -272,6 +289,7 @@ async function search(query, k, signal, { filters = {}, sort = "" } = {}) {
   const unknown = named === undefined ? asked.unknown : []; // an id is no word
   const answer = { query, unknown, facets, did_you_mean: isSure ? undefined : frequent.nearest(query) };
   if (no_match) return { ...answer, hits: [], no_match };
+  const isTyped = parts.find(({ part }) => part === "clicks")?.own.knows(asked) ?? false;
   const hits = shown.slice(0, k).map((place, rank) => ({
     id: ids[place],
     title: titles[place],
@@ -282,27 +300,58 @@ async function search(query, k, signal, { filters = {}, sort = "" } = {}) {
         return [part, { value, added: weight * value }];
       }),
     ),
-    confidence: rank === 0 && place === best[0] && HEADER.confidence ? confidenceOf(scores[place]) : null,
+    confidence: rank === 0 && place === best[0] ? confidenceOf(scores[place], isTyped) : null,
     fields: Object.fromEntries(Object.entries(fields).map(([name, column]) => [name, column[place]])),
   }));
   return { ...answer, hits };
 }
 
-/** Why a query has no answer; null if it has one. `first` is its best title without filters. */
-function reasonFor(floor, query, { memory, bm25 }, best, first) {
+/**
+ * What each part scores, with the rules of sentemb.search.ranking.engine for queries with clicks:
+ * names count as far as most clicks are on a title, and BM25 of clicked queries does not count
+ * against a title that was clicked.
+ */
+function valuesOf(parts, asked) {
+  const values = Object.fromEntries(parts.map(({ part, own }) => [part, own.scores(asked)]));
+  const clicks = parts.find(({ part }) => part === "clicks")?.own;
+  if (!clicks?.knows(asked)) return values;
+  const names = values.name;
+  if (names) {
+    values.name = new Float64Array(names.length);
+    const total = clicks.total(asked);
+    for (const [title, count] of clicks.of(asked)) {
+      values.name[title] = names[title] * Math.max((2 * count) / total - 1, 0);
+    }
+  }
+  if (parts.some(({ part, weight }) => part === "clicked_bm25" && weight < 0)) {
+    for (const [title] of clicks.of(asked)) values.clicked_bm25[title] = 0;
+  }
+  return values;
+}
+
+/** Whether a title that is left has clicks for the query, or all its words. */
+function isAnswered(parts, asked, isLeft) {
+  const own = (name) => parts.find(({ part }) => part === name)?.own.of(asked) ?? [];
+  return own("clicks").some(([title]) => isLeft[title]) || own("name").some((title) => isLeft[title]);
+}
+
+/** Why a query has no answer; null if it has one, which a rule may know. */
+function reasonFor(floor, query, { memory, bm25 }, best, isKnown) {
   if (!best.length) return HEADER.no_match.nothing;
-  const isBelow = (place) => floor?.isBelow(query, memory[place], bm25[place]);
-  return isBelow(best[0]) && isBelow(first) ? HEADER.no_match.below : null;
+  const isBelow = !isKnown && floor?.isBelow(query, memory?.[best[0]] ?? 0, bm25[best[0]]);
+  return isBelow ? HEADER.no_match.below : null;
 }
 
 /** What each part adds to the score of a title, and where that comes from. */
 async function sharesOf(query, id) {
   const { place, titles, parts, ...model } = await engine.ready;
   const [asked, title] = [read(query, model), place.get(id)];
+  const values = valuesOf(parts, asked);
   const shares = parts.map(({ part, weight, own }) => {
-    const value = own.scores(asked)[title];
+    const value = values[part][title];
     const share = { part, weight, value, added: weight * value };
-    return { ...share, ...own.source(asked, title, titles[title]) };
+    // What does not count has no source either.
+    return part === "clicked_bm25" && !value ? share : { ...share, ...own.source(asked, title, titles[title]) };
   });
   return { score: shares.reduce((sum, { added }) => sum + added, 0), parts: shares };
 }

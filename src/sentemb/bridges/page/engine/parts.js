@@ -115,6 +115,86 @@ class Unclicked {
   }
 }
 
+/** The clicks for exactly this query, as sentemb.search.ranking.direct_parts has them. */
+class Clicks {
+  isEvidence = true;
+
+  /**
+   * Query k, by the hash `keys[k]` of its key, has the entries `ends[k - 1]` to `ends[k]` of
+   * `titles` and of `clicks`, and `totals[k]` clicks on whatever title.
+   */
+  constructor(n, keyOf, keys, { ends, titles, clicks, totals, kappa }) {
+    Object.assign(this, { n, keyOf, ends, titles, clicks, totals, kappa });
+    this.numberOf = new Map(Array.from(keys, (key, k) => [key, k]));
+  }
+
+  /** Whether the log has clicks for a query, on whatever title. */
+  knows({ query }) {
+    return this.numberOf.has(hashOf(this.keyOf(query)));
+  }
+
+  /** All clicks of a query that the log has. */
+  total({ query }) {
+    return this.totals[this.numberOf.get(hashOf(this.keyOf(query)))];
+  }
+
+  /** Its titles, each with its clicks. */
+  of({ query }) {
+    const k = this.numberOf.get(hashOf(this.keyOf(query)));
+    if (k === undefined) return [];
+    const [first, end] = [k ? this.ends[k - 1] : 0, this.ends[k]];
+    return Array.from(this.titles.subarray(first, end), (title, e) => [title, this.clicks[first + e]]);
+  }
+
+  scores(asked) {
+    const values = new Float64Array(this.n);
+    for (const [title, clicks] of this.of(asked)) values[title] = Math.log1p(clicks / this.kappa);
+    return values;
+  }
+
+  source(asked, title) {
+    return { clicks: this.of(asked).find(([other]) => other === title)?.[1] ?? 0 };
+  }
+}
+
+/** Whether a title has all words of a query. */
+class Name {
+  isEvidence = true;
+
+  /** `wordsOf` splits a text; `titlesOf` maps each word to its titles, ascending. */
+  constructor(n, wordsOf, titlesOf) {
+    Object.assign(this, { n, wordsOf, titlesOf });
+  }
+
+  /** The titles with all words of a query. */
+  of({ query }) {
+    const lists = [...new Set(this.wordsOf(query))].map((word) => this.titlesOf.get(word) ?? []);
+    if (!lists.length) return [];
+    const [first, ...others] = lists.sort((x, y) => x.length - y.length);
+    const sets = first.length ? others.map((list) => new Set(list)) : [];
+    return first.filter((title) => sets.every((set) => set.has(title)));
+  }
+
+  scores(asked) {
+    const values = new Float64Array(this.n);
+    for (const title of this.of(asked)) values[title] = 1;
+    return values;
+  }
+
+  source() {
+    return {};
+  }
+}
+
+/** The 64-bit FNV-1a hash of a text, as sentemb.text.hashes has it. */
+function hashOf(text) {
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of new TextEncoder().encode(text)) {
+    hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
+  }
+  return BigInt.asIntN(64, hash);
+}
+
 /**
  * Whether a query is one that the titles can answer, as sentemb.search.ranking.floor has it. The
  * page knows public words only: any other is one that no title holds.
@@ -145,7 +225,7 @@ class Floor {
     return sum / (marked.length - 2);
   }
 
-  /** For a query, and what the memory and BM25 give its first title. */
+  /** For a query, and what the memory, if it counts, and BM25 give its first title. */
   isBelow(query, memory, bm25) {
     const words = this.split(query);
     const n = Math.max(this.titles, 1);

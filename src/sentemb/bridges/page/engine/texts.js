@@ -57,17 +57,21 @@ function splittingsOf(signs) {
       .normalize("NFKD")
       .replace(/[\p{M}\p{Cf}]/gu, "");
   const whiteSpace = (text, lower) => lower(text).split(WHITE_SPACE).filter(Boolean);
+  const foldedWords = (text) =>
+    (withoutMarks(composed(text)).replaceAll("_", " ").match(searched) || []).flatMap(pairs);
+  const bareWords = (text, lower) => {
+    const words = whiteSpace(composed(text), lower).flatMap(bareParts);
+    return words.length ? words : text.split(WHITE_SPACE).filter(Boolean);
+  };
   return {
     "white-space": whiteSpace,
     words: (text, lower) => lower(text).match(RUN) || [],
-    bare: (text, lower) => {
-      const words = whiteSpace(composed(text), lower).flatMap(bareParts);
-      return words.length ? words : text.split(WHITE_SPACE).filter(Boolean);
-    },
+    bare: bareWords,
     searched: (text, lower) => (lower(composed(text)).match(searched) || []).flatMap(pairs),
     withoutEdges: (word) => bare(word) || word,
-    folded: (text) =>
-      (withoutMarks(composed(text)).replaceAll("_", " ").match(searched) || []).flatMap(pairs).join(" "),
+    foldedWords,
+    folded: (text) => foldedWords(text).join(" "),
+    exactKey: (text) => bareWords(withoutMarks(composed(text)), (letters) => letters).join(" "),
   };
 }
 

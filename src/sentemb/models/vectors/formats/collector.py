@@ -11,6 +11,8 @@ from sentemb.models.vectors.word_vectors import WordVectors
 
 # How much larger the array becomes when it is full.
 _GROWTH = 1.25
+# If more words than both are unusable, the file is damaged or not UTF-8.
+_MOST_UNUSABLE, _UNUSABLE_SHARE = 20, 0.05
 
 
 class Collector:
@@ -27,6 +29,8 @@ class Collector:
         self._chosen = words
         self._seen: set[str] = set()
         self._duplicates = 0
+        self._n_unusable = 0
+        self._first_unusable = ""
         self._words: list[str] = []
         self._vectors: NDArray[np.float32] = np.empty((0, 0), np.float32)
 
@@ -42,6 +46,11 @@ class Collector:
             return False
         self._seen.add(word)
         return self._chosen is None or word in self._chosen
+
+    def pass_over(self, location: str, why: str) -> None:
+        """Leave out a word that no text can have, and count it; ``location`` is where it is."""
+        self._first_unusable = self._first_unusable or f"{location}: {why}"
+        self._n_unusable += 1
 
     def add(self, words: Sequence[str], rows: np.ndarray, location: Callable[[int], str]) -> None:
         """Keep k words with their vectors, (k, d) float32 or float64.
@@ -65,6 +74,15 @@ class Collector:
 
     def collected(self, note: Callable[[str], None]) -> WordVectors:
         """The words and vectors that were kept."""
+        n_words = len(self._seen) + self._duplicates + self._n_unusable
+        if self._n_unusable > max(_MOST_UNUSABLE, _UNUSABLE_SHARE * n_words):
+            raise SentembError(
+                f"{self._first_unusable}, as {self._n_unusable:,} of {n_words:,} words; save the "
+                "file as UTF-8, or get the whole file again"
+            )
+        if self._n_unusable:
+            words = "1 word is" if self._n_unusable == 1 else f"{self._n_unusable:,} words are"
+            note(f"{words} left out; the first: {self._first_unusable}")
         if not self._words:
             if self._seen:
                 raise SentembError(f"{self._name}: none of the words has a vector; give others")

@@ -8,6 +8,7 @@ dimensions.)
 
 from array import array
 from collections.abc import Callable, Collection
+from io import BufferedIOBase
 from itertools import chain
 
 import numpy as np
@@ -15,16 +16,15 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.models.vectors.formats.collector import Collector
 from sentemb.models.vectors.formats.header import Header, checked_header, header_of
-from sentemb.models.vectors.formats.text_rows import is_number, numbers_at_end
+from sentemb.models.vectors.formats.text_rows import ends_in_numbers, is_number, numbers_at_end
 from sentemb.models.vectors.vector_limits import MAX_DIM
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.bounds import brief
-from sentemb.system.files import place_name, raw_lines
-from sentemb.system.paths import AnyPath
+from sentemb.system.files import lines_in
 
 _FORMATS = (
     "give GloVe text (lines of a word and its numbers), word2vec text (the same after a "
-    'first line "words dimensions"), or word2vec binary named .bin'
+    'first line "words dimensions"), or word2vec binary'
 )
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Rows that are checked and kept at a time.
@@ -32,14 +32,14 @@ _ROWS = 4096
 
 
 def read_text(
-    path: AnyPath,
+    file: BufferedIOBase,
+    name: str,
     limit: int | None,
     words: Collection[str] | None,
     note: Callable[[str], None],
 ) -> WordVectors:
     """Read GloVe text or word2vec text; see `sentemb.models.vectors.reading.read_word_vectors`."""
-    name = place_name(path)
-    lines = raw_lines(path)
+    lines = lines_in(file, name)
     number, raw = next(lines, (1, b""))
     raw = raw.removeprefix(_BYTE_ORDER_MARK)
     if not raw:
@@ -84,7 +84,8 @@ class _Rows:
     def read(self, line: int, raw: bytes) -> None:
         """Read one row; ``line`` is its number in the file."""
         fields = raw.rsplit(None, self._dim)
-        if len(fields) <= self._dim or b"\0" in raw:
+        is_blank = _is_blank(raw) and len(fields) == self._dim and all(map(is_number, fields))
+        if (len(fields) <= self._dim and not is_blank) or b"\0" in raw:
             raise self._fault(line, raw)
         self._count += 1
         if self._header is not None and self._count > self._header.n_words:
@@ -92,13 +93,15 @@ class _Rows:
                 f"{self._name}:{line}: the header says {self._header.n_words:,} words, but here is "
                 "one more; correct the header in line 1"
             )
+        if is_blank:
+            self._collector.pass_over(f"{self._name}:{line}", "a word is empty")
+            return
         try:
             word = fields[0].decode("utf-8")
         except UnicodeDecodeError as error:
-            raise SentembError(
-                f"{self._name}:{line}:{error.start + 1}: not valid UTF-8; save the file as UTF-8, "
-                "or name it .bin if it is word2vec binary"
-            ) from None
+            location = f"{self._name}:{line}:{error.start + 1}"
+            self._collector.pass_over(location, "a word is not valid UTF-8")
+            return
         if _has_one_more(fields[0]):
             raise self._fault(line, raw)
         if not self._collector.wants(word):
@@ -139,10 +142,7 @@ class _Rows:
         """The error for a row that cannot be read."""
         where = f"{self._name}:{line}"
         if b"\0" in raw:
-            return SentembError(
-                f"{where}: a NUL character; save the file as UTF-8 text, or name it .bin if it is "
-                "word2vec binary"
-            )
+            return SentembError(f"{where}: a NUL character; save the file as UTF-8 text")
         fields = raw.split()
         last = fields[-self._dim :]
         if len(fields) > self._dim and not all(map(is_number, last)):
@@ -160,7 +160,9 @@ class _Rows:
 
 def _dim_of(raw: bytes, name: str) -> int:
     """The numbers in the first row of a file without a header."""
-    count = numbers_at_end(raw.split())
+    fields = raw.split()
+    is_blank = _is_blank(raw) and ends_in_numbers(fields, len(fields))
+    count = len(fields) if is_blank else numbers_at_end(fields)
     if b"\0" in raw or count == 0:
         raise SentembError(f"{name}:1: not a row of a word and its numbers; {_FORMATS}")
     if count == 1:
@@ -171,6 +173,11 @@ def _dim_of(raw: bytes, name: str) -> int:
     if count > MAX_DIM:
         raise SentembError(f"{name}:1: {count:,} numbers after the word; give at most {MAX_DIM:,}")
     return count
+
+
+def _is_blank(raw: bytes) -> bool:
+    """Whether a row begins with white space, as it does if its word is blank or empty."""
+    return raw[:1].isspace()
 
 
 def _has_one_more(word: bytes) -> bool:

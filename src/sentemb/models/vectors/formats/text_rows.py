@@ -10,6 +10,11 @@ def is_number(field: bytes) -> bool:
     return b"_" not in field
 
 
+def ends_in_numbers(fields: list[bytes], count: int) -> bool:
+    """Whether a row ends in ``count`` numbers, with or without a word before them."""
+    return len(fields) >= count and all(map(is_number, fields[-count:]))
+
+
 def numbers_at_end(fields: list[bytes]) -> int:
     """Count the numbers that end a row; its first field is the word, even if it is a number."""
     count = 0

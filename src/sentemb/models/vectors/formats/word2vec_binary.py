@@ -12,10 +12,7 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.models.vectors.formats.collector import Collector
 from sentemb.models.vectors.formats.header import Header, checked_header, header_of
-from sentemb.models.vectors.formats.text_rows import numbers_at_end
 from sentemb.models.vectors.word_vectors import WordVectors
-from sentemb.system.files import place_name, reading
-from sentemb.system.paths import AnyPath
 
 _AGAIN = "get the whole file again"
 _MOST_HEADER_BYTES = 100
@@ -25,16 +22,15 @@ _PIECE = 1 << 20
 
 
 def read_binary(
-    path: AnyPath,
+    file: BufferedIOBase,
+    name: str,
     limit: int | None,
     words: Collection[str] | None,
     note: Callable[[str], None],
 ) -> WordVectors:
     """Read word2vec binary; see `sentemb.models.vectors.reading.read_word_vectors`."""
-    name = place_name(path)
     collector = Collector(name, limit, words)
-    with reading(path) as file:
-        _Rows(_Bytes(file), name, collector).read(note)
+    _Rows(_Bytes(file), name, collector).read()
     return collector.collected(note)
 
 
@@ -89,10 +85,9 @@ class _Rows:
         self._name = name
         self._collector = collector
         self._line_end: bytes | None = None
-        self._n_unstorable = 0
         self._start_block()
 
-    def read(self, note: Callable[[str], None]) -> None:
+    def read(self) -> None:
         count, dim = self._header()
         for row in range(count):
             self._read_row(row, count, dim)
@@ -106,8 +101,6 @@ class _Rows:
                     self._source.position, f"more bytes follow the {count:,} words of the header"
                 )
         self._flush(dim)
-        if self._n_unstorable:
-            note(f"{self._name}: {self._n_unstorable:,} words with a line end were left out")
 
     def _start_block(self) -> None:
         self._words: list[str] = []
@@ -131,9 +124,7 @@ class _Rows:
             self._line_end = b"\n" if source.peek(1) == b"\n" else b""
         if self._line_end and source.take(1) != self._line_end:
             raise self._damaged(source.position, "no line feed after the vector")
-        if "\n" in word:
-            self._n_unstorable += 1
-        elif self._collector.wants(word):
+        if word is not None and self._collector.wants(word):
             self._words.append(word)
             self._starts.append(start)
             self._vectors += vector
@@ -142,33 +133,33 @@ class _Rows:
         first = self._source.take_until(b"\n", _MOST_HEADER_BYTES)
         header = None if first is None else header_of(first)
         if header is not None:
-            checked_header(header, self._name)
-            second = self._source.peek(_PIECE).partition(b"\n")[0]
-            if numbers_at_end(second.split()) >= header.dim:
-                raise SentembError(
-                    f"{self._name}:2: word2vec text, not binary; give the file a name without .bin"
-                )
-            return header
-        if not self._source.peek(1) and not self._source.position:
-            raise SentembError(f"{self._name}: no vectors, the file is empty; {_AGAIN}")
+            return checked_header(header, self._name)
         raise SentembError(
             f'{self._name}: not word2vec binary: it does not begin with a line "words dimensions"; '
-            "give a text file a name without .bin"
+            f"{_AGAIN}"
         )
 
-    def _word(self, row: int, count: int) -> str:
+    def _word(self, row: int, count: int) -> str | None:
+        """The next word; None for one that no text can have."""
         start = self._source.position
         raw = self._source.take_until(b" ", _MOST_WORD_BYTES)
         if raw is None:
             if len(self._source.peek(_MOST_WORD_BYTES)) < _MOST_WORD_BYTES:
                 raise self._cut(row, count)
             raise self._damaged(start, f"a word of more than {_MOST_WORD_BYTES:,} bytes")
-        if not raw:
-            raise self._damaged(start, "an empty word")
         try:
-            return raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise self._damaged(start + error.start, "a word is not valid UTF-8") from None
+            word = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            self._collector.pass_over(self._location(start), "a word is not valid UTF-8")
+            return None
+        if word and "\n" not in word:
+            return word
+        why = "a word has a line end" if word else "a word is empty"
+        self._collector.pass_over(self._location(start), why)
+        return None
+
+    def _location(self, position: int) -> str:
+        return f"{self._name}: byte {position:,}"
 
     def _cut(self, row: int, count: int) -> SentembError:
         end = self._source.position + len(self._source.peek(_MOST_WORD_BYTES))

@@ -1,0 +1,109 @@
+"""Titles by a key: the words that titles hold, or the queries that they were clicked for.
+
+A key is the hash of a text (`sentemb.text.hashes`), so that opening a folder reads no texts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Postings:
+    """For each key the titles that have it.
+
+    keys : (n_keys,), ascending. A key may have no title: that of titles that were removed.
+    offsets : (n_keys + 1,); key k has the entries ``offsets[k]`` to ``offsets[k + 1]``
+    titles : (n_entries,), ascending within a key
+    n_titles : all titles, from 0
+    """
+
+    keys: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    titles: NDArray[np.int32]
+    n_titles: int
+
+    @classmethod
+    def of(
+        cls,
+        keys: NDArray[np.int64],
+        titles: NDArray[np.integer],
+        n_titles: int,
+        known: NDArray[np.int64] | None = None,
+    ) -> tuple[Self, NDArray[np.int64]]:
+        """Collect pairs of a key and a title, (n,) each, in any order and with repeats.
+
+        ``known`` are keys that are there in any case. The second result is the number of the entry
+        of each pair, (n,).
+        """
+        distinct = np.unique(keys if known is None else np.concatenate([keys, known]))
+        number = np.searchsorted(distinct, keys)
+        cells, entry = np.unique(number * max(n_titles, 1) + titles, return_inverse=True)
+        counts = np.bincount(cells // max(n_titles, 1), minlength=distinct.size)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        held = (cells % max(n_titles, 1)).astype(np.int32)
+        return cls(distinct, offsets, held, n_titles), entry
+
+    def numbers(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The numbers of keys, (n,); -1 for one that is not there."""
+        if not self.keys.size:
+            return np.full(keys.size, -1)
+        places = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
+        return np.where(self.keys[places] == keys, places, -1)
+
+    def entries(self, number: int) -> slice:
+        """The entries of a key by its number; none for -1."""
+        if number < 0:
+            return slice(0, 0)
+        return slice(int(self.offsets[number]), int(self.offsets[number + 1]))
+
+    def holding_all(self, keys: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The titles that have all of some keys, ascending; none for no keys."""
+        numbers = self.numbers(keys)
+        if not keys.size or (numbers < 0).any():
+            return np.empty(0, np.int32)
+        lists = [self.titles[self.entries(number)] for number in numbers.tolist()]
+        lists.sort(key=len)
+        titles = lists[0]
+        for longer in lists[1:]:
+            titles = titles[is_in(titles, longer)]
+        return titles
+
+    def without(self, is_kept: NDArray[np.bool_]) -> tuple[Self, NDArray[np.bool_]]:
+        """The titles where ``is_kept``, (n_titles,), is true, and the entries that stay."""
+        stays = is_kept[self.titles]
+        number = np.cumsum(is_kept) - 1
+        offsets = np.concatenate([[0], np.cumsum(stays)])[self.offsets].astype(np.int64)
+        titles = number[self.titles[stays]].astype(np.int32)
+        return type(self)(self.keys, offsets, titles, int(is_kept.sum())), stays
+
+    def joined(self, behind: Postings) -> tuple[Self, NDArray[np.int64]]:
+        """These titles, then those of other postings.
+
+        The second result is the order of the entries, among these and then the other ones.
+        """
+        keys = np.union1d(self.keys, behind.keys)
+        number_of = np.concatenate(
+            [
+                np.repeat(np.searchsorted(keys, each.keys), np.diff(each.offsets))
+                for each in (self, behind)
+            ]
+        )
+        order = np.argsort(number_of, kind="stable")
+        counts = np.bincount(number_of, minlength=keys.size)
+        titles = np.concatenate([self.titles, behind.titles + np.int32(self.n_titles)])[order]
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        n_titles = self.n_titles + behind.n_titles
+        return type(self)(keys, offsets, titles.astype(np.int32), n_titles), order
+
+
+def is_in(few: NDArray[np.integer], many: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Which of ``few`` are among ``many``, both ascending; (n_few,)."""
+    if not many.size:
+        return np.zeros(few.size, np.bool_)
+    places = np.minimum(np.searchsorted(many, few), many.size - 1)
+    return np.asarray(many[places] == few)

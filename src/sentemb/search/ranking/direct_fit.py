@@ -1,0 +1,84 @@
+"""The weights of the parts that look a query up as it is written.
+
+They are added to a sum that is finished. Names, and the clicks of a log without counts, outweigh
+the sum: a pair that is a judgement is right whatever the model says, and no held-out query can say
+by how much. Where single clicks were held out, those tell the weight of clicks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.data.click_log import ClickLog
+from sentemb.search.ranking.base_fit import CANDIDATES
+from sentemb.search.ranking.direct_parts import KAPPA
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import CLICKS, MAX_WEIGHT, NAME, UNCLICKED, Recipe
+from sentemb.search.ranking.weights import Candidates, fit_weights
+
+# With fewer queries than this the weight of clicks is not fitted.
+FEW_TYPED = 50
+_BOTH = np.ones(2, np.bool_)
+# Some weight is left, so that more clicks never lower a title.
+_LEAST = 0.01
+# What the first click adds to the value of its part.
+_FIRST_CLICK = float(np.log1p(1 / KAPPA))
+
+
+def outweighing(recipe: Recipe, spread: Mapping[str, float]) -> Recipe:
+    """The recipe with direct parts that outweigh any difference between its other parts.
+
+    ``spread`` is by part the largest difference between the scores of two titles.
+    """
+    most = sum(abs(recipe.weight(part)) * spread.get(part, 1.0) for part in recipe.parts)
+    direct = {CLICKS: most / _FIRST_CLICK, NAME: most}
+    return recipe.weighted({**recipe.weights, **_rounded(direct)})
+
+
+def fitted_to_clicks(ranker: HybridRanker, typed: ClickLog) -> Recipe:
+    """The recipe of ``ranker`` with the weight of clicks that ranks held-out clicks best.
+
+    ``typed`` are single clicks that were held out, of queries that the ranker has clicks for; its
+    titles are those of the ranker.
+    """
+    recipe, titles = ranker.recipe, ranker.titles
+    place_of = {title.strip(): place for place, title in enumerate(titles)}
+    places = np.array([place_of.get(title.strip(), -1) for title in typed.titles], np.int64)
+    is_there = places[typed.title_index] >= 0
+    right = typed.query_index[is_there].astype(np.int64), places[typed.title_index[is_there]]
+    without = {part: recipe.weight(part) for part in recipe.parts if part != CLICKS}
+    best = [_best(one, typed.queries) for one in (ranker, ranker.weighted(without))]
+    counts = typed.clicks[is_there].astype(np.float64)
+    candidates = Candidates.of(right, counts, best, len(titles))
+    if candidates is None:
+        return recipe
+    pairs = candidates.query_index, candidates.title_index
+    scores, values = ranker.parts_of_pairs(typed.queries, titles, *pairs)
+    clicks = values[CLICKS]
+    others = scores - recipe.weight(CLICKS) * clicks
+    # The sum was fitted to other queries, so its scale is free, and only the ratio counts.
+    fit = fit_weights(np.stack([others, clicks], axis=1), candidates, None, not_negative=_BOTH)
+    scale, of_clicks = fit.weights.tolist()
+    most = recipe.weight(CLICKS)
+    weight = min(of_clicks / scale, most) if scale else most
+    # The first click of a title takes the constant of titles without clicks from it.
+    weight = max(weight, max(recipe.weight(UNCLICKED), 0) / _FIRST_CLICK, _LEAST)
+    return recipe.weighted({**recipe.weights, **_rounded({CLICKS: weight})})
+
+
+def _best(
+    ranker: HybridRanker, queries: Sequence[str]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The best titles of queries, as pairs."""
+    titles, _ = ranker.find(queries, CANDIDATES)
+    query_index = np.repeat(np.arange(len(queries)), titles.shape[1])
+    is_there = titles.ravel() >= 0
+    return query_index[is_there], titles.ravel()[is_there]
+
+
+def _rounded(weights: Mapping[str, float]) -> dict[str, float]:
+    # Three digits: what is shown is what is stored.
+    return {part: min(float(f"{weight:.3g}"), MAX_WEIGHT) for part, weight in weights.items()}

@@ -1,0 +1,207 @@
+"""The parts that look a query up as it is written: its clicks, and the titles with its words.
+
+Both are exact for the queries that a model may get wrong: those that were typed before, and names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.retrieval.postings import Postings, is_in
+from sentemb.search.ranking.part import UNIT, Asked, Bound, Material, check, check_offsets
+from sentemb.search.ranking.recipe import CLICKS, NAME
+from sentemb.system.contracts import Arrays, Runner
+from sentemb.system.paths import AnyPath
+from sentemb.text.hashes import hashes_of
+from sentemb.text.words import folded_words
+
+# Clicks by which a title gains ln 2.
+KAPPA = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Clicks:
+    """The clicks for exactly this query: ln(1 + c / `KAPPA`), by `sentemb.text.words.exact_key`.
+
+    ``queries`` has the keys of all queries of the log, also of those without clicks on these
+    titles: whether a query has clicks does not depend on the titles that are scored. ``clicks``
+    (n_entries,) are those of its entries, and ``totals`` (n_keys,) those of each query on whatever
+    title.
+    """
+
+    queries: Postings
+    clicks: NDArray[np.int64]
+    totals: NDArray[np.int64]
+    name: ClassVar[str] = CLICKS
+    is_evidence: ClassVar[bool] = True
+    needs_clicks: ClassVar[bool] = True
+
+    @classmethod
+    def build(cls, material: Material) -> Self:
+        clicks, keys = material.clicks, material.queries.keys
+        title_of = np.repeat(np.arange(len(material.titles)), np.diff(clicks.offsets))
+        n = len(material.titles)
+        postings, entry = Postings.of(keys[clicks.queries], title_of, n, keys)
+        counts = np.bincount(entry, clicks.clicks, postings.titles.size)
+        totals = np.bincount(postings.numbers(keys), clicks.totals, postings.keys.size)
+        return cls(postings, counts.astype(np.int64), totals.astype(np.int64))
+
+    def knows(self, asked: Asked) -> NDArray[np.bool_]:
+        """Which queries the log has clicks for, on whatever title; (m,)."""
+        return asked.numbers_in(self.queries) >= 0
+
+    def of_query(self, asked: Asked, q: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The titles that were clicked for query ``q``, ascending, and their clicks."""
+        entries = self.queries.entries(int(asked.numbers_in(self.queries)[q]))
+        return self.queries.titles[entries], self.clicks[entries]
+
+    def add(
+        self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner
+    ) -> Bound:
+        reach = np.zeros(len(asked))
+        for q in range(len(asked)):
+            titles, clicks = self.of_query(asked, q)
+            if titles.size:
+                added = weight * np.log1p(clicks / KAPPA)
+                total[q, titles] += added.astype(np.float32)
+                reach[q] = np.abs(added).max()
+        return Bound(2 * UNIT * reach, reach, 1)
+
+    def of_pairs(
+        self,
+        asked: Asked,
+        query_index: NDArray[np.int64],
+        title_index: NDArray[np.int64],
+        workers: Runner,
+    ) -> NDArray[np.float64]:
+        return np.log1p(self.counts(asked, query_index, title_index) / KAPPA)
+
+    def counts(
+        self, asked: Asked, query_index: NDArray[np.int64], title_index: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The clicks of pairs, (k,)."""
+        counts = np.zeros(query_index.size, np.int64)
+        for q in np.unique(query_index).tolist():
+            titles, clicks = self.of_query(asked, q)
+            if titles.size:
+                pairs = np.flatnonzero(query_index == q)
+                pairs = pairs[is_in(title_index[pairs], titles)]
+                counts[pairs] = clicks[np.searchsorted(titles, title_index[pairs])]
+        return counts
+
+    def majorities(
+        self, asked: Asked, query_index: NDArray[np.int64], title_index: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """How far most clicks of a query are on a title, (k,): 2 c / C - 1 of C clicks, from 0."""
+        totals = np.append(self.totals, 1)[asked.numbers_in(self.queries)][query_index]
+        clicks = self.counts(asked, query_index, title_index)
+        return np.asarray(np.maximum(2 * clicks / totals - 1, 0.0))
+
+    def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
+        queries, stays = self.queries.without(is_kept)
+        return type(self)(queries, self.clicks[stays], self.totals)
+
+    def joined(self, behind: Clicks, scratch: AnyPath | None = None) -> Self:
+        queries, order = self.queries.joined(behind.queries)
+        totals = np.zeros(queries.keys.size, np.int64)
+        for part in (self, behind):  # of one log, so equal where both have a query
+            totals[queries.numbers(part.queries.keys)] = part.totals
+        return type(self)(queries, np.concatenate([self.clicks, behind.clicks])[order], totals)
+
+    def arrays(self) -> Arrays:
+        return {**_arrays(self.queries), "clicks": self.clicks, "totals": self.totals}
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
+        queries, clicks = _postings(arrays, n_titles), arrays["clicks"]
+        check("clicks", clicks.shape == queries.titles.shape and clicks.dtype == np.int64)
+        check("clicks", not clicks.size or int(clicks.min()) > 0, "a count is not above 0")
+        totals = arrays["totals"]
+        check("totals", totals.shape == queries.keys.shape and totals.dtype == np.int64)
+        check("totals", not totals.size or int(totals.min()) > 0, "a count is not above 0")
+        return cls(queries, clicks, totals)
+
+
+@dataclass(frozen=True, eq=False)
+class Name:
+    """Whether a title has all words of a query: 1 or 0.
+
+    ``words`` are the folded words of the titles themselves. What it counts for queries with clicks,
+    the engine says.
+    """
+
+    words: Postings
+    name: ClassVar[str] = NAME
+    is_evidence: ClassVar[bool] = True
+    needs_clicks: ClassVar[bool] = False
+
+    @classmethod
+    def build(cls, material: Material) -> Self:
+        words = [folded_words(title) for title in material.titles]
+        lengths = np.fromiter(map(len, words), np.int64, len(words))
+        number_of: dict[str, int] = {}
+        numbers = [number_of.setdefault(word, len(number_of)) for of in words for word in of]
+        keys = hashes_of(list(number_of))[np.array(numbers, np.int64)]
+        return cls(Postings.of(keys, np.repeat(np.arange(len(words)), lengths), len(words))[0])
+
+    def titles(self, asked: Asked, q: int) -> NDArray[np.int32]:
+        """The titles with all words of query ``q``, ascending, whether it has clicks or not."""
+        return self.words.holding_all(asked.names[q])
+
+    def add(
+        self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner
+    ) -> Bound:
+        for q in np.flatnonzero(~asked.is_typed).tolist():
+            total[q, self.titles(asked, q)] += np.float32(weight)
+        return Bound(UNIT * abs(weight), abs(weight), 1)
+
+    def of_pairs(
+        self,
+        asked: Asked,
+        query_index: NDArray[np.int64],
+        title_index: NDArray[np.int64],
+        workers: Runner,
+    ) -> NDArray[np.float64]:
+        values = np.zeros(query_index.size)
+        for q in np.unique(query_index).tolist():
+            pairs = np.flatnonzero(query_index == q)
+            values[pairs] = is_in(title_index[pairs], self.titles(asked, q))
+        return values
+
+    def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
+        return type(self)(self.words.without(is_kept)[0])
+
+    def joined(self, behind: Name, scratch: AnyPath | None = None) -> Self:
+        return type(self)(self.words.joined(behind.words)[0])
+
+    def arrays(self) -> Arrays:
+        return _arrays(self.words)
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
+        return cls(_postings(arrays, n_titles))
+
+
+def _arrays(postings: Postings) -> dict[str, np.ndarray]:
+    return {"keys": postings.keys, "offsets": postings.offsets, "titles": postings.titles}
+
+
+def _postings(arrays: Arrays, n_titles: int) -> Postings:
+    keys, offsets, titles = (arrays[name] for name in ("keys", "offsets", "titles"))
+    check("keys", keys.ndim == 1 and keys.dtype == np.int64)
+    check("keys", bool((keys[1:] > keys[:-1]).all()), "they do not rise")
+    check("titles", titles.ndim == 1 and titles.dtype == np.int32)
+    check("offsets", offsets.dtype == np.int64)
+    check_offsets(offsets, keys.size, titles.size)
+    if titles.size:
+        is_there = 0 <= int(titles.min()) <= int(titles.max()) < n_titles
+        check("titles", is_there, "it names a title that does not exist")
+        rises = titles[1:] > titles[:-1]
+        first = offsets[1:-1]
+        rises[first[(first > 0) & (first < titles.size)] - 1] = True
+        check("titles", bool(rises.all()), "a key has a title twice")
+    return Postings(keys, offsets, titles, n_titles)
