@@ -18,7 +18,7 @@ from sentemb.cli.options import (
     threads_option,
 )
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note
+from sentemb.cli.program import hints, note
 from sentemb.comparison.baselines.clicked_queries import BASELINES
 from sentemb.evaluation.measures import JUDGED_METRICS, METRICS
 from sentemb.system.amounts import amount
@@ -171,7 +171,8 @@ def command(
         printed = list(lines)
     write_lines("-", printed)
     if not (as_json or labels) and is_folder(model_or_run):
-        note(f"next: {next_step(model_or_run, titles=catalogue)}")
+        for hint in hints(f"next: {next_step(model_or_run, titles=catalogue)}"):
+            note(hint)
 
 
 def _check_model(model: str, clicks: str) -> None:

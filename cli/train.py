@@ -24,7 +24,7 @@ from sentemb.cli.options import (
     threads_option,
     written_option,
 )
-from sentemb.cli.program import say, summarise
+from sentemb.cli.program import hints, say, summarise
 from sentemb.cli.ranker import RankerOfTraining, log_and_share
 from sentemb.models.towers.registry import ENCODERS, SHARED_TOWERS
 from sentemb.models.vectors.vector_options import VECTOR_DIM, VECTOR_WORDS
@@ -432,7 +432,7 @@ def command(
     # What could be read only once is of no use in another command.
     given_paths = (options.get(name) for name in ("dev", "catalogue"))
     step = next_step(output, *(path if isinstance(path, str) else None for path in given_paths))
-    summarise(output, facts, f"next: {step}")
+    summarise(output, facts, *hints(f"next: {step}"))
 
 
 def _rehearse(options: dict[str, Any], ranker: RankerOfTraining) -> None:

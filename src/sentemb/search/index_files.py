@@ -35,6 +35,8 @@ from sentemb.system.files import is_file, is_folder, make_folder, path_of, statu
 from sentemb.system.paths import AnyPath
 
 DESCRIPTION, MODEL = "index.json", "model"
+# The folder of the index in one that `sentemb start` has made, and a file next to it.
+MADE, MADE_WITH = "index", "titles.tsv"
 IDS, TITLES, EMPTY = "ids.txt", "titles.txt", "empty.npy"
 # There only if titles have fields.
 PRODUCTS = "products.sqlite"
@@ -185,6 +187,13 @@ def _header(array: np.ndarray) -> bytes:
 def is_index(folder: AnyPath) -> bool:
     """Whether ``folder`` has the description of an index."""
     return is_folder(folder) and is_file(Path(folder) / DESCRIPTION)
+
+
+def index_folder(folder: AnyPath) -> AnyPath:
+    """The folder of an index: ``folder``, or that of the index which `sentemb start` made in it."""
+    made = path_of(folder) / MADE
+    is_made = is_file(path_of(folder) / MADE_WITH) and is_index(made)
+    return str(made) if is_made and not is_index(folder) else folder
 
 
 def listed_files(folder: AnyPath) -> frozenset[str]:
