@@ -428,7 +428,7 @@ class _Fitting:
         return self._model.unit_vectors(texts, "query")
 
     def _asked(self, stem: str | None) -> Asked:
-        return Asked(self._right.queries, self._embed, words_of(stem))
+        return Asked(self._right.queries, self._embed, Recipe({COSINE: 1.0}, stem=stem))
 
     def _parts(
         self, clicks: ClickedQueries, material: Material, names: Sequence[str]

@@ -29,7 +29,7 @@ from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
 from sentemb.retrieval.memory import MemoryRows
 from sentemb.retrieval.read_queries import Embed, ReadQueries
 from sentemb.retrieval.row_products import LONGEST, QueryRows, exact_products, products
-from sentemb.retrieval.words_and_stems import Words, tokens_of
+from sentemb.retrieval.words_and_stems import tokens_of
 from sentemb.search.ranking.recipe import BM25, CLICKED_BM25, COSINE, MEMORY, UNCLICKED, Recipe
 from sentemb.system.contracts import Arrays, Runner
 from sentemb.system.growing import joined_rows
@@ -82,7 +82,7 @@ class Material:
     def with_recipe(self, recipe: Recipe, statistics: Fields | None = None) -> Material:
         """The same material with other parameters of BM25; its words are not counted again."""
         changed = replace(self, recipe=recipe, statistics=statistics or self.statistics)
-        if recipe.words == self.recipe.words:
+        if (recipe.stem, recipe.letters) == (self.recipe.stem, self.recipe.letters):
             changed.__dict__["counted"] = self.counted
         return changed
 
@@ -103,12 +103,13 @@ class Asked:
     """Queries in the forms that parts need.
 
     ``embed`` makes unit vectors of texts by the query tower; zero for a query with no known words.
-    ``words`` is how BM25 splits texts into words.
+    ``recipe`` says how BM25 splits texts into words; before a part asks for words, nothing is split
+    and no stemmer is needed.
     """
 
-    def __init__(self, queries: Sequence[str], embed: Embed, words: Words) -> None:
+    def __init__(self, queries: Sequence[str], embed: Embed, recipe: Recipe) -> None:
         self.queries = queries
-        self._embed, self._words = embed, words
+        self._embed, self._recipe = embed, recipe
         self._look_up: Callable[[Lists], AskedWords] = lambda lists: lists.look_up(self.tokens)
         self._words_in: dict[int, tuple[Lists, AskedWords]] = {}
 
@@ -117,7 +118,7 @@ class Asked:
 
     def part(self, which: slice) -> Asked:
         """Some of the queries, which are not read again."""
-        part = Asked(self.queries[which], lambda _: self._vectors[which], self._words)
+        part = Asked(self.queries[which], lambda _: self._vectors[which], self._recipe)
         part._look_up = lambda lists: self.words_in(lists).part(which)
         return part
 
@@ -133,7 +134,7 @@ class Asked:
     @cached_property
     def tokens(self) -> Tokens:
         """Their words, as BM25 reads them."""
-        return tokens_of(self.queries, self._words)
+        return tokens_of(self.queries, self._recipe.words)
 
     def words_in(self, lists: Lists) -> AskedWords:
         """Their words, as numbers of ``lists``."""
