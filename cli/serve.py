@@ -146,6 +146,8 @@ def command(
         )
     finally:
         line.close()
+    shows_queries = clicks is not None or bool(opened.recipe.weight(MEMORY))
+    del opened, clicks  # else they would be kept once another index is served
     server = Server(app, host, port)
     if record is not None:
         searches = SearchRecord(record, anonymous)  # a new file, so after all that can be wrong
@@ -157,7 +159,6 @@ def command(
             f"clicks{rare}; no addresses and no cookies"
         )
     if not is_loopback(host):
-        shows_queries = clicks is not None or bool(opened.recipe.weight(MEMORY))
         too = " and see queries of the log" if shows_queries else ""
         note(
             f"note: anyone who can reach port {server.port} of this machine can search{too}; put a "

@@ -5,6 +5,7 @@ import json
 import os
 import sqlite3
 import threading
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from sentemb.search.field_columns import FieldColumn, fields_of
 from sentemb.search.filters import sort_order
 from sentemb.search.index_files import PRODUCTS
 from sentemb.search.product_fields import ProductFields
+from sentemb.search.ranking.parts import Asked
 from sentemb.search.title_files import read_titles
 
 FIELDS = {
@@ -444,7 +446,8 @@ def test_connections_are_closed_with_the_fields_that_had_them(index, tmp_path):
 
     def n_open():
         links = [Path("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
-        return sum(os.readlink(link).endswith(PRODUCTS) for link in links if link.exists())
+        files = [os.readlink(link) for link in links if link.exists()]
+        return sum(file.endswith(PRODUCTS) for file in files), len(files)
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:
@@ -461,7 +464,20 @@ def test_connections_are_closed_with_the_fields_that_had_them(index, tmp_path):
         go.set()
     for thread in threads:
         thread.join()
-    assert (before, after) == (5, 1)  # the other one is that of the mapped file
+    # The one that is left is the mapped file of the new index, which has no more open than before.
+    assert (before[0], after[0]) == (5, 1)
+    assert after[1] == before[1] - 4
+
+
+def test_queries_do_not_keep_the_index_that_they_were_asked():
+    asked = Asked(["hotels"], lambda texts: np.zeros((len(texts), 2)), None)
+    kept = weakref.ref(asked)
+    gc.disable()
+    try:
+        del asked
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 def replaced(folder, image):

@@ -99,7 +99,9 @@ class Asked:
     def __init__(self, queries: Sequence[str], embed: Embed, stem: str | None) -> None:
         self.queries = queries
         self._embed, self._stem = embed, stem
-        self._look_up: Callable[[Lists], AskedWords] = lambda lists: lists.look_up(self.tokens)
+        # Of a part; no function of these queries themselves, which would refer to each other and
+        # keep an index that is replaced until the garbage collector runs.
+        self._look_up: Callable[[Lists], AskedWords] | None = None
         self._words_in: dict[int, tuple[Lists, AskedWords]] = {}
         # Queries for which names do not add their scores: the engine says what they count there.
         self.is_typed = np.zeros(len(queries), np.bool_)
@@ -153,7 +155,9 @@ class Asked:
         """Their words, as numbers of ``lists``."""
         known = self._words_in.get(id(lists))
         if known is None or known[0] is not lists:
-            known = self._words_in[id(lists)] = lists, self._look_up(lists)
+            look_up = self._look_up
+            words = lists.look_up(self.tokens) if look_up is None else look_up(lists)
+            known = self._words_in[id(lists)] = lists, words
         return known[1]
 
 
