@@ -249,6 +249,7 @@ def _effective(ctx: click.Context) -> dict[str, Any]:
     declared = {parameter.name: parameter for parameter in family.parameters_of(model)}
     given_settings = given({name: values[name] for name in declared})
     settings = family.settings.of(values["preset"], **{**given_settings, "model": model}).as_dict()
+    settings |= dict.fromkeys(family.settings.left_to_the_log(values["preset"], given_settings))
     for name, parameter in declared.items():
         is_constant = settings[name] is None and not parameter.default_text
         values[name] = parameter.default if is_constant else settings[name]
@@ -439,9 +440,12 @@ def _rehearse(options: dict[str, Any], ranker: RankerOfTraining) -> None:
     from sentemb.search.ranking.fitting import fit_ranker
     from sentemb.training.towers.rehearsal import CLICKS, JUDGED, LOG, rehearse
 
-    settings = {p.name: options.get(p.name) for p in Settings.parameters}
+    preset = options.get("preset")
+    settings = given({p.name: options.get(p.name) for p in Settings.parameters})
+    # A small log needs all kernels of a larger one, and those of a bag.
+    settings = Settings.for_log(preset, settings, n_pairs=0)
     dev = None if options["dev"] is None else JUDGED if is_folder(options["dev"]) else CLICKS
-    model = rehearse(Settings.of(options.get("preset"), **given(settings)), dev)
+    model = rehearse(Settings.of(preset, **settings), dev)
     if dev is not None and ranker.is_wanted:
         fit_ranker(model, LOG, dev, threads=1)
 

@@ -307,7 +307,8 @@ def open_model(folder: AnyPath, description: Description, threads: int | None) -
         ranker = opened_ranker(path, model, None, threads)
     else:
         ranker = HybridRanker(model, MODEL_ALONE, threads=threads)
-    if ranker.recipe.as_dict() != description.recipe:
+    # Version 1.0 wrote no letters.
+    if ranker.recipe.as_dict() != {"letters": ranker.recipe.letters, **description.recipe}:
         raise damaged(path, f"its ranker is another one than {DESCRIPTION} says")
     return ranker
 
