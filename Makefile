@@ -199,7 +199,7 @@ held-out: venv ## Measure held-out clicks of the shared logs and write docs/resu
 	$(BIN)/python benchmarks/held_out.py
 
 .PHONY: languages
-languages: venv ## Train on Japanese and Chinese, with and without pairs of letters; write docs/results/languages.md (2 minutes)
+languages: venv ## Train on Japanese and Chinese, read in three ways; write docs/results/languages.md (2 minutes)
 	$(BIN)/python benchmarks/languages.py
 
 .PHONY: ranking

@@ -105,17 +105,23 @@ def measured(name, data, seed, threads):
 
 def of_kinds(seeds):
     """Hit@1 and MRR@10 by kind of query, the mean of the seeds."""
-    first = seeds[0]["kinds"]
-    head = [f"{kind['name']} ({kind['n_queries']:,} queries)" for kind in first]
-    lines = ["|  | " + " | ".join(head) + " |", "| --- |" + " --: |" * len(head)]
-    for name in (OURS, *(each for each in first[0]["figures"] if each != OURS)):
+    kinds = [kind["name"] for kind in seeds[0]["kinds"]]
+    counts = [
+        f"{np.mean([one['kinds'][number]['n_queries'] for one in seeds]):,.0f}"
+        for number in range(len(kinds))
+    ]
+    lines = [
+        f"| ranking | {' | '.join(kinds)} |",
+        "| --- |" + " --: |" * len(kinds),
+        f"| queries of the second month | {' | '.join(counts)} |",
+    ]
+    for name in (OURS, *(each for each in seeds[0]["kinds"][0]["figures"] if each != OURS)):
         cells = []
-        for number in range(len(first)):
+        for number in range(len(kinds)):
             figures = [one["kinds"][number]["figures"][name] for one in seeds]
             hit, mrr = (np.mean([each[key] for each in figures]) for key in ("hit", "mrr"))
             cells.append(f"{hit:.3f} / {mrr:.3f}")
-        shown = f"**{name}**" if name == OURS else name
-        lines.append(f"| {shown} | " + " | ".join(cells) + " |")
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return lines
 
 

@@ -176,8 +176,9 @@ def command(
 def _read(index: str, log: str | None, in_memory: bool) -> "tuple[Index, ClickLog | None]":
     from sentemb.data.click_log import read_click_log
     from sentemb.search.index import Index
+    from sentemb.search.index_files import index_folder
 
-    opened = Index.open(index, in_memory=in_memory)
+    opened = Index.open(index_folder(index), in_memory=in_memory)
     return opened, None if log is None else read_click_log(log)
 
 

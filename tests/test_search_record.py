@@ -27,7 +27,6 @@ from sentemb import Index, SentembError
 from sentemb.analysis.insights import insights
 from sentemb.bridges.server.app import create_app
 from sentemb.cli import main
-from sentemb.cli.start import _clicks_of, _titles_from
 from sentemb.data.click_log import read_click_log
 from sentemb.data.importers.click_table import Columns, import_clicks
 from sentemb.data.importers.guessing import guess_columns
@@ -281,8 +280,8 @@ def test_start_knows_the_columns_of_a_record(path, tmp_path):
     guess = guess_columns(path)
     roles = {role: role for role in ("query", "id", "title", "clicks")}
     assert (guess.roles, guess.fields) == (roles, {})
-    options = ["--query-column", guess.need("query"), *_clicks_of(guess)]
-    run("import", path, "-o", tmp_path / "log.tsv", *options, *_titles_from(guess, None, None),
+    options = [word for role in roles for word in (f"--{role}-column", guess.need(role))]
+    run("import", path, "-o", tmp_path / "log.tsv", *options,
         "--write-catalogue", tmp_path / "titles.tsv")  # fmt: skip
     assert (tmp_path / "log.tsv").read_text() == "desk\ttitle b\n"
     assert (tmp_path / "titles.tsv").read_text() == "b\ttitle b\n"

@@ -15,6 +15,7 @@ from sentemb.models.files.model_folder import CONFIG, is_model
 from sentemb.models.loading import load
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.parameters import stored_parameters, trained_parameters
+from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.search.index import Index
 from sentemb.search.index_files import DESCRIPTION, is_index
 from sentemb.search.index_tuning import KINDS
@@ -258,10 +259,11 @@ def _overview(
         if recipe.needs_clicks and clicks.queries:
             facts["clicks"] = {"queries": len(clicks.queries), "titles": len(clicks.titles)}
     disk_bytes, written = size_and_time(path_of(folder), description)
+    towers = {"shared_towers": model.shared_towers} if isinstance(model, SentenceEncoder) else {}
     return Overview(
         folder=str(folder),
         model=model.shape.name,
-        settings=model.shape.settings(),
+        settings=model.shape.settings() | towers,
         written=written,
         training=dict(model.training),
         dev=dict(best["dev"]) if best is not None else {},
