@@ -96,6 +96,10 @@ fresh: venv ## Continue models with new clicks, change queries; write fresh.md a
 	$(BIN)/python benchmarks/fresh.py
 	$(BIN)/python benchmarks/robustness.py
 
+.PHONY: traffic
+traffic: venv ## Draw clicks like traffic, measure every kind of query, write docs/results/traffic.md (20 minutes)
+	$(BIN)/python benchmarks/traffic.py
+
 .PHONY: table4
 table4: venv ## Compare all models and baselines, set by set, and write docs/results/table4.md (7 hours)
 	$(BIN)/python benchmarks/table4.py --threads 1
@@ -195,7 +199,7 @@ held-out: venv ## Measure held-out clicks of the shared logs and write docs/resu
 	$(BIN)/python benchmarks/held_out.py
 
 .PHONY: languages
-languages: venv ## Train on Japanese and Chinese, with and without pairs of letters; write docs/results/languages.md (2 minutes)
+languages: venv ## Train on Japanese and Chinese, read in three ways; write docs/results/languages.md (2 minutes)
 	$(BIN)/python benchmarks/languages.py
 
 .PHONY: ranking

@@ -297,6 +297,24 @@ def short_table():
     return table_of(sources, OVER_ALL_TITLES)
 
 
+def kinds_table():
+    """hit@1 by kind of query, of clicks drawn like traffic: one figure for each log."""
+    rankings = {
+        "BM25, titles": "bm25",
+        "BM25 with clicks": "bm25-clicks",
+        "the most clicked title of the query": "clicks of this query alone",
+        "**sentemb**": "sentemb",
+    }
+    tables = [read_csv(f"traffic-kinds-of-query-{name}.csv") for name in REAL]
+    kinds = [column for column in tables[0][0] if column != "ranking"]
+    rows = [["", *kinds]]
+    for label, ranking in rankings.items():
+        lines = [next(line for line in table if line["ranking"] == ranking) for table in tables]
+        cells = [[line[kind].split(" / ")[0] for line in lines] for kind in kinds]
+        rows.append([label, *(" / ".join(figures) for figures in cells)])
+    return markdown_table(rows)
+
+
 def catalogue_table(way="queries-held-out"):
     """hit@1 / MRR@10 / recall@10 over whole catalogues, for held-out clicks."""
     systems = {
@@ -395,7 +413,7 @@ def main():
         figure = draw(pyplot)
         figure.savefig(FIGURES / f"{name}.png", dpi=DPI, metadata={"Software": None})
         pyplot.close(figure)
-    fill(README, {"short": short_table()})
+    fill(README, {"short": short_table(), "kinds": kinds_table()})
     tables = {
         "ranking": ranking_table(),
         "all_titles": all_titles_table(),

@@ -11,6 +11,7 @@ stay in build/systems. Writes docs/results/exports.md.
 import gzip
 import json
 import tempfile
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,14 @@ from pages import SETS, options_for, write_tables
 from systems import BUILD, ranker_of, trained, with_interval
 
 from sentemb import Index, export
-from sentemb.bridges.export.search_engines.scoring import CLICKED, NEAREST, TITLE, WORDS
+from sentemb.bridges.export.search_engines.scoring import (
+    CLICKED,
+    COUNTS,
+    NEAREST,
+    TITLE,
+    WORDS,
+    count_name,
+)
 from sentemb.data.best_graded import best_graded
 from sentemb.data.judged_set import read_judged_set
 from sentemb.evaluation.held_out import HeldOutClicks
@@ -58,6 +66,11 @@ class Engine:
         vectors = [document.get("vector", nothing) for document in documents]
         self._vectors = np.array(vectors, np.float32)
         self._is_unclicked = np.array([CLICKED not in document for document in documents])
+        # Of each query its titles, and what ``rank_feature`` reads there.
+        self._counts = defaultdict(dict)
+        for place, document in enumerate(documents):
+            for name, count in document.get(COUNTS, {}).items():
+                self._counts[name][place] = count
         texts = {
             TITLE: [document[TITLE] for document in documents],
             CLICKED: [" ".join(document.get(CLICKED, ())) for document in documents],
@@ -102,6 +115,11 @@ class Engine:
         """Add what a clause of query.json scores."""
         if "constant_score" in clause:
             total += np.float32(factor) * self._is_unclicked
+            return
+        if "rank_feature" in clause:
+            for row, query in zip(total, queries, strict=True):
+                for place, count in self._counts.get(count_name(query), {}).items():
+                    row[place] += factor * clause["rank_feature"]["boost"] * np.log1p(count)
             return
         ((field, match),) = clause["match"].items()
         words, boost = self._words[field], match.get("boost", 1.0)

@@ -1,4 +1,4 @@
-"""Languages without blanks between words: read at white space, and in pairs of letters.
+"""Languages without blanks between words: at white space, in pairs of letters, with letters too.
 
 Reads ``languages/*.tsv`` of the data, lines query<TAB>title, splits each log with some seeds,
 trains the defaults, and ranks all titles for each test query. Writes docs/results/languages.md.
@@ -26,13 +26,24 @@ from sentemb.retrieval import words_and_stems
 from sentemb.retrieval.bm25 import TitleWords
 from sentemb.retrieval.nearest import TitleVectors
 from sentemb.system.tables import markdown_table
-from sentemb.text.words import BARE, WHITE_SPACE, plain_words, searched_words
+from sentemb.text.words import (
+    BARE,
+    LETTERED,
+    WHITE_SPACE,
+    plain_words,
+    searched_pairs,
+    searched_words,
+)
 
 BUILD = ROOT / "build" / "languages"
 SEEDS = (0, 1, 2)
 SHARE = 0.1
 # How the model and how BM25 split texts.
-WAYS = {"at white space": (WHITE_SPACE, plain_words), "pairs of letters": (BARE, searched_words)}
+WAYS = {
+    "at white space": (WHITE_SPACE, plain_words),
+    "pairs of letters": (BARE, searched_pairs),
+    "letters and pairs": (LETTERED, searched_words),
+}
 _LATIN = re.compile(r"[A-Za-z]")
 
 

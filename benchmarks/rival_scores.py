@@ -21,6 +21,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from systems import ranker_of
 
 from sentemb import SIF, SentenceEncoder, train
+from sentemb.comparison.baselines.letters import LettersOfClicks
 from sentemb.comparison.data_folder import read_data
 from sentemb.data.best_graded import best_graded
 from sentemb.retrieval.bm25 import Lists, Statistics, count_words
@@ -367,6 +368,15 @@ class NearestLetters(Nearest):
 
     def splitter(self):
         return TfidfVectorizer(dtype=np.float32, analyzer="char_wb", ngram_range=(3, 5))
+
+
+class LettersWithClicks(Rival):
+    """`sentemb evaluate --compare-with letters-clicks`: letter n-grams and clicks, untrained."""
+
+    def scores(self, part):
+        found = LettersOfClicks(part.titles, self.lab.log, threads=1)
+        chunks = range(0, len(part.queries), CHUNK)
+        return np.vstack([found.scores(part.queries[first : first + CHUNK]) for first in chunks])
 
 
 class Vectors(Rival):

@@ -42,6 +42,7 @@ RIVALS = {
     "translation": rival_scores.Translation,
     "nearest-words": rival_scores.Nearest,
     "nearest-letters": rival_scores.NearestLetters,
+    "letters-clicks": rival_scores.LettersWithClicks,
     "fasttext": rival_scores.Labels,
     "sif": rival_scores.OfSIF,
     "minilm": rival_scores.Transformer,

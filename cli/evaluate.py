@@ -18,8 +18,8 @@ from sentemb.cli.options import (
     threads_option,
 )
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note
-from sentemb.comparison.baselines.clicked_queries import LEXICAL
+from sentemb.cli.program import hints, note
+from sentemb.comparison.baselines.clicked_queries import BASELINES
 from sentemb.evaluation.measures import JUDGED_METRICS, METRICS
 from sentemb.system.amounts import amount
 from sentemb.system.tables import visible
@@ -55,17 +55,18 @@ _TIES = "score descending, then title id descending, as trec_eval"
 @option(
     "--compare-with",
     multiple=True,
-    metavar=f"[{'|'.join(LEXICAL)}|MODEL|INDEX]",
+    metavar=f"[{'|'.join(BASELINES)}|MODEL|INDEX]",
     help="Held-out clicks: measure this too, and print the difference with its 95 % interval. "
     "-stem reduces English words to their stems, -clicks adds to each title the queries clicked on "
-    "it in --log. Can be given several times.",
+    "it in --log. letters-clicks compares pieces of 2 to 4 letters with the title or a query "
+    "clicked on it. Can be given several times.",
 )
 @option(
     "--log",
     metavar="LOG",
     type=click.Path(),
     help="Click log that the model was trained on: says how many of the queries are in it, in any "
-    "spelling. bm25-clicks learns from it.",
+    "spelling. bm25-clicks and letters-clicks learn from it.",
 )
 @per_query_option("Print one line per query as well.")
 @option(
@@ -170,7 +171,8 @@ def command(
         printed = list(lines)
     write_lines("-", printed)
     if not (as_json or labels) and is_folder(model_or_run):
-        note(f"next: {next_step(model_or_run, titles=catalogue)}")
+        for hint in hints(f"next: {next_step(model_or_run, titles=catalogue)}"):
+            note(hint)
 
 
 def _check_model(model: str, clicks: str) -> None:

@@ -1,7 +1,7 @@
 """``sentemb explain``: why a title is found for a query."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -9,9 +9,6 @@ from sentemb.cli.common import read_texts, warnings_to_stderr
 from sentemb.cli.options import Text, cosine_option, json_option, option, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.system.terminal import working
-
-if TYPE_CHECKING:
-    pass
 
 
 @new_command("explain")
@@ -68,11 +65,12 @@ def command(
     from sentemb.data.click_log import read_click_log
     from sentemb.data.lines import write_lines
     from sentemb.search.index import Index
-    from sentemb.search.index_files import is_index
+    from sentemb.search.index_files import index_folder, is_index
     from sentemb.search.ranking.opening import known_by_ids, load_best
 
     if title is not None and catalogue is not None:
         raise click.UsageError("give TITLE or --catalogue, not both")
+    model = str(index_folder(model))
     if title is None and log is None and catalogue is None and not is_index(model):
         raise click.UsageError("give TITLE, --log or --catalogue, or an index instead of the model")
     with warnings_to_stderr(), working("explaining"):

@@ -7,6 +7,7 @@ import click
 from sentemb.cli.options import Written, option, written_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note, summarise
+from sentemb.cli.table_options import delimiter_of, field_columns, table_options
 from sentemb.system.amounts import amount
 from sentemb.system.terminal import working
 
@@ -19,19 +20,7 @@ from sentemb.system.terminal import working
     takes_force=True,
     metavar="LOG",
 )
-@option("--query-column", default="query", show_default=True, metavar="COLUMN", help="The query.")
-@option(
-    "--title-column",
-    default="title",
-    show_default=True,
-    metavar="COLUMN",
-    help="The clicked title; with --catalogue a column of the catalogue.",
-)
-@option(
-    "--clicks-column",
-    metavar="COLUMN",
-    help="Number of clicks, or a flag such as true. [default: each row is one click]",
-)
+@table_options(in_catalogue="Catalogue")
 @option(
     "--min-clicks",
     default=1,
@@ -40,7 +29,6 @@ from sentemb.system.terminal import working
 )
 @option("--lower", is_flag=True, help="Lower-case the queries.")
 @option("--skip-bad-lines", is_flag=True, help="Count bad rows instead of stopping at the first.")
-@option("--id-column", metavar="COLUMN", group="Catalogue", help="Id of the product in FILE.")
 @option(
     "--catalogue",
     metavar="TABLE",
@@ -49,24 +37,11 @@ from sentemb.system.terminal import working
     help="FILE has ids; take their titles from this table.",
 )
 @option(
-    "--catalogue-id-column",
-    metavar="COLUMN",
-    group="Catalogue",
-    help="Id of the product in the catalogue. [default: as in FILE]",
-)
-@option(
     "--write-catalogue",
     metavar="TITLES",
     type=Written(),
     group="Catalogue",
     help="Also write the titles as id<TAB>title: all of the catalogue, or those of the log.",
-)
-@option(
-    "--fields",
-    metavar="COLUMNS",
-    group="Catalogue",
-    help="Columns of the catalogue that stay with the products in TITLES, with commas between "
-    "them: price,stock,image=picture_url names the column picture_url image.",
 )
 @option(
     "--search-column",
@@ -88,8 +63,6 @@ from sentemb.system.terminal import working
     group="Reading",
     help="Format of FILE; auto goes by its name, then by its first line.",
 )
-@option("--delimiter", metavar="CHARACTER", group="Reading", help="Between columns of CSV.")
-@option("--encoding", default="utf-8", show_default=True, group="Reading", help="Encoding of text.")
 @option(
     "--header/--no-header",
     default=None,
@@ -111,8 +84,10 @@ def command(files: tuple[str, ...], output: str, **given: Any) -> None:
     name or a number from 1; in JSON and Parquet a.b is the field b of a. Quoted texts of CSV may
     hold delimiters and line ends.
 
-    Rows with an empty query or title, without clicks, or with an id that has no title are left
-    out and counted. Memory does not grow with FILE; a catalogue is kept in memory.
+    Lines before the header and rows of totals are passed over. Clicks may have separators of
+    thousands. A list of ids or titles is one click on each. Rows with an empty query or title,
+    without clicks, or with an id that has no title are left out and counted, and cells such as NULL
+    are empty. Memory does not grow with FILE; a catalogue is kept in memory.
 
     \b
     sentemb import clicks.csv -o pairs.tsv --query-column search_term \\
@@ -122,22 +97,23 @@ def command(files: tuple[str, ...], output: str, **given: Any) -> None:
     sentemb import shown.parquet -o log.jsonl --clicks-column clicked \\
         --search-column sid --position-column pos
     """
-    from sentemb.data.importers.click_table import Columns, import_clicks
+    from sentemb.data.importers.click_rows import Columns
+    from sentemb.data.importers.click_table import import_clicks
     from sentemb.data.importers.columns import Reading
     from sentemb.search.product_fields import check_columns
     from sentemb.system.files import place_name
 
-    keep = _field_columns(given.pop("fields"))
-    check_columns(list(keep))
-    roles = ("query", "title", "id", "clicks", "search", "position", "catalogue_id")
-    columns = Columns(**{role: given.pop(f"{role}_column") for role in roles}, keep=keep)
     how = Reading(
         given.pop("format"),
-        _delimiter(given.pop("delimiter")),
+        delimiter_of(given.pop("delimiter")),
         given.pop("encoding"),
         header=given.pop("header"),
         quotes=not given.pop("no_quotes"),
     )
+    keep = _fields_kept(given.pop("fields"), given["catalogue"], how.encoding)
+    check_columns(list(keep))
+    roles = ("query", "title", "id", "clicks", "search", "position", "catalogue_id")
+    columns = Columns(**{role: given.pop(f"{role}_column") for role in roles}, keep=keep)
     min_clicks = given["min_clicks"]
     with working("importing"):
         done = import_clicks(files, output, columns, how=how, **given)
@@ -159,18 +135,19 @@ def command(files: tuple[str, ...], output: str, **given: Any) -> None:
         written: done.lines,
         "catalogue": done.catalogue,
         "left_out": dict(done.left_out),
+        "clicks": {"read": done.clicks, "kept": done.clicks_kept, "lost": dict(done.lost)},
     }
-    summarise(output, facts, "; ".join(parts))
+    summarise(output, facts, "; ".join(parts), done.of_clicks())
 
 
-def _field_columns(text: str | None) -> dict[str, str]:
-    """Names and columns of ``name,name=column``."""
-    pairs = [] if text is None else [part.strip().partition("=") for part in text.split(",")]
-    if len({name for name, _, _ in pairs}) < len(pairs):
-        raise click.UsageError("--fields has a name twice; give each once")
-    return {name.strip(): column.strip() or name.strip() for name, _, column in pairs}
+def _fields_kept(fields: tuple[str, ...], catalogue: str | None, encoding: str) -> dict[str, str]:
+    """The fields that are kept; a catalogue in a file says which commas belong to a name."""
+    from sentemb.data.importers.columns import Reading
+    from sentemb.data.importers.guessing import names_of
+    from sentemb.system.files import is_file
 
-
-def _delimiter(text: str | None) -> str | None:
-    r"""The delimiter, which a shell passes as ``\t`` or tab more easily than as a tab."""
-    return "\t" if text in ("\\t", "tab") else text
+    has_names = any("," in text for text in fields) and catalogue not in (None, "-")
+    names = []
+    if has_names and catalogue is not None and is_file(catalogue):
+        names = names_of(catalogue, Reading(encoding=encoding))
+    return field_columns(fields, names)

@@ -16,7 +16,7 @@ from sentemb.cli.options import (
     written_option,
 )
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note, summarise
+from sentemb.cli.program import hints, note, summarise
 from sentemb.cli.ranker import say_score
 from sentemb.errors import SentembError
 from sentemb.system.amounts import amount
@@ -142,7 +142,7 @@ def command(
         },
         f"{output}: {amount(len(index), 'title')}{empty}; {index.dtype}, {size:,.0f} MB, "
         f"{duration(time.perf_counter() - began)}",
-        f"next: {next_step(output)}",
+        *hints(f"next: {next_step(output)}"),
     )
 
 

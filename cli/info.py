@@ -50,5 +50,6 @@ def _facts(folder: str, verify: bool) -> "Overview | PreparedOverview":
 
         return prepared_overview(folder, verify)
     from sentemb.analysis.overview import overview
+    from sentemb.search.index_files import index_folder
 
-    return overview(folder, verify)
+    return overview(str(index_folder(folder)), verify)

@@ -1,6 +1,7 @@
 """``sentemb insights``: what users searched."""
 
 import json
+from datetime import UTC, datetime
 
 import click
 
@@ -18,20 +19,28 @@ from sentemb.cli.options import json_option, option
     show_default=True,
     help="Queries in each list.",
 )
+@option(
+    "--since",
+    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%d %H:%M"]),
+    metavar="DATE",
+    help="Leave earlier searches out: a day such as 2026-11-01, or with a time, in UTC.",
+)
 @json_option(instead_of="tables")
-def command(record: str, top_k: int, as_json: bool) -> None:
+def command(record: str, top_k: int, since: datetime | None, as_json: bool) -> None:
     """Show what users searched, and what they did not find.
 
     RECORD is what `sentemb serve --record` writes; the server may still be running. Prints the most
-    frequent queries, those that found nothing, those without a good match, those whose results
-    nobody opened, and the slowest. Queries that differ in case alone count as the same query.
+    frequent queries, those that found nothing, those without a good match, the slowest, and those
+    with the most searches without a click, with the title that was shown first. Queries that differ
+    in case alone count as the same query.
 
     \b
     sentemb insights searches.sqlite
-    sentemb insights searches.sqlite -k 100 --json
+    sentemb insights searches.sqlite -k 100 --since 2026-11-01 --json
     """
     from sentemb.analysis.insights import insights
     from sentemb.data.lines import write_lines
 
-    result = insights(record, top_k)
+    start = None if since is None else since.replace(tzinfo=UTC)
+    result = insights(record, top_k, start)
     write_lines("-", [json.dumps(result.as_dict(), indent=1) if as_json else str(result)])

@@ -221,6 +221,7 @@ def option_of(
     name = declared.option
     if off:
         name += f"/{off}"
+        text += f" [default: {declared.default_text}]" if declared.default_text else ""
     elif declared.kind is bool and declared.default:
         name += f"/--no-{name.removeprefix('--')}"
         text += " [default: on]"

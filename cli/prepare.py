@@ -10,7 +10,7 @@ from sentemb.cli.options import Written, option, written_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import summarise
 from sentemb.system.terminal import ProgressLine
-from sentemb.text.words import BARE, SPLITTINGS
+from sentemb.text.words import NEW, SPLITTINGS
 
 
 @new_command("prepare")
@@ -19,7 +19,7 @@ from sentemb.text.words import BARE, SPLITTINGS
 @option(
     "--splitting",
     type=click.Choice(list(SPLITTINGS)),
-    default=BARE,
+    default=NEW,
     show_default=True,
     help="How the training will split texts into words: its own --splitting, or that of the model "
     "in --start-from.",

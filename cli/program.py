@@ -35,6 +35,25 @@ def say(message: str) -> None:
         click.echo(printable(message))
 
 
+_shows_hints = True
+
+
+@contextlib.contextmanager
+def without_hints() -> Iterator[None]:
+    """Do not say what is useful next in the body, where another command does it."""
+    global _shows_hints
+    before, _shows_hints = _shows_hints, False
+    try:
+        yield
+    finally:
+        _shows_hints = before
+
+
+def hints(*lines: str) -> tuple[str, ...]:
+    """Lines that say what is useful next; none in `without_hints`."""
+    return lines if _shows_hints else ()
+
+
 def summarise(output: str, facts: Mapping[str, Any], *lines: str) -> None:
     """Print what a command wrote.
 

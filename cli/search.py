@@ -182,7 +182,7 @@ def command(
 
 def _given(arguments: tuple[str, ...], has_query: bool) -> tuple[tuple[str, ...], str | None]:
     """The folders and, if there is one, the query."""
-    from sentemb.search.index_files import is_index
+    from sentemb.search.index_files import index_folder, is_index
 
     query = None
     if has_query and arguments:
@@ -191,6 +191,7 @@ def _given(arguments: tuple[str, ...], has_query: bool) -> tuple[tuple[str, ...]
         arguments = tuple(folders)
     if not arguments:
         raise click.UsageError("give INDEX QUERY, INDEX --queries FILE or INDEX --like ID")
+    arguments = tuple(str(index_folder(folder)) for folder in arguments)
     wrong = next((folder for folder in arguments[1:] if not is_index(folder)), None)
     if wrong is not None:
         remedy = "give no QUERY with --queries or --like"

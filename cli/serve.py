@@ -146,6 +146,8 @@ def command(
         )
     finally:
         line.close()
+    shows_queries = clicks is not None or bool(opened.recipe.weight(MEMORY))
+    del opened, clicks  # else they would be kept once another index is served
     server = Server(app, host, port)
     if record is not None:
         searches = SearchRecord(record, anonymous)  # a new file, so after all that can be wrong
@@ -157,7 +159,6 @@ def command(
             f"clicks{rare}; no addresses and no cookies"
         )
     if not is_loopback(host):
-        shows_queries = clicks is not None or bool(opened.recipe.weight(MEMORY))
         too = " and see queries of the log" if shows_queries else ""
         note(
             f"note: anyone who can reach port {server.port} of this machine can search{too}; put a "
@@ -175,8 +176,9 @@ def command(
 def _read(index: str, log: str | None, in_memory: bool) -> "tuple[Index, ClickLog | None]":
     from sentemb.data.click_log import read_click_log
     from sentemb.search.index import Index
+    from sentemb.search.index_files import index_folder
 
-    opened = Index.open(index, in_memory=in_memory)
+    opened = Index.open(index_folder(index), in_memory=in_memory)
     return opened, None if log is None else read_click_log(log)
 
 

@@ -1,21 +1,32 @@
 """``sentemb start``: from a shop's tables to a search page."""
 
+import contextlib
 import shlex
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from sentemb.cli.options import Written, option, output_option, threads_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import say
+from sentemb.cli.program import say, without_hints
+from sentemb.cli.table_options import delimiter_of, field_columns, table_options
 from sentemb.errors import SentembError
 
 if TYPE_CHECKING:
-    from sentemb.data.importers.guessing import Guess
+    from sentemb.data.importers.columns import Reading
 
 # A page holds all that it searches; a server suits more titles better.
 _TITLES_OF_A_PAGE = 20_000
+# With fewer, some part of the log has no query in one of some thousand cases.
+_FEWEST_QUERIES = 50
+_HELD_OUT_QUERIES, _LARGEST_SHARE = 10, 0.2
+# What is made in the folder.
+_MADE = ("pairs.tsv", "titles.tsv", "log", "model", "index", "page.html")
+_MADE_EXAMPLE = ("clicks.csv", "products.csv")
 
 
 @new_command("start")
@@ -25,22 +36,33 @@ _TITLES_OF_A_PAGE = 20_000
     Written(is_folder=True), "Folder of everything that is made.", required=True, metavar="FOLDER"
 )
 @option("--example", is_flag=True, help="Write a small made-up shop into FOLDER and begin with it.")
+@table_options(in_catalogue="Products", guesses=True)
 @threads_option()
 def command(
-    clicks: str | None, products: str | None, output: str, force: bool, example: bool
+    clicks: str | None,
+    products: str | None,
+    output: str,
+    force: bool,
+    example: bool,
+    **given: Any,
 ) -> None:
     """Go from a shop's tables to a search page.
 
     CLICKS is a table of searches and clicked products, PRODUCTS that of the products; both as for
-    `sentemb import`, with named columns. The columns are guessed from their names and shown. Then
-    these commands are run, each printed before: import, split, train, evaluate, index, calibrate,
-    export. Change one and continue by hand where a guess is wrong.
+    `sentemb import`, with named columns. The columns are guessed from their names and cells, and
+    shown: the id is the column that both tables share, and all other columns of the products are
+    their fields. Then these commands are run, each printed before: import, split, train, evaluate,
+    index, calibrate, export. Name a column where a guess is wrong, or change a command and continue
+    by hand. If one of them fails, what was made is removed.
+
+    FOLDER is an index for `sentemb search`, `serve`, `info` and `explain`.
 
     \b
     sentemb start clicks.csv products.csv -o shop/
+    sentemb start clicks.csv products.csv -o shop/ --query-column phrase --id-column article
     sentemb start --example -o shop/
     """
-    from sentemb.data.importers.guessing import guess_columns
+    from sentemb.data.importers.columns import Reading
     from sentemb.data.simulation.example_shop import write_example_shop
     from sentemb.system.files import make_folder
 
@@ -49,25 +71,23 @@ def command(
     folder = Path(output)
     if folder.is_dir() and any(folder.iterdir()) and not force:
         raise SentembError(f"{folder}: is not empty; name another folder or use --force")
-    replaces = ("--force",) if force else ()
-    if example:
-        clicks, products = map(str, write_example_shop(make_folder(folder)))
-    assert clicks is not None
-    log_columns = guess_columns(clicks)
-    say(str(log_columns))
-    catalogue = None if products is None else guess_columns(products)
-    if catalogue is not None:
-        say(str(catalogue))
-    columns = ["--query-column", log_columns.need("query"), *_clicks_of(log_columns)]
-    columns += _titles_from(log_columns, products, catalogue)
-    make_folder(folder)
+    how = Reading(delimiter=delimiter_of(given["delimiter"]), encoding=given["encoding"])
+    with _removed_on_failure(folder):
+        if example:
+            clicks, products = map(str, write_example_shop(make_folder(folder)))
+        assert clicks is not None
+        columns = _columns(clicks, products, how, given)
+        make_folder(folder)
+        _make(clicks, folder, columns, ("--force",) if force else ())
+
+
+def _make(clicks: str, folder: Path, columns: list[str], replaces: tuple[str, ...]) -> None:
+    """Run the commands, and say what to do with what they have made."""
     log, titles = folder / "pairs.tsv", folder / "titles.tsv"
     _run("import", clicks, "-o", log, *columns, "--write-catalogue", titles,
          "--skip-bad-lines", *replaces)  # fmt: skip
     parts, model, index = folder / "log", folder / "model", folder / "index"
-    # Single clicks say something where queries are typed again and again.
-    by = ("--by", "both") if _has_counts(log) else ()
-    _run("split", log, "-o", parts, "--catalogue", titles, *by, *replaces)
+    _run("split", log, "-o", parts, "--catalogue", titles, *_held_out(clicks, log), *replaces)
     held_out = ("--catalogue", parts / "titles.tsv")
     _run(
         "train", parts / "pairs.tsv", "--dev", parts / "dev.tsv", *held_out, "-o", model, *replaces
@@ -91,39 +111,112 @@ def command(
         say("")
         say("search in the terminal, and on a page that a server shows:")
     query = _first_query(parts / "pairs.tsv", parts / "test.tsv")
-    say(f"  {shlex.join(['sentemb', 'search', str(index), query])}")
-    say(f"  sentemb serve {index} --record {folder / 'searches.sqlite'}")
+    say(f"  {shlex.join(['sentemb', 'search', str(folder), query])}")
+    say(f"  sentemb serve {folder} --record {folder / 'searches.sqlite'}")
 
 
-def _has_counts(log: Path) -> bool:
-    """Whether a pair of a log has more than one click."""
+@contextlib.contextmanager
+def _removed_on_failure(folder: Path) -> Iterator[None]:
+    """Remove what the body has made in ``folder`` if it fails; what was there before stays."""
+    from sentemb.system.files import status
+
+    made = [folder / name for name in (*_MADE, *_MADE_EXAMPLE)]
+    before = {path for path in (folder, *made) if status(path) is not None}
+    try:
+        yield
+    except Exception:
+        for path in made:
+            if path not in before and path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path not in before:
+                path.unlink(missing_ok=True)
+        if folder not in before:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _columns(clicks: str, products: str | None, how: "Reading", given: dict[str, Any]) -> list[str]:
+    """The options of `sentemb import` for the columns: those that are given, and guesses."""
+    from sentemb.data.importers.guessing import guess_columns, shared_id
+
+    roles = {role: given[f"{role}_column"] for role in ("query", "title", "clicks")}
+    ids, catalogue_ids = given["id_column"], given["catalogue_id_column"] or given["id_column"]
+    ours = {role: column for role, column in roles.items() if column is not None}
+    if products is not None:
+        ours.pop("title", None)
+    log = guess_columns(clicks, how, ours | ({"id": ids[0]} if ids else {}))
+    joining: list[str] = []
+    if products is None:
+        log.need("query")  # named before a title that is missing
+        joining += ["--title-column", log.need("title")]
+        ids = ids or tuple(log.roles[role] for role in ("id",) if role in log.roles)
+        joining += _repeated("--id-column", ids)
+        say(str(log))
+    else:
+        theirs = {"title": roles["title"]} if roles["title"] else {}
+        theirs |= {"id": catalogue_ids[0]} if catalogue_ids else {}
+        catalogue = guess_columns(products, how, theirs, of_products=True)
+        if not ids:
+            shared = shared_id(log, catalogue, products, how)
+            ids, catalogue_ids = shared.clicks, shared.products
+        log = log.with_id(ids).with_only_text("query", ids)
+        catalogue = catalogue.with_id(catalogue_ids).with_only_text("title", catalogue_ids)
+        fields = catalogue.fields
+        if given["fields"]:
+            fields = field_columns(given["fields"], catalogue.names)
+        joining += [*_repeated("--id-column", ids), "--catalogue", products]
+        joining += _repeated("--catalogue-id-column", catalogue_ids)
+        joining += ["--title-column", catalogue.need("title"), *_fields(fields)]
+        say(str(log))
+        say(str(catalogue))
+    options = ["--query-column", log.need("query")]
+    if "clicks" in log.roles:
+        options += ["--clicks-column", log.roles["clicks"]]
+    options += joining
+    if log.graded is not None:
+        say(f"{log.name}: {log.graded} has judgments; leave out the rows without a match first")
+    source = click.get_current_context().get_parameter_source
+    for name in ("delimiter", "encoding", "max_lost"):
+        if source(name) is ParameterSource.COMMANDLINE:
+            options += [f"--{name.replace('_', '-')}", str(given[name])]
+    return options
+
+
+def _fields(fields: dict[str, str]) -> list[str]:
+    """The options that keep fields; a column with a comma in its name has one of its own."""
+    named = [name if name == column else f"{name}={column}" for name, column in fields.items()]
+    plain = ",".join(text for text in named if "," not in text)
+    texts = [plain, *(text for text in named if "," in text)]
+    return _repeated("--fields", [text for text in texts if text])
+
+
+def _repeated(name: str, values: Iterable[str]) -> list[str]:
+    """An option once for each value."""
+    return [word for value in values for word in (name, value)]
+
+
+def _held_out(clicks: str, log: Path) -> list[str]:
+    """The options of `sentemb split`: single clicks too if there are counts, more of a small log.
+
+    Raises `SentembError` if the log has too few queries to hold some out.
+    """
     from sentemb.data.click_log import read_click_log
 
-    return bool(read_click_log(log).clicks.max() > 1)
-
-
-def _clicks_of(log_columns: "Guess") -> list[str]:
-    return ["--clicks-column", log_columns.roles["clicks"]] if "clicks" in log_columns.roles else []
-
-
-def _titles_from(
-    log_columns: "Guess", products: str | None, catalogue: "Guess | None"
-) -> list[str]:
-    """The options of `sentemb import` that say where titles come from."""
-    if products is None or catalogue is None:
-        options = ["--title-column", log_columns.need("title")]
-        return (
-            [*options, "--id-column", log_columns.roles["id"]]
-            if "id" in log_columns.roles
-            else options
+    read = read_click_log(log)
+    n_queries = len(read.queries)
+    if n_queries < _FEWEST_QUERIES:
+        raise SentembError(
+            f"{clicks}: has {n_queries:,} queries with clicks, too few to learn from and to hold "
+            f"some out; give at least {_FEWEST_QUERIES}"
         )
-    options = ["--id-column", log_columns.need("id"), "--catalogue", products]
-    options += ["--catalogue-id-column", catalogue.need("id")]
-    options += ["--title-column", catalogue.need("title")]
-    fields = [
-        name if name == column else f"{name}={column}" for name, column in catalogue.fields.items()
-    ]
-    return [*options, "--fields", ",".join(fields)] if fields else options
+    # Single clicks say something where queries are typed again and again.
+    options = ["--by", "both"] if read.clicks.max() > 1 else []
+    share = _HELD_OUT_QUERIES / n_queries
+    if share > 0.05:
+        text = f"{min(share, _LARGEST_SHARE):.0%}"
+        options += ["--dev", text, "--test", text]
+    return options
 
 
 def _run(*arguments: str | Path) -> None:
@@ -133,7 +226,8 @@ def _run(*arguments: str | Path) -> None:
     words = [str(argument) for argument in arguments]
     say("")
     say(f"$ {shlex.join(['sentemb', *words])}")
-    main.main(words, standalone_mode=False)
+    with without_hints():
+        main.main(words, standalone_mode=False)
 
 
 def _first_query(learned: Path, held_out: Path) -> str:

@@ -24,7 +24,7 @@ from sentemb.cli.options import (
     threads_option,
     written_option,
 )
-from sentemb.cli.program import say, summarise
+from sentemb.cli.program import hints, say, summarise
 from sentemb.cli.ranker import RankerOfTraining, log_and_share
 from sentemb.models.towers.registry import ENCODERS, SHARED_TOWERS
 from sentemb.models.vectors.vector_options import VECTOR_DIM, VECTOR_WORDS
@@ -249,6 +249,7 @@ def _effective(ctx: click.Context) -> dict[str, Any]:
     declared = {parameter.name: parameter for parameter in family.parameters_of(model)}
     given_settings = given({name: values[name] for name in declared})
     settings = family.settings.of(values["preset"], **{**given_settings, "model": model}).as_dict()
+    settings |= dict.fromkeys(family.settings.left_to_the_log(values["preset"], given_settings))
     for name, parameter in declared.items():
         is_constant = settings[name] is None and not parameter.default_text
         values[name] = parameter.default if is_constant else settings[name]
@@ -431,7 +432,7 @@ def command(
     # What could be read only once is of no use in another command.
     given_paths = (options.get(name) for name in ("dev", "catalogue"))
     step = next_step(output, *(path if isinstance(path, str) else None for path in given_paths))
-    summarise(output, facts, f"next: {step}")
+    summarise(output, facts, *hints(f"next: {step}"))
 
 
 def _rehearse(options: dict[str, Any], ranker: RankerOfTraining) -> None:
@@ -439,9 +440,12 @@ def _rehearse(options: dict[str, Any], ranker: RankerOfTraining) -> None:
     from sentemb.search.ranking.fitting import fit_ranker
     from sentemb.training.towers.rehearsal import CLICKS, JUDGED, LOG, rehearse
 
-    settings = {p.name: options.get(p.name) for p in Settings.parameters}
+    preset = options.get("preset")
+    settings = given({p.name: options.get(p.name) for p in Settings.parameters})
+    # A small log needs all kernels of a larger one, and those of a bag.
+    settings = Settings.for_log(preset, settings, n_pairs=0)
     dev = None if options["dev"] is None else JUDGED if is_folder(options["dev"]) else CLICKS
-    model = rehearse(Settings.of(options.get("preset"), **given(settings)), dev)
+    model = rehearse(Settings.of(preset, **settings), dev)
     if dev is not None and ranker.is_wanted:
         fit_ranker(model, LOG, dev, threads=1)
 

@@ -19,6 +19,7 @@ FIELDS = {
     "long": {"type"},
     "double": {"type"},
     "keyword": {"type", "ignore_above"},
+    "rank_features": {"type"},
 }
 # What a field of these types may hold.
 VALUES = {"long": int, "double": int | float, "keyword": str}
@@ -101,6 +102,9 @@ def read_bulk(raw, mapping):
                 texts = value if isinstance(value, list) else [value]
                 assert all(isinstance(text, str) for text in texts)
                 continue
+            if fields[name]["type"] == "rank_features":
+                assert all("." not in feature and value[feature] > 0 for feature in value)
+                continue
             numbers = np.array(value, np.float32)
             assert numbers.shape == (dim,) and np.isfinite(numbers).all()
             assert abs(float(numbers @ numbers) - 1) <= 1e-4, "not of unit length"
@@ -128,8 +132,8 @@ def read_folder(folder, part_bytes=50_000_000):
 def parts_of_search(body, mapping):
     """What a request adds up, after all checks.
 
-    Returns the vector or None, (field, text, factor) of the words that find titles, and the clauses
-    and factors of the second pass, each with the titles that it looks at.
+    Returns the vector or None, (field, text, factor) of the words, or the feature, that find
+    titles, and the clauses and factors of the second pass, each with the titles that it looks at.
     """
     fields = mapping["mappings"]["properties"]
     assert set(body) <= {"size", "_source", "knn", "query", "rescore"}
@@ -153,6 +157,12 @@ def parts_of_search(body, mapping):
                 assert set(about["vector"]) - {"filter"} == {"vector", "k"} and vector is None
                 assert fields["vector"]["type"] == "knn_vector"
                 vector = about["vector"]["vector"]
+            elif kind == "rank_feature":
+                assert set(about) == {"field", "boost", "log"}
+                assert about["log"] == {"scaling_factor": 1}
+                field, _, feature = about["field"].rpartition(".")
+                assert fields[field]["type"] == "rank_features"
+                words.append((field, feature, about["boost"]))
             elif kind != "match_none":
                 words.append(matched(clause, fields))
     assert all(factor > 0 for _, _, factor in words), "a boost is above 0"

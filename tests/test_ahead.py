@@ -261,7 +261,7 @@ OF_THE_FIRST_PROCESS = {
     *("renumber", "titles_to_leave_out", "invert_lists", "invert_weighted_lists", "pack_blocks"),
     *("lstm_forward", "dense_softmax", "normalise_rows", "normalise_rows_backward"),
     *("add_matmul_rows", "add_matmul_columns", "add_rows", "lstm_backward"),
-    *("set_recurrent_gradient", "gather_rows", "sum_rows"),
+    *("set_recurrent_gradient", "gather_rows", "sum_rows", "sum_words"),
 }
 
 

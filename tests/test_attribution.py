@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 from helpers import each_variant, made_up_model, made_up_texts
 
-from sentemb import SentembError
-from sentemb.analysis.attribution import word_effects
+from sentemb import SentembError, SentenceEncoder
+from sentemb.analysis.attribution import left_out_effects, word_effects
+from sentemb.analysis.nearest_words import neighbours
+from sentemb.models.towers.towers import SIDES
 from sentemb.models.towers.truncation import Truncation
 from sentemb.system.parallel import Workers
+from sentemb.text.batch import batch_of, tokenize
+from sentemb.text.vocabulary import Vocabulary
+from sentemb.text.words import BARE, LETTERED, SPLITTINGS
 
 STEP = 1e-5
 
@@ -140,3 +145,38 @@ def test_a_notebook_shows_both_effects_of_every_word(model):
     assert "&lt;shanghai&gt;" in shown and "<shanghai>" not in shown
     for value in (*effects.left_out, *effects.gradient):
         assert f">{value:+.3f}<" in shown
+
+
+@pytest.mark.parametrize("splitting", [BARE, LETTERED])
+def test_a_text_of_letters_and_pairs_is_scored_without_one_of_them(splitting):
+    """What is left out is one word; its letters, which are words too, stay."""
+    query, title = "毒キノコ 図鑑", "キノコ図鑑 pocket"
+    split = SPLITTINGS[splitting]
+    tokens = tokenize([query, title], split)
+    vocabulary = Vocabulary.collect(tokens, word_features=1, splitting=splitting)
+    one = made_up_model(("lstm", {}), [query])
+    rng = np.random.default_rng(1)
+    sides = {side: one.encoder.initialise(len(vocabulary), rng, np.float64) for side in SIDES}
+    model = SentenceEncoder(one.encoder, vocabulary, sides)
+    words = {"query": split(query), "document": split(title)}
+
+    def cosine(query_words, title_words):
+        with Workers(1) as workers:
+            vectors = []
+            for side, given in (("query", query_words), ("document", title_words)):
+                batch = batch_of(tokenize([" ".join(given)], str.split), vocabulary)
+                vectors.append(model.encoder.forward(sides[side], batch, workers).embeddings)
+        return float(model.similarity(*vectors)[0, 0])
+
+    effects = word_effects(model, query, title)
+    total, *of_sides = left_out_effects(model, *words.values(), vocabulary)
+    whole = cosine(*words.values())
+    assert total == pytest.approx(whole)
+    for side, of_side in zip(words, of_sides, strict=True):
+        for place in range(len(words[side])):
+            left = {**words, side: [*words[side][:place], *words[side][place + 1 :]]}
+            expected = whole - cosine(*left.values())
+            assert effects[side].left_out[place] == pytest.approx(expected, abs=1e-9)
+            assert of_side[place] == pytest.approx(expected, abs=1e-6)
+    (near,) = neighbours(model, ["図鑑"], words["document"], 1)
+    assert near and near[0].word != "図鑑"

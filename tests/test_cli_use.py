@@ -454,7 +454,7 @@ def test_letters_that_standard_output_lacks_are_escaped(tmp_path):
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "\\u5e97.csv: 1 row, 1 line written\n"
+    assert done.stdout.startswith("\\u5e97.csv: 1 row, 1 line written\n")
 
 
 def test_a_signal_that_ends_a_library_in_another_way_is_no_crash():

@@ -320,7 +320,8 @@ def test_the_commands_say_the_recall(bag, tmp_path):
     index = tmp_path / "index"
     made = run("index", tmp_path / "model", tmp_path / "titles.tsv", "-o", index, "--clusters")
     lists = Index.open(index).clusters
-    said = f"a query meets {lists.probed} of 80; recall@10 {lists.recall:.3f} for titles as queries"
+    recall = f"recall@10 {lists.recall:.3f} for titles as queries when they were made"
+    said = f"a query meets {lists.probed} of 80; {recall}"
     assert f"clusters: {said}" in made.stderr
     assert said in run("info", index).stdout
     assert json.loads(run("info", index, "--json").stdout)["clusters"] == said

@@ -99,7 +99,9 @@ def test_the_commands_of_the_page_are_right():
         command = main.get_command(click.Context(main), name)
         # click keeps the names of the help option that it sees first.
         command.make_context(name, arguments, parent=click.Context(main, **main.context_settings))
-    pages_commands = [main.get_command(click.Context(main), name) for name in ("serve", "import")]
+    pages_commands = [
+        main.get_command(click.Context(main), name) for name in ("serve", "import", "insights")
+    ]
     parameters = [parameter for command in pages_commands for parameter in command.params]
     options = {name for one in parameters for name in one.opts if name.startswith("--")}
     named = set(re.findall(r"`(--[a-z-]+)", PAGE))

@@ -132,13 +132,13 @@ def test_without_a_title_the_best_one_is_explained(trained, log):
 
 def test_new_words_and_unknown_words(trained, log):
     # "kitchen" is in titles of the log only, "cook" in queries only.
-    found = explain(trained, "cook kitchen 上海 cook 上海", "kitchen cook", log=log)
-    assert found.query.new == ["kitchen", "上海"]
-    assert found.query.unknown == ["上海"]
+    found = explain(trained, "cook kitchen 서울 cook 서울", "kitchen cook", log=log)
+    assert found.query.new == ["kitchen", "서울"]
+    assert found.query.unknown == ["서울"]
     assert found.title.new == ["cook"] and found.title.unknown == []
     text = str(found)
-    assert "        in no query of the log: kitchen, 上海\n" in text
-    assert "        the model knows nothing of: 上海\n" in text
+    assert "        in no query of the log: kitchen, 서울\n" in text
+    assert "        the model knows nothing of: 서울\n" in text
     assert "        in no title of the log: cook\n" in text
 
 
@@ -176,7 +176,7 @@ def test_a_notebook_shows_what_the_text_shows(trained, log):
 
 
 def test_an_explainer_embeds_the_log_once_and_explains_the_same(trained, log, monkeypatch):
-    pairs = [("nurse at night", "hospital staff"), ("上海 cook", "kitchen staff"), ("a", "b")]
+    pairs = [("nurse at night", "hospital staff"), ("서울 cook", "kitchen staff"), ("a", "b")]
     expected = [explain(trained, *pair, log, k=3).as_dict() for pair in pairs]
     monkeypatch.setattr(explanation, "_PORTION", 20)
     told = []

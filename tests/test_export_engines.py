@@ -74,6 +74,9 @@ def indexes(model):
         "plain": Index.build(model, TITLES + ODD, IDS),
         "words": made_up_index(model, {"cosine": 1.0, "bm25": 0.25}, k1=1.5, b=0.3, dtype="int8"),
         "clicked": made_up_index(model, weights, made_up_log(), "float16", k1=0.8, b=0.9),
+        "typed": made_up_index(
+            model, {"cosine": 2.0, "bm25": 0.7, "clicks": 0.9}, made_up_log(), k1=0.8, b=0.9
+        ),
     }
 
 
@@ -198,6 +201,12 @@ def texts_of(field, source):
     return " ".join(own.get(field, [source["title"], *clicked]))
 
 
+def logarithms(name, documents):
+    """What ``rank_feature`` with ``log`` scores."""
+    counts = {id: source.get("clicks", {}).get(name, 0.0) for id, source in documents.items()}
+    return {id: float(np.log(1 + count)) for id, count in counts.items()}
+
+
 def engine_scores(body, mapping, documents):
     """What an engine computes for a request: the titles that it finds, by id."""
     (similarity,) = mapping["settings"]["index"].get("similarity", {"": {"k1": 1, "b": 0}}).values()
@@ -215,7 +224,8 @@ def engine_scores(body, mapping, documents):
             if "vector" in source:
                 scores[id] = (1 + vector @ source["vector"]) / 2
     for field, text, factor in words:
-        for id, score in bm25(field, text).items():
+        found = bm25(field, text) if field != "clicks" else logarithms(text, documents)
+        for id, score in found.items():
             if score:
                 scores[id] = scores.get(id, 0) + factor * score
     for clause, factor, window in again:
@@ -233,14 +243,14 @@ def engine_scores(body, mapping, documents):
 
 @pytest.mark.filterwarnings("ignore:.*no word that the model knows")
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("kind", ["words", "clicked"])
+@pytest.mark.parametrize("kind", ["words", "clicked", "typed"])
 def test_the_request_scores_as_the_index_does(indexes, model, tmp_path, engine, kind):
     """All but a factor and a constant: twice the weight of the cosine, and 1/2."""
     index, out = indexes[kind], tmp_path / "out"
     export(index, out, engine)
     mapping, documents = read_folder(out)
     request = request_of(out, model)
-    for text in ("buy red hat", "bag", 'say "QUERY TEXT" hat', "cheap </script>"):
+    for text in ("Buy réd hat?", "bag", 'say "QUERY TEXT" QUERY NAME hat', "cheap </script>"):
         body = request(text)
         assert body["size"] == 10 and body["_source"] == ["title"]
         scores = engine_scores(body, mapping, documents)
@@ -290,6 +300,24 @@ def test_what_an_engine_cannot_do_is_said(model, tmp_path, engine):
     assert f"holds {len(held)} clicked queries of the log as plain text" in made.notes[4]
     readme = " ".join((tmp_path / "out" / "README.md").read_text().split())
     assert all(note in readme for note in (said, *made.notes[1:4]))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_spellings_of_a_query_share_their_clicks(model, tmp_path, engine):
+    log = ClickLog.from_pairs([("Red hat", TITLES[0], 2), ("réd hat?", TITLES[0], 1)])
+    weights = {"cosine": 1.0, "clicked_bm25": -0.2, "clicks": 0.9, "name": 5.0}
+    made = export(made_up_index(model, weights, log), tmp_path / "out", engine)
+    _, documents = read_folder(tmp_path / "out")
+    assert list(documents["p0"]["clicks"].values()) == pytest.approx([3 / 0.3])
+    assert [id for id, source in documents.items() if "clicks" in source] == ["p0"]
+    told = " ".join(made.notes)
+    assert "+ 0.45 · ln(1 + clicks of this query / 0.3)" in told and "names are left out" in told
+    assert "counts against titles that were clicked for the very query" in told
+    assert "`clicks` holds" in " ".join((tmp_path / "out" / "README.md").read_text().split())
+    options = {"clicked_queries": "no", "force": True}
+    made = export(made_up_index(model, weights, log), tmp_path / "out", engine, **options)
+    assert "clicks" not in json.dumps(read_folder(tmp_path / "out"))
+    assert "so are BM25 of clicked queries, clicks of this query" in made.notes[1]
 
 
 def test_clicked_queries_are_left_out_if_told_so(model, tmp_path):

@@ -41,7 +41,7 @@ from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.text.words import SPLITTINGS
+from sentemb.text.words import JOINER, SPLITTINGS
 
 needs_browser = needs_chromium
 
@@ -268,9 +268,10 @@ def sif():
         sif,
         lambda: model_of(("lstm", {}), shared=True),
         lambda: model_of(("bilstm", {}), splitting="bare"),
+        lambda: model_of(("lstm", {}), splitting="bare-letters"),
         lambda: model_of(("lstm", {}), vectors=True),
     ],
-    ids=["average", "sif", "shared", "bare", "vectors"],
+    ids=["average", "sif", "shared", "bare", "letters", "vectors"],
 )
 def test_other_models_are_those_of_the_package(show, make):
     index = Index.build(make(), TITLES)
@@ -409,8 +410,8 @@ def test_stems_are_those_that_the_stemmer_gives(show):
 
 
 def test_forms_of_stems_are_only_those_that_the_stemmer_confirms():
-    def cut(text):
-        return [word.removesuffix("s").removesuffix("e") for word in text.split()]
+    def cut(words):
+        return [word.removesuffix("s").removesuffix("e") for word in words]
 
     found = forms_of_stems(cut, ["box", "hous"], ["box", "boxes", "house", "cats"])
     assert found == {
@@ -470,9 +471,18 @@ def test_no_row_of_int8_is_zero_and_steps_have_a_floor():
 
 def texts_of_code_points(codes):
     """Each code point inside a word, at its edges, after a sigma and after letters that compose."""
-    return [f"xΑΣ{c}Βe{c} {c}aΣ{c} I{c}\u0301" for c in map(chr, codes)]
+    return [f"xΑΣ{c}Βe{c} {c}aΣ{c} I{c}\u0301 東{c}京" for c in map(chr, codes)]
 
 
+UNSPACED_TEXT = [
+    *"東京都毒ｶﾞー豆キノコ、。 aÉΣ.(ขกำนุខម\u17d2ា",
+    JOINER,
+    JOINER,
+    " ",
+    "\u3099",
+    "\u200b",
+    "\u2003",
+]
 CODES = [code for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
 
 
@@ -494,6 +504,35 @@ def test_words_are_those_of_python_for_every_code_point(show, every):
                 texts,
             )
             assert found == [split(text) for text in texts]
+
+
+@needs_engine
+@pytest.mark.parametrize("letters", [False, True], ids=["pairs", "letters"])
+def test_words_of_scripts_without_blanks_are_those_of_python(show, letters):
+    splitting = "bare-letters" if letters else "bare"
+    recipe = Recipe({"bm25": 1.0}, letters=letters)
+    ranker = HybridRanker(
+        model_of(("bag", {}), splitting=splitting), recipe, ClickedQueries.of(clicks())
+    )
+    tab, rng = show(Index.build(ranker, TITLES)), np.random.default_rng(6)
+    texts = ["".join(rng.choice(UNSPACED_TEXT, rng.integers(1, 12))) for _ in range(5_000)]
+    texts += [
+        f"東{JOINER}京 都",
+        f"東{JOINER}京都",
+        f"ខ្ម{JOINER}ែ 京{JOINER}豆",
+        JOINER,
+        f" {JOINER} 東",
+    ]
+    found = ask(
+        tab,
+        """async (texts) => {
+          const { vocabulary, parts } = await engine.ready;
+          return texts.map((text) => [vocabulary.split(text), parts[0].own.split(text)]);
+        }""",
+        texts,
+    )
+    for text, both in zip(texts, found, strict=True):
+        assert both == [SPLITTINGS[splitting](text), recipe.words(text)], text
 
 
 @needs_engine
@@ -618,7 +657,7 @@ def contents_of(page):
     return found, content
 
 
-@pytest.mark.parametrize("splitting", ["white-space", "words", "bare"])
+@pytest.mark.parametrize("splitting", SPLITTINGS)
 def test_words_of_few_clicked_queries_are_not_published(tmp_path, splitting):
     often = [f"often {word}" for word in ("one", "two", "three", "four", "five")]
     # The same words are one query, whatever signs are between them.
@@ -634,6 +673,8 @@ def test_words_of_few_clicked_queries_are_not_published(tmp_path, splitting):
     told = re.search(r"([\d,]+) more that at least 5 .* have; ([\d,]+) words of fewer", notes[-2])
     assert told[1] == "1" and int(told[2]) >= 7 and "--min-queries" in notes[-2]
     assert notes[-2].removesuffix(" (--min-queries)")[1:] in text
+    hashed = any("a hash of every clicked query" in note for note in notes)
+    assert hashed == bool(index.recipe.weight("clicks"))
     assert not any(query.encode() in content for query in (*often, *seldom[3:]))
     export(index, page, "page", min_queries=4, force=True)
     assert b"\nseldom\n" in contents_of(page)[1]

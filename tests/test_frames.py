@@ -76,6 +76,22 @@ def test_a_table_of_any_kind_is_a_log():
     assert as_dict(log) == {("tap", "Fix a Tap"): 2, ("rome", "Rome"): 1}
 
 
+def test_columns_are_found_by_their_usual_names():
+    frame = {"Search Term": ["tap", "rome"], "itemName": ["Fix a Tap", "Rome"], "n_clicks": [2, 0]}
+    with pytest.warns(UserWarning, match="each row is one click; for the column n_clicks give cl"):
+        log = ClickLog.from_frame(frame)
+    assert as_dict(log) == {("tap", "Fix a Tap"): 1, ("rome", "Rome"): 1}
+    log = ClickLog.from_frame(frame, query="search_term", clicks="nclicks")
+    assert as_dict(log) == {("tap", "Fix a Tap"): 2}
+    assert as_dict(read_log(frame, False, "corpus", print)) == {("tap", "Fix a Tap"): 2}
+
+
+@pytest.mark.parametrize("nothing", [None, math.nan, NAType(), 0, 0.0])
+def test_a_row_whose_clicks_are_missing_is_no_click(nothing):
+    frame = Frame(query=["tap", "rome"], title=["Fix a Tap", "Rome"], n=[nothing, 3])
+    assert as_dict(ClickLog.from_frame(frame, clicks="n")) == {("rome", "Rome"): 3}
+
+
 def test_a_table_of_pyarrow_is_a_log():
     pyarrow = pytest.importorskip("pyarrow")
     table = pyarrow.table({"query": ["tap"], "title": ["Fix a Tap"], "clicks": [4]})
@@ -107,7 +123,7 @@ def test_a_bad_pair_is_named(pairs, message):
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (Frame(query=["a"], name=["b"]), "no column 'title'; its columns are query, name"),
+        (Frame(query=["a"], other=["b"]), "no column 'title'; its columns are query, other"),
         (Frame(query=["a", math.nan], title=["b", "c"]), r"row 1: the query is missing \(nan\)"),
         (Frame(query=["a"], title=["b", "c"]), "different lengths"),
         (Frame(query=[], title=[]), "the log has no rows"),
@@ -127,7 +143,7 @@ def test_training_reads_tables_and_pairs():
     with pytest.raises(SentembError, match=r"a table with the columns query and title, or a list"):
         read_log(7, False, "corpus", notes.append)
     with pytest.raises(SentembError, match="no column 'title'"):
-        sentemb.train(Frame(query=["a"], clicked=["b"]))
+        sentemb.train(Frame(query=["a"], other=["b"]))
     with pytest.raises(SentembError, match="pair 0: 'q' is not a pair"):
         sentemb.train(["q", "t"])
 

@@ -15,6 +15,7 @@ from sentemb.cli import main
 from sentemb.data.click_log import write_click_log
 from sentemb.models.parameters import stored_parameters, trained_parameters
 from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.search.confidence import Confidence
 from sentemb.search.index import Index
 from sentemb.search.ranking.recipe import MEANINGS, PARTS
 from sentemb.system import checked_files
@@ -83,6 +84,35 @@ def test_an_index(place):
     assert found.memory_bytes > overview(place / "bare").memory_bytes
     assert "titles      2, vectors in int8" in str(found)
     assert str(found).endswith(f'next: sentemb search {place / "index"} "a query"')
+
+
+@pytest.mark.parametrize(
+    ("never", "typed", "told"),
+    [
+        (0.1, None, "calibrated"),
+        (0.3, None, "not shown, as a constant is as good"),
+        (
+            0.1,
+            0.3,
+            "calibrated for queries that nobody typed before; not shown, as a constant is as good "
+            "for queries that the log has clicks for",
+        ),
+    ],
+)
+def test_an_index_says_for_which_queries_it_has_a_confidence(place, tmp_path, never, typed, told):
+    index = Index.open(place / "index")
+    typed_fit = None if typed is None else Confidence(0.0, 1.0, 30, typed, 0.2)
+    index.confidence = Confidence(0.0, 1.0, 60, never, 0.2, typed_fit)
+    index.save(tmp_path / "index")
+    found = overview(tmp_path / "index")
+    assert found.calibrated and f"confidence  {told}\n" in str(found)
+    assert list(found.confidence.values()) == [b < 0.2 for b in (never, typed) if b is not None]
+
+
+def test_a_ranking_says_whether_it_has_a_floor(place):
+    # Two dev queries are too few for one.
+    assert re.search(r"\nfloor +none\n", info(place / "model").stdout)
+    assert overview(place / "pair").floor is None and overview(place / "bare").floor is None
 
 
 def test_a_prepared_log(place):

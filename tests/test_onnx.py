@@ -6,7 +6,7 @@ import re
 import sys
 import unicodedata
 import warnings
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +37,7 @@ from sentemb.models.towers.bag import Bag
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.retrieval.similarity import unit_rows
-from sentemb.text.words import BARE, PLAIN, SPLITTINGS, WHITE_SPACE
+from sentemb.text.words import BARE, JOINER, LETTERED, PLAIN, SPLITTINGS, WHITE_SPACE
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared/data"
@@ -128,7 +128,8 @@ def made_up_vectors():
 def trained(**settings):
     """A small model with trigrams and words."""
     tiny = {"epochs": 1, "batch_size": 16, "threads": 1, "hard_negatives": 0, "cells": 4}
-    return train(made_up_log(), **tiny, word_features=2, **{"splitting": WHITE_SPACE, **settings})
+    own = {"splitting": WHITE_SPACE, "shared_towers": False, "bag_dim": 0, **settings}
+    return train(made_up_log(), **tiny, word_features=2, **own)
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +141,7 @@ def models():
     return {
         "words": lstm,
         "bare": bare,
+        "letters": trained(splitting=LETTERED),
         "shared": trained(shared_towers=True, model="bilstm"),
         "sif": SIF(made_up_vectors()).fit(KNOWN, KNOWN[:9]),
         "vectors": trained(vectors=made_up_vectors(), vector_dim=3),
@@ -169,7 +171,7 @@ def test_every_encoder_gives_the_vectors_of_the_package(variant, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["words", "bare", "shared", "sif", "vectors", "average", "float64", "wide"]
+    "name", ["words", "bare", "letters", "shared", "sif", "vectors", "average", "float64", "wide"]
 )
 def test_every_kind_of_model_gives_the_vectors_of_the_package(models, folders, name):
     assert_agrees(models[name], folders[name])
@@ -275,7 +277,7 @@ def load_tokeniser(folder):
     return module.Tokeniser(folder)
 
 
-@pytest.mark.parametrize("name", ["words", "bare", "sif", "vectors"])
+@pytest.mark.parametrize("name", ["words", "bare", "letters", "sif", "vectors"])
 def test_the_tokeniser_in_python_reads_texts_as_the_package_does(models, folders, name):
     ours, found = models[name].vocabulary.batch(TEXTS), load_tokeniser(folders[name]).batch(TEXTS)
     assert ours.feature_ids.size > 4
@@ -347,17 +349,26 @@ def composed_as_described(text, table):
     return text.translate({0x130: "i", 0x131: "i"})
 
 
-def pairs_as_described(run, table):
-    """The words of a run of letters without blanks by the README alone."""
+def letters_as_described(run, table):
+    """The letters of a run of those without blanks by the README alone."""
     letters = []
     for place, sign in enumerate(run):
         if sign in table["unspaced"] and (not place or run[place - 1] != "\u17d2"):
             letters.append("")
         letters[-1] += sign
-    return [a + b for a, b in pairwise(letters)] or letters
+    return letters
 
 
-def bare_as_described(piece, table):
+def run_as_described(run, splitting, table):
+    """The words of a run of letters without blanks by the README alone."""
+    letters = letters_as_described(run, table)
+    pairs = [a + b for a, b in pairwise(letters)]
+    if splitting == BARE:
+        return pairs or letters
+    return [word for both in zip_longest(letters, pairs) for word in both if word]
+
+
+def bare_as_described(piece, splitting, table):
     """The words of a piece without white space by the README alone."""
     runs = []
     for sign in piece:
@@ -372,7 +383,7 @@ def bare_as_described(piece, table):
     found = []
     for kind, run in runs:
         if kind == "unspaced":
-            found += pairs_as_described(run, table)
+            found += run_as_described(run, splitting, table)
         elif kind == "others":
             found.append(run.lstrip("".join(table["before"])).rstrip("".join(table["after"])))
     return list(filter(None, found)) or [piece]
@@ -380,18 +391,55 @@ def bare_as_described(piece, table):
 
 def split_as_described(text, splitting, table):
     """The words of a text by the README alone."""
-    read = composed_as_described(text, table) if splitting == BARE else text
+    parts = joined_as_described(text, table) if splitting == LETTERED else [text]
+    return [
+        word
+        for k, part in enumerate(parts)
+        for word in ([part] if k % 2 else words_as_described(part, splitting, table))
+    ]
+
+
+def words_as_described(text, splitting, table):
+    """The same for a text in which no two letters are joined."""
+    is_bare = splitting in (BARE, LETTERED)
+    read = composed_as_described(text, table) if is_bare else text
     read = lower_as_described(read, table)
     is_in = (lambda one: one in table["word"]) if splitting == PLAIN else (
         lambda one: one not in table["space"]
     )  # fmt: skip
     words = ["".join(run) for inside, run in groupby(read, is_in) if inside]
-    if splitting != BARE:
+    if not is_bare:
         return words
-    return [part for word in words for part in bare_as_described(word, table)] or text.split()
+    parts = [part for word in words for part in bare_as_described(word, splitting, table)]
+    return parts or text.split()
 
 
-@pytest.mark.parametrize("name", ["words", "bare", "sif", "vectors"])
+def joined_as_described(text, table):
+    """Texts, and between them the words that are two letters with U+2060 between them."""
+    parts = [""]
+    letters = table["unspaced"].keys() | table["marks"].keys() | {"\u17d2"}
+    for piece in re.split(f"([{''.join(table['space'])}]+)", text):
+        halves = piece.split(JOINER)
+        if len(halves) == 2 and all(
+            half and half[0] in table["unspaced"] and letters.issuperset(half)
+            and len(letters_as_described(half, table)) == 1 for half in halves
+        ):  # fmt: skip
+            parts += ["".join(halves), ""]
+        else:
+            parts[-1] += piece
+    return parts
+
+
+def test_the_description_of_the_readme_holds_for_texts_without_blanks(folders):
+    table, rng = table_of(folders["letters"]), np.random.default_rng(2)
+    letters = [*"東京ｶﾞー豆、 aÉ.(ขกำខម\u17d2្ា", JOINER, JOINER, " ", "\u3099", "\u200b"]
+    for _ in range(4_000):
+        text = "".join(rng.choice(letters, rng.integers(1, 9)))
+        for splitting in (BARE, LETTERED):
+            assert split_as_described(text, splitting, table) == SPLITTINGS[splitting](text), text
+
+
+@pytest.mark.parametrize("name", ["words", "bare", "letters", "sif", "vectors"])
 def test_the_description_of_the_readme_finds_the_words_of_the_examples(models, folders, name):
     table, splitting = table_of(folders[name]), models[name].vocabulary.splitting
     tokeniser = load_tokeniser(folders[name])
@@ -405,7 +453,7 @@ def test_the_description_of_the_readme_finds_the_words_of_the_examples(models, f
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["words", "bare", "sif"])
+@pytest.mark.parametrize("name", ["words", "bare", "letters", "sif"])
 def test_the_description_of_the_readme_holds_for_any_character(models, folders, name):
     table, splitting = table_of(folders[name]), models[name].vocabulary.splitting
     for letter in map(chr, range(1, sys.maxunicode + 1)):

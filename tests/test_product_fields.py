@@ -5,11 +5,14 @@ import json
 import os
 import sqlite3
 import threading
+import weakref
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sentemb import Index, SentembError
 from sentemb.bridges.server.answers import Answers
@@ -19,6 +22,7 @@ from sentemb.search.field_columns import FieldColumn, fields_of
 from sentemb.search.filters import sort_order
 from sentemb.search.index_files import PRODUCTS
 from sentemb.search.product_fields import ProductFields
+from sentemb.search.ranking.parts import Asked
 from sentemb.search.title_files import read_titles
 
 FIELDS = {
@@ -47,12 +51,21 @@ def index(model):
         (["1", "2.50", "1e-3"], "REAL", [1.0, 2.5, 0.001]),
         (["1", "12,50", "1,299"], "REAL", [1.0, 12.5, 1.299]),
         (["1,299", "2,500"], "TEXT", ["1,299", "2,500"]),
+        (["1.299", "2,500"], "TEXT", ["1.299", "2,500"]),
+        (["1,299", "1234"], "REAL", [1.299, 1234.0]),
+        (["1.299", "1234"], "REAL", [1.299, 1234.0]),
+        (["1.299", "2,500", "1234"], "TEXT", ["1.299", "2,500", "1234"]),
+        (["1.299", "12.299,50"], "REAL", [1299.0, 12299.5]),
+        (["1.299.000", "5"], "INTEGER", [1299000, 5]),
+        (["1 299,50", "12\u00a0299", "1\u202f000"], "REAL", [1299.5, 12299.0, 1000.0]),
+        (["1'299.50", "3"], "REAL", [1299.5, 3.0]),
+        (["1 2345"], "TEXT", ["1 2345"]),
         (["0,299"], "REAL", [0.299]),
         (["12,50", "1.299,00", "-12.345.678,9"], "REAL", [12.5, 1299.0, -12345678.9]),
         (["12.50", "1,299.00"], "REAL", [12.5, 1299.0]),
         (["12.50", "1.299,00"], "TEXT", ["12.50", "1.299,00"]),
         (["007", "8"], "TEXT", ["007", "8"]),
-        (["12,50", "1.299"], "TEXT", ["12,50", "1.299"]),
+        (["12,50", "1.299"], "REAL", [12.5, 1299.0]),
         (["fix", "5"], "TEXT", ["fix", "5"]),
         (["", ""], "TEXT", [None, None]),
         (["9" * 19], "REAL", [1e19]),
@@ -75,7 +88,8 @@ def test_the_type_of_a_column_is_that_of_all_its_fields(texts, kind, values):
         (["12.50", "3", "7 EUR"], r"'7 EUR'; 1 of 3 fields are not"),
         (["12.50", "3", "1.299,00", "2"], r"'1\.299,00'; write numbers without"),
         (["12.50", "007", "7 EUR", "1"], r"'007'; 1 of 4 fields are not"),
-        (["5", "1,299"], r"'1,299'; write numbers without"),
+        (["5", "1,2995,00"], r"'1,2995,00'; write numbers without"),
+        (["899", "1,299", "2,499"], r"'1,299'; write numbers without"),
     ],
 )
 def test_a_column_of_numbers_that_is_text_is_warned_of(texts, named):
@@ -83,6 +97,27 @@ def test_a_column_of_numbers_that_is_text_is_warned_of(texts, named):
     column.append(texts)
     with pytest.warns(UserWarning, match=f"price is text .* {named}"):
         fields_of([column], len(texts))
+
+
+@pytest.mark.filterwarnings("error")
+@settings(deadline=None, max_examples=30)
+@given(
+    cents=st.lists(st.integers(-(10**9), 10**9), min_size=1, max_size=8),
+    decimal=st.sampled_from(".,"),
+    separator=st.sampled_from(["", " ", "\u00a0", "\u202f", "'", "mark"]),
+    portions=st.integers(1, 3),
+)
+def test_a_column_in_any_notation_has_the_same_numbers(cents, decimal, separator, portions):
+    separator = {"mark": "." if decimal == "," else ","}.get(separator, separator)
+    signs = str.maketrans({".": decimal, ",": separator})
+    column = FieldColumn("price")
+    texts = [f"{cent / 100:,.2f}".translate(signs) for cent in cents]
+    for first in range(portions):
+        column.append(texts[first::portions])
+    stored = fields_of([column], len(texts))
+    ordered = [cent / 100 for first in range(portions) for cent in cents[first::portions]]
+    assert stored.types == {"price": "REAL"}
+    assert [value for (value,) in stored.rows()] == ordered
 
 
 @pytest.mark.parametrize(
@@ -411,7 +446,8 @@ def test_connections_are_closed_with_the_fields_that_had_them(index, tmp_path):
 
     def n_open():
         links = [Path("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
-        return sum(os.readlink(link).endswith(PRODUCTS) for link in links if link.exists())
+        files = [os.readlink(link) for link in links if link.exists()]
+        return sum(file.endswith(PRODUCTS) for file in files), len(files)
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:
@@ -428,7 +464,20 @@ def test_connections_are_closed_with_the_fields_that_had_them(index, tmp_path):
         go.set()
     for thread in threads:
         thread.join()
-    assert (before, after) == (5, 1)  # the other one is that of the mapped file
+    # The one that is left is the mapped file of the new index, which has no more open than before.
+    assert (before[0], after[0]) == (5, 1)
+    assert after[1] == before[1] - 4
+
+
+def test_queries_do_not_keep_the_index_that_they_were_asked():
+    asked = Asked(["hotels"], lambda texts: np.zeros((len(texts), 2)), None)
+    kept = weakref.ref(asked)
+    gc.disable()
+    try:
+        del asked
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 def replaced(folder, image):

@@ -164,6 +164,20 @@ def test_a_recipe_says_what_it_needs():
     assert str(recipe.alone("unclicked")) == "no clicks"
 
 
+def test_a_recipe_without_letters_is_of_version_1_0():
+    for weights in ({"bm25": 1.0}, {"cosine": 1.0, "clicked_bm25": -0.5}):
+        for recipe in (Recipe(weights), Recipe(weights, letters=False)):
+            assert Recipe.of(recipe.as_dict()) == recipe == recipe.weighted(weights)
+        written = {name: x for name, x in Recipe(weights).as_dict().items() if name != "letters"}
+        assert Recipe.of(written) == Recipe(weights, letters=False)
+        assert Recipe.of(written).words("東京") == ["東京"]
+        assert Recipe(weights).words("東京") == ["東", "東京", "京"]
+    written = {"weights": {"cosine": 1.0}, "k1": 0.9, "b": 0.4, "stem": None}
+    assert Recipe.of(written) == MODEL_ALONE
+    with pytest.raises(SentembError, match="letters is 1; give True or False"):
+        Recipe.of({**written, "letters": 1})
+
+
 # -- fitting ----------------------------------------------------------------------------------
 
 

@@ -94,6 +94,7 @@ def _module(path):
     ("page", "section"),
     [
         ("README.md", "short"),
+        ("README.md", "kinds"),
         ("docs/benchmarks.md", "ranking"),
         ("docs/benchmarks.md", "catalogue"),
         ("docs/benchmarks.md", "all_titles"),

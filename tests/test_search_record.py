@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -26,7 +27,6 @@ from sentemb import Index, SentembError
 from sentemb.analysis.insights import insights
 from sentemb.bridges.server.app import create_app
 from sentemb.cli import main
-from sentemb.cli.start import _clicks_of, _titles_from
 from sentemb.data.click_log import read_click_log
 from sentemb.data.importers.click_table import Columns, import_clicks
 from sentemb.data.importers.guessing import guess_columns
@@ -207,13 +207,30 @@ def test_insights_count_what_happened(path):
         ("lamp", 3, 0)
     ]
     assert [(q.query, q.nothing_found) for q in result.below_floor] == [("qqq", 0), ("rug", 0)]
-    assert [q.query for q in result.never_clicked] == ["lamp", "chair"]
+    # Searches that found nothing are lost too, and a click does not hide the others.
+    lost = [(q.query, q.lost, q.shown_first) for q in result.lost]
+    assert lost[0] == ("lamp", 4, "title a") and sum(n for _, n, _ in lost) == 8
+    assert ("oak desk", 1, "title a") in lost and ("qqq", 1, None) in lost
+    assert "without a click" in run("insights", path) and "nothing" in run("insights", path)
     assert result.slow[0].query == "oak desk"
     assert result.slow[0].milliseconds == pytest.approx(20 / 3)
     assert result.milliseconds == {"p50": 2.0, "p95": 9.0, "p99": 9.0}
     assert "oak desk" in run("insights", path) and "2 with" not in run("insights", path)
     assert json.loads(run("insights", path, "--json", "-k", 1))["popular"][0]["searches"] == 4
     assert len(insights(path, 1).popular) == 1
+
+
+def test_insights_leave_earlier_searches_out(path, monkeypatch):
+    record = SearchRecord(path)
+    days = [datetime(2026, 10, 31, 23, 59, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC)]
+    for day, query in zip(days, ("desk", "lamp"), strict=True):
+        monkeypatch.setattr(time, "time", day.timestamp)
+        record.add_searches([searched(query)])
+    assert [q.query for q in insights(path, since=days[1]).popular] == ["lamp"]
+    assert insights(path, since=days[0]).searches == insights(path).searches == 2
+    told = json.loads(run("insights", path, "--since", "2026-11-01", "--json"))
+    assert told["searches"] == 1 and told["first"].startswith("2026-11-01")
+    assert run("insights", path, "--since", "2027-01-01") == "no searches yet\n"
 
 
 def test_an_empty_record_has_no_searches_yet(path):
@@ -263,8 +280,8 @@ def test_start_knows_the_columns_of_a_record(path, tmp_path):
     guess = guess_columns(path)
     roles = {role: role for role in ("query", "id", "title", "clicks")}
     assert (guess.roles, guess.fields) == (roles, {})
-    options = ["--query-column", guess.need("query"), *_clicks_of(guess)]
-    run("import", path, "-o", tmp_path / "log.tsv", *options, *_titles_from(guess, None, None),
+    options = [word for role in roles for word in (f"--{role}-column", guess.need(role))]
+    run("import", path, "-o", tmp_path / "log.tsv", *options,
         "--write-catalogue", tmp_path / "titles.tsv")  # fmt: skip
     assert (tmp_path / "log.tsv").read_text() == "desk\ttitle b\n"
     assert (tmp_path / "titles.tsv").read_text() == "b\ttitle b\n"

@@ -17,7 +17,8 @@ from click.testing import CliRunner
 from sentemb import Index, SentembError
 from sentemb.cli import main
 from sentemb.cli.start import _first_query
-from sentemb.data.importers.guessing import guess_columns
+from sentemb.data.importers.columns import Reading
+from sentemb.data.importers.guessing import guess_columns, shared_id
 from sentemb.data.simulation import example_shop
 from sentemb.system.parallel import available_threads
 
@@ -49,7 +50,8 @@ def start(*arguments, code=0):
 )
 def test_columns_are_guessed_from_their_names(tmp_path, text, roles, fields):
     (tmp_path / "table").write_text(text + ("a\tb\n" if "\t" in text else ""))
-    guess = guess_columns(tmp_path / "table")
+    of_products = bool(fields)
+    guess = guess_columns(tmp_path / "table", of_products=of_products)
     assert (guess.roles, guess.fields) == (roles, fields)
     assert all(f"{role} = {name}" in str(guess) for role, name in {**roles, **fields}.items())
 
@@ -65,8 +67,8 @@ def test_threads_limit_the_commands_that_start_runs(tmp_path, monkeypatch):
 
 
 def test_a_column_that_is_missing_is_named(tmp_path):
-    (tmp_path / "clicks.csv").write_text("suche,artikel\nlampe,7\n")
-    with pytest.raises(SentembError, match="no column looks like the query; there are suche"):
+    (tmp_path / "clicks.csv").write_text("alpha,beta\nlampe,7\n")
+    with pytest.raises(SentembError, match="no column looks like the query; there are alpha"):
         guess_columns(tmp_path / "clicks.csv").need("query")
     assert "looks like the query" in start(tmp_path / "clicks.csv", "-o", tmp_path / "s", code=1)
     assert "give either" in start("-o", tmp_path / "s", code=2)
@@ -103,9 +105,103 @@ def test_the_example_becomes_an_index_and_a_page(tmp_path, monkeypatch):
     assert "is not empty" in start("--example", "-o", shop, code=1)
 
 
+THINGS = ("hat", "bag", "shoe", "coat", "belt", "scarf", "lamp", "chair", "table", "mug")
+
+
+def write_shop(folder, n_queries=100):
+    """Clicks and products without a usual name, which share one column."""
+    names = [f"{colour} {thing}" for colour in COLOURS for thing in THINGS][:n_queries]
+    clicks = [f"{name},A-{k},note {k % 3},2\n" for k, name in enumerate(names)]
+    (folder / "clicks.csv").write_text("words,ref,remark,n\n" + "".join(clicks))
+    products = [
+        f"x{k},A-{k},{name.title()},{k}.50,{k % 2 == 0},00{k},{THINGS[k % 10]}\n"
+        for k, name in enumerate(names)
+    ]
+    head = "code,ref,heading,cost,is new,gtin,section\n"
+    (folder / "products.csv").write_text(head + "".join(products))
+    return folder / "clicks.csv", folder / "products.csv"
+
+
+NAMED = ("--query-column", "words", "--title-column", "heading", "--clicks-column", "n")
+
+
+@pytest.mark.slow
+def test_columns_can_be_named_and_every_field_is_kept(tmp_path):
+    tables, shop = write_shop(tmp_path), tmp_path / "shop"
+    said = start(*tables, "-o", shop, *NAMED)
+    assert f"{tables[0]}: query = words, id = ref, clicks = n" in said
+    types = Index.open(shop / "index").fields.types
+    assert types == {
+        "cost": "REAL", "code": "TEXT", "is new": "BOOLEAN", "gtin": "TEXT", "section": "TEXT"
+    } | ({"price": "REAL"} if "price" in types else {})  # fmt: skip
+    assert "next: " not in said
+    (query,) = re.findall(rf"sentemb search {shop} '?([^'\n]+)", said)
+    for arguments in (["search", shop, query], ["info", shop], ["explain", shop, query]):
+        done = CliRunner().invoke(main, [*map(str, arguments)])
+        assert done.exit_code == 0, done.output
+
+
+def test_columns_are_guessed_by_their_cells(tmp_path):
+    clicks, products = write_shop(tmp_path)
+    log = guess_columns(clicks, given={"query": "words", "clicks": "n"})
+    catalogue = guess_columns(products, given={"title": "heading"}, of_products=True)
+    shared = shared_id(log, catalogue, products, Reading())
+    assert (shared.clicks, shared.products) == (("ref",), ("ref",))
+    # Another name, zeros that a spreadsheet has dropped, and a column of small numbers.
+    clicks.write_text("q,number,position\n" + "".join(f"a {k},{k},{k % 5}\n" for k in range(50)))
+    rows = "".join(f"{k:05},Product {k},{k % 7}\n" for k in range(60))
+    products.write_text(f"article,name,stock\n{rows}")
+    log, catalogue = guess_columns(clicks), guess_columns(products, of_products=True)
+    shared = shared_id(log, catalogue, products, Reading())
+    assert (shared.clicks, shared.products) == (("number",), ("article",))
+
+
+def test_the_only_texts_that_are_left_are_query_and_title(tmp_path, monkeypatch):
+    clicks, products = tmp_path / "tags.csv", tmp_path / "packages.csv"
+    clicks.write_text("tag,package\n" + "".join(f"use::{k},pkg{k}\n" for k in range(60)))
+    rows = "".join(f"pkg{k},Tool number {k},admin,https://x.example/{k}\n" for k in range(70))
+    products.write_text("package,short words,section,home\n" + rows)
+    seen = []
+    monkeypatch.setattr(
+        "sentemb.cli.start._make", lambda clicks, folder, columns, replaces: seen.append(columns)
+    )
+    said = start(clicks, products, "-o", tmp_path / "shop")
+    assert f"{clicks}: query = tag, id = package" in said
+    assert f"{products}: id = package, title = short words, section = section, home = home" in said
+    (columns,) = seen
+    assert columns[columns.index("--fields") + 1] == "section,home"
+    clicks.write_text(
+        "words,other words,package\n" + "".join(f"{k}a,{k}b,pkg{k}\n" for k in range(9))
+    )
+    said = start(clicks, products, "-o", tmp_path / "shop", "--force", code=1)
+    assert "no column looks like the query; there are words, other words, package" in said
+    clicks.write_text("query,thing\n" + "".join(f"{k}a,{k}b\n" for k in range(9)))
+    said = start(clicks, products, "-o", tmp_path / "shop", "--force", code=1)
+    assert f"{clicks}: no column has ids of {products}; name both columns with --id-column" in said
+
+
+def test_too_few_queries_are_named_and_nothing_is_left(tmp_path):
+    tables, shop = write_shop(tmp_path, n_queries=7), tmp_path / "shop"
+    said = start(*tables, "-o", shop, *NAMED, code=1)
+    assert "clicks.csv: has 7 queries with clicks, too few to learn from and to hold some" in said
+    assert "give at least 50" in said and not shop.exists()
+    shop.mkdir()
+    (shop / "mine.txt").write_text("mine")
+    start(*tables, "-o", shop, *NAMED, "--force", code=1)
+    assert [path.name for path in shop.iterdir()] == ["mine.txt"]
+
+
+def test_start_stops_where_clicks_would_be_lost(tmp_path):
+    clicks, products = write_shop(tmp_path)
+    with open(clicks, "a") as file:
+        file.writelines(f"lost {k},gone-{k},,9\n" for k in range(40))
+    said = start(clicks, products, "-o", tmp_path / "shop", *NAMED, code=1)
+    assert "40 of 140 rows and 360 of 560 clicks would be dropped, more than 5%" in said
+    assert not (tmp_path / "shop").exists()
+
+
 def test_a_log_that_is_too_small_to_calibrate_becomes_a_page(tmp_path):
-    things = ("hat", "bag", "shoe", "coat", "belt", "scarf", "lamp", "chair", "table", "mug")
-    queries = [f"{colour} {thing}" for colour in COLOURS for thing in things]
+    queries = [f"{colour} {thing}" for colour in COLOURS for thing in THINGS]
     titles = [f"{query} for men" for query in queries]
     rows = [f"{query},{title}\n" for query, title in zip(queries, titles, strict=True)]
     (tmp_path / "clicks.csv").write_text("query,title\n" + "".join(rows))
@@ -190,11 +286,14 @@ def test_every_figure_of_a_messy_shop_is_right(tmp_path):
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     rows = {side: read_rows(shop / f"log/{side}.tsv") for side in ("pairs", "dev", "test")}
-    assert f"{len(rows['pairs']):,} lines to train" in printed
-    assert f"{len(rows['dev']):,} dev" in printed and f"{len(rows['test']):,} test" in printed
+    clicks = {side: sum(int((*row, 1)[2]) for row in rows[side]) for side in rows}
+    assert f"{clicks['pairs']:,} clicks to train" in printed
+    assert f"{clicks['dev']:,} dev" in printed and f"{clicks['test']:,} test" in printed
+    # Single clicks are held out as well as queries, so test has queries of both kinds.
     spelt = {side: {plain(query) for query, *_ in rows[side]} for side in rows}
-    assert not spelt["test"] & spelt["pairs"] and not spelt["test"] & spelt["dev"]
-    assert not spelt["dev"] & spelt["pairs"]
+    learned = spelt["test"] & spelt["pairs"]
+    assert learned and spelt["test"] - learned
+    assert f"{len(learned):,} of " in printed
 
     clicked = defaultdict(set)
     for query, title, *_ in rows["test"]:

@@ -45,6 +45,8 @@ from sentemb.training.towers.settings import HARD_AMONG, HARD_NEGATIVES, PRESETS
 from sentemb.training.towers.two_towers import TwoTowers
 
 TINY = {"cells": 6, "epochs": 3, "batch_size": 16, "threads": 1}
+# Not what a small log has by default.
+SEPARATE = {"shared_towers": False, "bag_dim": 0}
 MOMENTUM = {"cells": 6, "epochs": 3, "batch_size": 16, "optimiser": "nesterov"}
 
 
@@ -320,7 +322,7 @@ def test_the_best_epoch_is_kept_and_patience_ends_training(tmp_path):
     log = made_up_log(seed=1)
     dev = made_up_judged_set(log)
     settings = {**TINY, "epochs": 60, "learning_rate": 1.0, "patience": 2, "hard_negatives": 0}
-    model = train(log, dev=dev, output=tmp_path / "m", **settings)
+    model = train(log, dev=dev, output=tmp_path / "m", **settings, **SEPARATE)
     figures = [line["dev"]["ndcg@1"] for line in model.history]
     best = int(np.argmax(figures))
     assert figures[-1] < figures[best], "or the last epoch would do as well"
@@ -361,7 +363,7 @@ def test_resting_rows_are_brought_up_to_date_before_dev_and_at_the_end(with_dev,
 
     measured = measure_as(monkeypatch, [0.1, 0.2, 0.3])  # the last epoch is the best
     dev = made_up_judged_set(log) if with_dev else None
-    model = train(log, dev=dev, threads=1, hard_negatives=0, **MOMENTUM)
+    model = train(log, dev=dev, threads=1, hard_negatives=0, **MOMENTUM, **SEPARATE)
     assert len(measured) == (settings.epochs if with_dev else 0)
     for found, wanted in zip(
         [*measured, model.weights], [*expected[: len(measured)], expected[-1]], strict=True
@@ -517,6 +519,7 @@ def test_a_learning_rate_far_too_high_keeps_the_model_that_was_there(tmp_path):
 def test_a_training_that_runs_away_later_keeps_its_best_model(tmp_path):
     log = made_up_log()
     shared = {"dev": made_up_judged_set(log), "output": tmp_path / "m", **TINY, "epochs": 40}
+    shared |= SEPARATE
     # The momentum of 0.999 carries the weights beyond all measure after some epochs.
     with pytest.raises(SentembError, match="learning rate") as caught:
         train(
@@ -987,7 +990,7 @@ WRONG_CHECKPOINTS = {
     "huge": set_in("query.weights.table", 3, 1e30),
     "a negative square": set_in("query.second_moment.recurrent", 3, -1),
     "shape": lambda metadata, arrays: arrays.update({"query.weights.table": np.zeros(3)}),
-    "a missing array": lambda metadata, arrays: arrays.pop("document.weights.bias"),
+    "a missing array": lambda metadata, arrays: arrays.pop("query.weights.bias"),
     "no hard titles": lambda metadata, arrays: arrays.pop("hard_titles"),
     "a title too far": set_in("hard_titles", 5, 10**6),
     "a title before the first": set_in("hard_titles", 5, -2),

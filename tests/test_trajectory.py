@@ -19,6 +19,8 @@ from sentemb.models.pairs import PAIR_MODELS
 STORED = Path(__file__).with_name("trajectory.json")
 EASY = {"hard_negatives": 0}
 OF_THE_PAPER = {"optimiser": "nesterov", "word_features": 0, **EASY}
+# Not what a small log has by default.
+SEPARATE = {"shared_towers": False, "bag_dim": 0}
 # 120 pairs in mini-batches of 20, with 4 negatives each.
 PAIRS = {"embedding": 16, "mlp": 24, "batch_size": 80, "n_negatives": 4, "learning_rate": 0.01}
 RUNS = {
@@ -41,6 +43,7 @@ RUNS = {
     "dan, two layers": {"model": "dan", "hidden": 24, "layers": 2, **EASY},
     "irnn, Nesterov": {"model": "irnn", **OF_THE_PAPER},
     "lstm without output gate": {"output_gate": False, "forget_gate": True, **EASY},
+    "lstm, shared and beside a bag": {"shared_towers": True, "bag_dim": 96},
     "arc2, dropout": {"model": "arc2", "maps": (12, 8), "dropout": 0.1, **PAIRS},
     "arc1, BM25 as teacher": {
         "model": "arc1",
@@ -77,7 +80,7 @@ def losses_of(settings):
     """The loss of each of 30 updates."""
     means = []
     if settings.get("model") not in PAIR_MODELS:
-        settings = {"cells": 16, "batch_size": 20, **settings}
+        settings = {"cells": 16, "batch_size": 20, **SEPARATE, **settings}
     train(
         made_up_log(),
         epochs=5,

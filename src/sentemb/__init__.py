@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from sentemb.comparison.difference import RankingDifference, diff
     from sentemb.comparison.measuring import evaluate
     from sentemb.data.click_log import ClickLog, ClickLogBuilder, read_click_log, write_click_log
-    from sentemb.data.importers.click_table import Columns, import_clicks
+    from sentemb.data.importers.click_rows import Columns
+    from sentemb.data.importers.click_table import import_clicks
     from sentemb.data.importers.columns import Reading
     from sentemb.data.judged_set import JudgedSet, read_judged_set, write_judged_set
     from sentemb.data.labelled_pairs import LabelledPairs, read_labelled_pairs
@@ -138,7 +139,7 @@ _SECTIONS = {
         "read_click_log": "data.click_log",
         "write_click_log": "data.click_log",
         "import_clicks": "data.importers.click_table",
-        "Columns": "data.importers.click_table",
+        "Columns": "data.importers.click_rows",
         "Reading": "data.importers.columns",
         "split_log": "data.splitting",
         "prepare_log": "training.batches.preparing",

@@ -68,7 +68,10 @@ def write(folder):
 def results(folder):
     """Vectors, scores and rankings of what `write` wrote, and a loss of training on its log."""
     model, index = load(folder / "model"), Index.open(folder / "index")
-    trained = train(PreparedLog.open(folder / "prepared"), cells=3, epochs=1, batch_size=16)
+    # The defaults of 1.0, whatever those of a later version are.
+    towers = {"cells": 3, "shared_towers": False, "bag_dim": 0}
+    log = PreparedLog.open(folder / "prepared")
+    trained = train(log, epochs=1, batch_size=16, **towers)
     found = (
         index.search(QUERIES, k=3, everything=True),
         index.search(QUERIES, k=3, everything=True, where="price < 20", sort="price"),

@@ -20,6 +20,7 @@ from sentemb.models.towers.recurrent import RecurrentEncoder
 from sentemb.models.towers.towers import SIDES
 from sentemb.system.html_tables import html_table, shade
 from sentemb.system.parallel import Workers
+from sentemb.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +79,8 @@ def word_effects(model: SentenceEncoder, query: str, title: str) -> dict[str, Wo
         raise SentembError("a text without words has no effects; give one with words")
     with Workers(1) as workers:
         done = {
-            side: _forward(model, side, _with_each_left_out(words[side]), workers) for side in SIDES
+            side: _forward(model, side, _with_each_left_out(words[side], model.vocabulary), workers)
+            for side in SIDES
         }
         effects = {}
         for side, opposite in (SIDES, SIDES[::-1]):
@@ -90,15 +92,15 @@ def word_effects(model: SentenceEncoder, query: str, title: str) -> dict[str, Wo
 
 
 def left_out_effects(
-    ranker: Ranker, query: Sequence[str], title: Sequence[str]
+    ranker: Ranker, query: Sequence[str], title: Sequence[str], vocabulary: Vocabulary
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """The score of a pair, and how it changes when a word is left out, for any ranker.
 
-    It scores the texts that the words make with spaces between them. The effects, (Tq,) for the
-    words of the query and (Td,) for those of the title, are the score minus the score without the
-    word.
+    It scores the texts that the words make, as ``vocabulary`` puts them together. The effects,
+    (Tq,) for the words of the query and (Td,) for those of the title, are the score minus the score
+    without the word.
     """
-    queries, titles = _with_each_left_out(query), _with_each_left_out(title)
+    queries, titles = (_with_each_left_out(words, vocabulary) for words in (query, title))
     query_index = np.concatenate([np.arange(len(queries)), np.zeros(len(title), np.int64)])
     title_index = np.concatenate([np.zeros(len(queries), np.int64), np.arange(1, len(titles))])
     scores = ranker.score_pairs(queries, titles, query_index, title_index)
@@ -106,9 +108,10 @@ def left_out_effects(
     return float(scores[0]), effects[: len(query)], effects[len(query) :]
 
 
-def _with_each_left_out(words: Sequence[str]) -> list[str]:
+def _with_each_left_out(words: Sequence[str], vocabulary: Vocabulary) -> list[str]:
     """The whole text, then the T texts with one word left out."""
-    return [" ".join(words)] + [" ".join([*words[:t], *words[t + 1 :]]) for t in range(len(words))]
+    rests = ([*words[:t], *words[t + 1 :]] for t in range(len(words)))
+    return [vocabulary.text_of(words_left) for words_left in (words, *rests)]
 
 
 def _forward(model: SentenceEncoder, side: str, texts: list[str], workers: Workers) -> ForwardPass:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,7 +28,16 @@ FROM searches LEFT JOIN (
     SELECT search AS of_search, min(CASE WHEN clicked IS NOT NULL THEN position END) AS first
     FROM shown GROUP BY search
 ) ON of_search = number
+WHERE time >= ?
 GROUP BY one
+"""
+# What was shown first for a query, as often as possible; of two as frequent the latest.
+_SHOWN_FIRST = """
+SELECT titles.title FROM searches
+JOIN shown ON shown.search = searches.number AND position = 1
+JOIN titles ON titles.number = shown.title
+WHERE folded(query) = ? AND time >= ?
+GROUP BY titles.title ORDER BY count(*) DESC, max(time) DESC LIMIT 1
 """
 
 
@@ -42,6 +52,7 @@ class SearchedQuery:
     nothing_found, below_floor : searches without a result; those whose results were not good enough
         to show
     milliseconds : mean time of an answer
+    shown_first : the title that was shown first, of the queries that lose most; None without one
     """
 
     query: str
@@ -51,6 +62,12 @@ class SearchedQuery:
     nothing_found: int
     below_floor: int
     milliseconds: float
+    shown_first: str | None = None
+
+    @property
+    def lost(self) -> int:
+        """The searches without a click."""
+        return self.searches - self.clicked
 
 
 @dataclass(frozen=True)
@@ -66,7 +83,7 @@ class Insights:
     popular : the most frequent queries
     nothing_found : queries that no title matches
     below_floor : queries without a good match
-    never_clicked : queries that showed results, of which none was ever opened
+    lost : queries with the most searches without a click, and what was shown first
     slow : queries with the longest mean time, longest first
     """
 
@@ -81,7 +98,7 @@ class Insights:
     popular: list[SearchedQuery]
     nothing_found: list[SearchedQuery]
     below_floor: list[SearchedQuery]
-    never_clicked: list[SearchedQuery]
+    lost: list[SearchedQuery]
     slow: list[SearchedQuery]
 
     def as_dict(self) -> dict[str, Any]:
@@ -103,27 +120,39 @@ class Insights:
             ("Most frequent", self.popular),
             ("Nothing found", self.nothing_found),
             ("No good match", self.below_floor),
-            ("Results, and never a click", self.never_clicked),
             ("Slowest", self.slow),
         ):
             if queries:
                 lines += ["", f"{title}:", *_table(queries)]
+        if self.lost:
+            lines += ["", "Searches without a click:", *_table_of_lost(self.lost)]
         return "\n".join(lines)
 
 
-def insights(path: AnyPath, top_k: int = 10) -> Insights:
+def insights(path: AnyPath, top_k: int = 10, since: datetime | None = None) -> Insights:
     """Sum up the record of a server, which may still be running.
 
-    ``path`` was written by ``sentemb serve --record``; each list has ``top_k`` queries. Raises
-    `SentembError` if the file is not a record of searches or cannot be read.
+    ``path`` was written by ``sentemb serve --record``; each list has ``top_k`` queries. Searches
+    before ``since`` are left out. Raises `SentembError` if the file is not a record of searches or
+    cannot be read.
     """
+    start = -math.inf if since is None else since.timestamp()
     whole("top_k", top_k, 1, 2**31 - 1)
     with reading_record(path) as connection:
         # A function in C: Python would handle a signal in one of its own, where SQLite drops it.
         connection.create_function("folded", 1, str.lower, deterministic=True)
-        every = [SearchedQuery(*row) for row in connection.execute(_BY_QUERY, 2 * _NOTHING)]
-        first, last = connection.execute("SELECT min(time), max(time) FROM searches").fetchone()
-        milliseconds = _quantiles(connection, sum(query.searches for query in every))
+        rows = connection.execute(_BY_QUERY, (*2 * _NOTHING, start))
+        every = [SearchedQuery(*row) for row in rows]
+        between = "SELECT min(time), max(time) FROM searches WHERE time >= ?"
+        first, last = connection.execute(between, (start,)).fetchone()
+        milliseconds = _quantiles(connection, sum(query.searches for query in every), start)
+        lost = [query for query in every if query.query is not None and query.lost]
+        lost = sorted(lost, key=lambda query: query.lost, reverse=True)[:top_k]
+        lost = [
+            replace(query, shown_first=(shown or (None,))[0])
+            for query in lost
+            for shown in [connection.execute(_SHOWN_FIRST, (query.query, start)).fetchone()]
+        ]
     # SQLite groups all searches without a text together.
     n_searches = sum(query.searches for query in every)
     queries = [query for query in every if query.query is not None]
@@ -149,26 +178,31 @@ def insights(path: AnyPath, top_k: int = 10) -> Insights:
         most(lambda query: True),
         most(lambda query: query.nothing_found > 0),
         most(lambda query: query.below_floor > 0),
-        most(
-            lambda query: (
-                not query.clicked and query.nothing_found + query.below_floor < query.searches
-            )
-        ),
+        lost,
         most(lambda query: True, lambda query: query.milliseconds),
     )
 
 
-def _quantiles(connection: sqlite3.Connection, n_searches: int) -> dict[str, float]:
+def _quantiles(connection: sqlite3.Connection, n_searches: int, start: float) -> dict[str, float]:
     """Milliseconds below which half, 95 % and 99 % of the searches were answered."""
     if not n_searches:
         return {}
     rows = {f"p{100 * share:.0f}": int(share * (n_searches - 1)) for share in _SHARES}
-    at = "SELECT milliseconds FROM searches ORDER BY milliseconds LIMIT 1 OFFSET ?"
-    return {name: connection.execute(at, (row,)).fetchone()[0] for name, row in rows.items()}
+    at = "SELECT milliseconds FROM searches WHERE time >= ? ORDER BY milliseconds LIMIT 1 OFFSET ?"
+    return {name: connection.execute(at, (start, row)).fetchone()[0] for name, row in rows.items()}
 
 
 def _date(seconds: float | None) -> str:
     return "" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
+
+
+def _table_of_lost(queries: list[SearchedQuery]) -> list[str]:
+    head = ["query", "without a click", "searches", "shown first"]
+    rows = [
+        [query.query, f"{query.lost:,}", f"{query.searches:,}", query.shown_first or "nothing"]
+        for query in queries
+    ]
+    return list(aligned([head, *rows]))
 
 
 def _table(queries: list[SearchedQuery]) -> list[str]:

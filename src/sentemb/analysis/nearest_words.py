@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from sentemb.errors import SentembError
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.nearest import nearest
@@ -64,14 +66,19 @@ def neighbours(
     if not known:
         raise SentembError("none of the words that may be found has a known letter trigram or word")
     looked_up = known_words(model, read)
-    vectors = unit_rows(model.encode(known, side=side))
+    vectors = vectors_of(model, known, side)
     # One more, in case the word itself is found.
-    indices, scores = nearest(unit_rows(model.encode(looked_up, side=side)), vectors, k + 1)
+    indices, scores = nearest(vectors_of(model, looked_up, side), vectors, k + 1)
     neighbours_of: dict[str, list[Neighbour]] = {}
     for word, row, of_row in zip(looked_up, indices.tolist(), scores.tolist(), strict=True):
         near = (Neighbour(known[p], score) for p, score in zip(row, of_row, strict=True))
         neighbours_of[word] = [neighbour for neighbour in near if neighbour.word != word][:k]
     return Rows(Rows(neighbours_of.get(word, []), caption=word) for word in read)
+
+
+def vectors_of(model: SentenceEncoder, words: Sequence[str], side: str) -> np.ndarray:
+    """Unit vectors of texts of one word each, by the tower of a side."""
+    return unit_rows(model.encode([model.vocabulary.text_of([word]) for word in words], side=side))
 
 
 def known_words(model: SentenceEncoder, words: Iterable[str]) -> list[str]:
@@ -97,7 +104,7 @@ def _is_word(text: str) -> bool:
 
 
 def _single(model: SentenceEncoder, word: str) -> str:
-    read = model.vocabulary.split(word)
+    read = model.vocabulary.split(model.vocabulary.text_of([word]))
     if len(read) != 1:
         raise SentembError(f"{brief(word)} has {len(read)} words; give one word")
     return read[0]

@@ -15,8 +15,10 @@ from sentemb.models.files.model_folder import CONFIG, is_model
 from sentemb.models.loading import load
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.parameters import stored_parameters, trained_parameters
+from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.search.index import Index
 from sentemb.search.index_files import DESCRIPTION, is_index
+from sentemb.search.index_tuning import KINDS
 from sentemb.search.ranking.opening import load_ranker
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.ranker_files import has_ranker
@@ -70,6 +72,10 @@ class Overview:
     dtype : str or None
     calibrated : bool or None
         Whether an index knows how sure it is of its first title.
+    confidence : dict of str to bool
+        Whether the confidence is shown, by the kind of query that the index is calibrated for.
+    floor : bool or None
+        Whether the ranking finds nothing for random letters; None without a ranking.
     clusters : str or None
         How many clusters an index has and a query meets, and the recall; None without any.
     next : str
@@ -98,6 +104,8 @@ class Overview:
     titles: int | None = None
     dtype: str | None = None
     calibrated: bool | None = None
+    confidence: dict[str, bool] = field(default_factory=dict)
+    floor: bool | None = None
     clusters: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -128,8 +136,7 @@ class Overview:
     def _facts(self) -> Iterator[tuple[str, str]]:
         if self.titles is not None:
             yield "titles", f"{self.titles:,}, vectors in {self.dtype}"
-            calibrated = "calibrated" if self.calibrated else "not calibrated: sentemb calibrate"
-            yield "confidence", calibrated
+            yield "confidence", self._confidence()
         if self.clusters is not None:
             yield "clusters", self.clusters
         shape = ", ".join(_spelt(name, value) for name, value in self.settings.items())
@@ -148,9 +155,21 @@ class Overview:
             f"{self.trigrams:,} letter trigrams, {self.words:,} words{vectors}",
         )
         yield "size", f"{_size(self.disk_bytes)} on disk, {_size(self.memory_bytes)} in memory"
+        if self.floor is not None:
+            yield "floor", "random letters find nothing" if self.floor else "none"
         if self.clicks:
             counts = ", ".join(f"{count:,} {name}" for name, count in self.clicks.items())
             yield "clicks", f"{counts} of the log, as plain text"
+
+    def _confidence(self) -> str:
+        states = {
+            kind: "calibrated" if is_shown else "not shown, as a constant is as good"
+            for kind, is_shown in self.confidence.items()
+        }
+        if len(set(states.values())) == 1:
+            return next(iter(states.values()))
+        by_kind = (f"{state} for queries {kind}" for kind, state in states.items())
+        return "; ".join(by_kind) or "not calibrated: sentemb calibrate"
 
     def _training(self) -> str:
         if not self.training:
@@ -199,6 +218,7 @@ def overview(folder: AnyPath, verify: bool = False) -> Overview:
             titles=len(index),
             dtype=index.dtype,
             calibrated=index.confidence is not None,
+            confidence=_shown_confidence(index),
             clusters=None if index.clusters is None else str(index.clusters),
             next=next_step(str(folder)),
         )
@@ -234,14 +254,16 @@ def _overview(
             "weights": {part: recipe.weight(part) for part in recipe.parts},
             "ranking": str(recipe),
             "ranker_dev": ranker.dev.get("figures", {}),
+            "floor": ranker.floor is not None,
         }
         if recipe.needs_clicks and clicks.queries:
             facts["clicks"] = {"queries": len(clicks.queries), "titles": len(clicks.titles)}
     disk_bytes, written = size_and_time(path_of(folder), description)
+    towers = {"shared_towers": model.shared_towers} if isinstance(model, SentenceEncoder) else {}
     return Overview(
         folder=str(folder),
         model=model.shape.name,
-        settings=model.shape.settings(),
+        settings=model.shape.settings() | towers,
         written=written,
         training=dict(model.training),
         dev=dict(best["dev"]) if best is not None else {},
@@ -254,6 +276,17 @@ def _overview(
         memory_bytes=memory_bytes + titles_bytes,
         **facts,
     )
+
+
+def _shown_confidence(index: Index) -> dict[str, bool]:
+    """Whether the confidence says more than a constant, by kind of query."""
+    known = index.confidence
+    fits = {} if known is None else {False: known, True: known.typed}
+    return {
+        KINDS[is_typed]: fitted.is_better
+        for is_typed, fitted in fits.items()
+        if fitted is not None and fitted.n_queries
+    }
 
 
 def _figure_rows(figures: Mapping[str, Mapping[str, float]]) -> Iterator[list[str]]:

@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from sentemb.analysis.nearest_words import Neighbour, known_words
+from sentemb.analysis.nearest_words import Neighbour, known_words, vectors_of
 from sentemb.errors import SentembError
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.nearest import nearest
-from sentemb.retrieval.similarity import unit_rows
 from sentemb.system.bounds import number, share, whole
 from sentemb.system.html_tables import Rows
 from sentemb.text.words import letter_trigrams
@@ -89,8 +88,8 @@ def synonyms(
             "no words to choose from: the model knows none of those of one side; give a log with "
             "more text, or fewer uses of a word"
         )
-    vectors = unit_rows(model.encode_query(words))
-    indices, scores = nearest(vectors, unit_rows(model.encode_document(candidates)), _LOOKED_AT)
+    vectors = vectors_of(model, words, "query")
+    indices, scores = nearest(vectors, vectors_of(model, candidates, "document"), _LOOKED_AT)
     collected: Rows[Synonyms] = Rows()
     for word, row, of_row in zip(words, indices.tolist(), scores.tolist(), strict=True):
         near = [

@@ -12,7 +12,13 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.comparison.baselines.clicked_queries import LEXICAL, with_clicked_queries
+from sentemb.comparison.baselines.clicked_queries import (
+    BASELINES,
+    LETTERS,
+    LEXICAL,
+    with_clicked_queries,
+)
+from sentemb.comparison.baselines.letters import LettersOfClicks
 from sentemb.comparison.written_queries import measure_written
 from sentemb.data.click_log import ClickLog
 from sentemb.data.held_out_clicks import read_held_out
@@ -99,7 +105,7 @@ def evaluate(
     compare_with : sequence of path, or dict of name to ranker, optional
         For held-out clicks: measured too, as `Evaluation.rivals`. "bm25", "bm25-stem",
         "bm25-clicks" and "bm25-stem-clicks" rank by words, with stems, and with the queries of
-        ``log`` that were clicked on a title.
+        ``log`` that were clicked on a title; "letters-clicks" by pieces of letters and these.
     log : ClickLog, optional
         The clicks that bm25-clicks learns from.
     parts : bool
@@ -142,12 +148,12 @@ def evaluate(
 
 
 def open_ranker(given: Any, cosine: bool = False) -> Any:
-    """The ranker that is named: an Index, a HybridRanker, another `Ranker`, or one of `LEXICAL`.
+    """The ranker that is named: an Index, a HybridRanker, another `Ranker`, or one of `BASELINES`.
 
     ``given`` is one of these, or the folder of a model or of an index. With ``cosine`` models are
     taken without their rankers.
     """
-    if isinstance(given, str) and given in LEXICAL:
+    if isinstance(given, str) and given in BASELINES:
         return given
     if _is_path(given):
         given = Index.open(given) if is_index(given) else load_best(given, cosine=cosine)
@@ -320,9 +326,11 @@ def _first_places(ranker: Index | HybridRanker, queries: list[str]) -> list[int]
 
 def _retriever(name: str, ranker: Any, titles: list[str], log: ClickLog | None) -> Retriever:
     if isinstance(ranker, str):
-        stems, with_clicks = LEXICAL[ranker]
+        stems, with_clicks = LEXICAL.get(ranker, (False, True))
         if with_clicks and log is None:
             raise SentembError(f"{ranker} learns from clicks; give the log of the training")
+        if ranker == LETTERS and log is not None:
+            return LettersOfClicks(titles, log)
         texts = with_clicked_queries(titles, log) if with_clicks and log is not None else titles
         return TitleWords(texts, words=words_of("english" if stems else None))
     if isinstance(ranker, Index):

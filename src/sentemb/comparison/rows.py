@@ -172,6 +172,9 @@ def _encoder(row_name: str, **settings: Any) -> Row:
     return EncoderRow(row_name, {"hard_negatives": 0, **settings})
 
 
+# A row is the model of its name, on a small log too.
+_SEPARATE = {"shared_towers": False, "bag_dim": 0}
+
 ROWS: dict[str, Row] = {
     row.name: row
     for row in (
@@ -187,12 +190,12 @@ ROWS: dict[str, Row] = {
         _encoder("dssm", model="dssm"),
         *(_encoder(f"clsm-{window}", model="clsm", window=window) for window in (1, 3, 5)),
         _encoder("rnn-288", model="rnn", cells=288),
-        *(_encoder(f"lstm-{cells}", cells=cells) for cells in (32, 64, 96)),
-        *(_encoder(f"lstm-96-n{n}", n_negatives=n) for n in (2, 4, 6, 8)),
-        _encoder("lstm-96-bag", bag_dim=96),
+        *(_encoder(f"lstm-{cells}", cells=cells, **_SEPARATE) for cells in (32, 64, 96)),
+        *(_encoder(f"lstm-96-n{n}", n_negatives=n, **_SEPARATE) for n in (2, 4, 6, 8)),
+        _encoder("lstm-96-bag", **{**_SEPARATE, "bag_dim": 96}),
         *(_encoder(f"bilstm-{cells}", model="bilstm", cells=cells) for cells in (96, 192)),
         *(EncoderRow(f"{model}-hard", {"model": model}) for model in ("bag", "dssm")),
-        EncoderRow("lstm-96-hard"),
+        EncoderRow("lstm-96-hard", _SEPARATE),
         EncoderRow("lstm-96-paper", {"preset": "paper"}, grid=({},)),
         EncoderRow("bilstm-large", {"preset": "large"}, grid=({}, {"hard_negatives": 6})),
         _pair("wordembed"),

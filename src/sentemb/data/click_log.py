@@ -103,7 +103,11 @@ class ClickLog:
 
     @classmethod
     def from_frame(
-        cls, frame: Any, query: str = "query", title: str = "title", clicks: str | None = None
+        cls,
+        frame: Any,
+        query: str | None = None,
+        title: str | None = None,
+        clicks: str | None = None,
     ) -> "ClickLog":
         """The log in a table of pandas, Polars or pyarrow, or in a dict of columns.
 
@@ -111,10 +115,12 @@ class ClickLog:
         ----------
         frame : table
             Has columns of str for the query and the title.
-        query, title : str
-            Names of these columns.
+        query, title : str, optional
+            Names of these columns; by default those with a usual name, such as ``search_term`` and
+            ``product_title``.
         clicks : str, optional
-            Name of a column of integers; by default each row is one click.
+            Name of a column of integers; by default each row is one click. Rows whose clicks are 0
+            or missing are left out.
 
         Raises
         ------

@@ -4,9 +4,11 @@ None of these packages is imported: a table is whatever has named columns.
 """
 
 import math
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from sentemb.data.column_names import CLICKS, QUERY, TITLE, Meaning, letters_of
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief, is_integer
 
@@ -28,32 +30,58 @@ def columns_of(frame: Any) -> list[str]:
 
 
 def rows_of(
-    frame: Any, query: str, title: str, clicks: str | None
+    frame: Any, query: str | None, title: str | None, clicks: str | None
 ) -> Iterator[tuple[str, str, int]]:
     """Query, title and clicks of each row of a table; without ``clicks``, each row is one click.
 
-    Raises `SentembError` for a column that is missing; with the number of the row, counted from 0,
-    for a value that is missing (None, NaN, NA), a text that is not a str, a count that is not an
-    integer.
+    A column that is not named is the one whose name is usual. Rows without clicks, or whose clicks
+    are missing, are left out. Raises `SentembError` for a column that is missing; with the number
+    of the row, counted from 0, for a query or title that is missing (None, NaN, NA), a text that is
+    not a str, a count that is not an integer.
     """
     names = columns_of(frame)
-    columns = []
-    for name in (query, title, *([] if clicks is None else [clicks])):
-        if name not in names:
-            there = ", ".join(map(str, names[:20]))
-            raise SentembError(
-                f"the table has no column {brief(name)}; its columns are {there}: rename one, or "
-                f"use ClickLog.from_frame(table, query=..., title=...)"
-            )
-        columns.append(listed(frame[name]))
+    chosen = [_column(query, QUERY, names), _column(title, TITLE, names)]
+    if clicks is not None:
+        chosen.append(_column(clicks, CLICKS, names))
+    elif (unused := clicks_column(frame)) is not None and unused not in chosen:
+        warnings.warn(
+            f"each row is one click; for the column {unused} give clicks={unused!r}", stacklevel=4
+        )
+    columns = [listed(frame[name]) for name in chosen]
     if len({len(column) for column in columns}) > 1:
         raise SentembError("the columns of the table have different lengths; give equal ones")
     for row, values in enumerate(zip(*columns, strict=True)):
+        if clicks is not None and (is_missing(values[2]) or values[2] == 0):
+            continue
         try:
-            pair = checked_pair(*values, names=(query, title))
+            pair = checked_pair(*values, names=(chosen[0], chosen[1]))
         except SentembError as error:
             raise SentembError(f"row {row}: {error}") from None
         yield pair
+
+
+def clicks_column(frame: Any) -> str | None:
+    """The column of a table that is usually named for a number of clicks, if there is one."""
+    names = [name for name in columns_of(frame) if isinstance(name, str)]
+    texts = (QUERY.column(names), TITLE.column(names))
+    return CLICKS.column([name for name in names if name not in texts])
+
+
+def _column(name: str | None, meaning: Meaning, names: list[Any]) -> Any:
+    """The column of this name, in any spelling, or the one that usually has the meaning."""
+    texts = [column for column in names if isinstance(column, str)]
+    if name in names:
+        return name
+    column = meaning.column(texts) if name is None else None
+    if name is not None:
+        column = next((text for text in texts if letters_of(text) == letters_of(name)), None)
+    if column is None:
+        there = ", ".join(map(str, names[:20]))
+        raise SentembError(
+            f"the table has no column {brief(name or meaning.what)}; its columns are {there}: "
+            "rename one, or use ClickLog.from_frame(table, query=..., title=...)"
+        )
+    return column
 
 
 def checked_pairs(pairs: Iterable[Any]) -> Iterator[tuple[str, str, int]]:

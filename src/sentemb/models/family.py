@@ -44,7 +44,7 @@ class Family(dict[str, ModelEntry]):
 
     def __init__(self, noun: str, default: str, help: str) -> None:
         super().__init__()
-        self.noun = noun
+        self.noun, self.default = noun, default
         self.model = Hyperparameter(
             name="model", kind=str, default=default, help=help, group=MODEL, choices=self
         )
@@ -66,7 +66,7 @@ class Family(dict[str, ModelEntry]):
 
     def having(self, parameter: Hyperparameter) -> list[str]:
         """Names of the models that have ``parameter``."""
-        return [name for name, entry in self.items() if parameter in entry.parameters]
+        return [name for name, entry in self.items() if parameter.name in entry.names]
 
     def describe(self, parameter: Hyperparameter) -> str:
         """The help text of a declaration, with the models that it applies to."""

@@ -13,7 +13,7 @@ from sentemb.retrieval.words_and_stems import Stems, Words
 from sentemb.system.parallel import Turn
 from sentemb.text.batch import Tokens
 from sentemb.text.hashes import hashes_of
-from sentemb.text.words import exact_key, searched_words
+from sentemb.text.words import exact_key
 
 # Unit vectors of texts by the query tower.
 Embed = Callable[[Sequence[str]], np.ndarray]
@@ -46,7 +46,7 @@ class ReadQueries:
         with self._turn.lock:
             if words not in self._tokens:
                 if isinstance(words, Stems):
-                    self._tokens[words] = words.of_tokens(self.tokens(searched_words))
+                    self._tokens[words] = words.of_tokens(self.tokens(words.split))
                 else:
                     self._tokens[words] = tokenize_all(self.texts, words)
             return self._tokens[words]

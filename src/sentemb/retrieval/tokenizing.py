@@ -8,8 +8,8 @@ import numpy as np
 from sentemb.kernels.tokens import add_words, with_room
 from sentemb.text.batch import Tokens, tokenize
 from sentemb.text.portions import portions
-from sentemb.text.word_bytes import edges_of, word_bytes, words_of
-from sentemb.text.words import SPACED_LINES, bare_words, split_words
+from sentemb.text.word_bytes import WITHOUT_EDGES, edges_of, word_bytes, words_of
+from sentemb.text.words import SPACED_LINES, split_words
 
 # Texts up to which loading the kernels takes more time than they save.
 _FEW = 4096
@@ -17,7 +17,7 @@ _FEW = 4096
 _TEXTS, _CHARACTERS = 1024, 1 << 18
 _FIRST = 256  # slots of an empty table
 # Splittings that need Python for few texts only.
-_QUICK = frozenset({split_words, bare_words, *SPACED_LINES})
+_QUICK = frozenset({split_words, *WITHOUT_EDGES, *SPACED_LINES})
 
 
 def tokenize_all(texts: Sequence[str], split: Callable[[str], list[str]]) -> Tokens:

@@ -10,24 +10,33 @@ from collections.abc import Iterator, Sequence
 from sentemb.search.filters import BOOLEAN, INTEGER, REAL, TEXT
 from sentemb.search.product_fields import ProductFields, Value
 
-# Texts, each followed by a line end, of one type; an empty text fits any.
-_FORMS = {
-    "integer": re.compile(r"(?:(?:-?(?:0|[1-9][0-9]{0,17}))?\n)*"),
-    "point": re.compile(
-        r"(?:(?:-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?"
-        r"|[1-9][0-9]{0,2}(?:,[0-9]{3})+\.[0-9]+))?\n)*"
-    ),
-    "comma": re.compile(
-        r"(?:(?:-?(?:(?:0|[1-9][0-9]*)(?:,[0-9]+)?"
-        r"|[1-9][0-9]{0,2}(?:\.[0-9]{3})+,[0-9]+))?\n)*"
-    ),
-    # 1,299 and 1.299 may be decimals or have separators of thousands; 0,299 and 12,50 are decimals.
-    "comma thousands": re.compile(r"(?:(?:-?[1-9][0-9]{0,2}(?:,[0-9]{3})*)?\n)*"),
-    "point thousands": re.compile(r"(?:(?:-?[1-9][0-9]{0,2}(?:\.[0-9]{3})*)?\n)*"),
-    "truth": re.compile(r"(?:(?:true|false)?\n)*", re.IGNORECASE),
+# Between digits: blanks of any width, and apostrophes.
+_BLANKS, _APOSTROPHES = " \u00a0\u2007\u2009\u202f", "'\u2019"
+_PLAIN = str.maketrans(dict.fromkeys(_BLANKS + _APOSTROPHES))
+_WHOLE = r"(?:0|[1-9][0-9]*)"
+
+
+def _grouped(mark: str) -> str:
+    """Integers with separators of thousands, all of them the same."""
+    signs = f"[{mark}{_BLANKS}{_APOSTROPHES}]"
+    return rf"[1-9][0-9]{{0,2}}(?P<sign>{signs})[0-9]{{3}}(?:(?P=sign)[0-9]{{3}})*"
+
+
+# The two ways to write a number: the sign of decimals, and that which separates thousands.
+_SIGNS = {"point": (".", ","), "comma": (",", ".")}
+_NUMBERS = {
+    "point": rf"-?(?:{_WHOLE}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{{1,3}})?|{_grouped(',')}(?:\.[0-9]+)?)",
+    "comma": rf"-?(?:{_WHOLE}(?:,[0-9]+)?|{_grouped('.')}(?:,[0-9]+)?)",
 }
-# Forms that make a column one of decimals, unless it has the other form too.
-_DECIMALS = {"point": "point thousands", "comma": "comma thousands"}
+# Texts, each followed by a line end, of one notation; an empty text fits any.
+_NOTATIONS = {form: re.compile(rf"(?:(?:{number})?\n)*") for form, number in _NUMBERS.items()}
+_TRUTHS = re.compile(r"(?:(?:true|false)?\n)*", re.IGNORECASE)
+_INTEGERS = re.compile(r"(?:(?:-?(?:0|[1-9][0-9]{0,17}))?\n)*")
+# One separator with three digits after it: a decimal in one notation, thousands in the other.
+_UNCLEAR = re.compile(r"^-?[1-9][0-9]{0,2}([.,])[0-9]{3}$", re.MULTILINE)
+_LONG = re.compile(r"^-?[0-9]{4,}$", re.MULTILINE)
+_NOT_WHOLE = {"point": re.compile(r"[.eE]"), "comma": re.compile(r",")}
+_HUGE = re.compile(rf"(?:[0-9][.,{_BLANKS}{_APOSTROPHES}]?){{19}}")
 _NUMBER = re.compile(r"-?[0-9]+(?:[.,][0-9]+)*")
 
 
@@ -36,45 +45,68 @@ class FieldColumn:
 
     def __init__(self, name: str, is_text: bool = False) -> None:
         self.name, self.is_text = name, is_text
-        self._forms = set(_FORMS)
+        self._are_integers, self._are_truths, self._is_huge = True, True, False
+        self._notations = set(_NOTATIONS)
+        # The signs that are unclear, and whether there are long integers without a separator.
+        self._unclear: set[str] = set()
+        self._has_long = False
         self._portions: list[str] = []
 
     def append(self, texts: Sequence[str]) -> None:
         """Append fields without line ends."""
         portion = "\n".join([*map(str.strip, texts), ""])
-        self._forms = {form for form in self._forms if _FORMS[form].fullmatch(portion)}
         self._portions.append(portion)
+        self._are_truths = self._are_truths and _TRUTHS.fullmatch(portion) is not None
+        if self._are_integers and _INTEGERS.fullmatch(portion):
+            self._has_long = self._has_long or _LONG.search(portion) is not None
+            return
+        self._are_integers = False
+        self._notations = {f for f in self._notations if _NOTATIONS[f].fullmatch(portion)}
+        if self._notations:
+            self._unclear.update(_UNCLEAR.findall(portion))
+            self._has_long = self._has_long or _LONG.search(portion) is not None
+            self._is_huge = self._is_huge or _HUGE.search(portion) is not None
+
+    @property
+    def _notation(self) -> str | None:
+        """How the numbers of the column are written; None if they are texts, or nothing says it."""
+        if len(self._notations) < 2 or not self._unclear:
+            return max(self._notations, default=None)
+        # Integers without separators say that there are none of thousands.
+        if not self._has_long or len(self._unclear) == 2:
+            return None
+        return "comma" if "," in self._unclear else "point"
 
     def kind(self) -> str:
         """INTEGER, REAL, BOOLEAN or TEXT."""
         if self.is_text or not any(portion.strip() for portion in self._portions):
             return TEXT
-        if "integer" in self._forms:
+        if self._are_integers:
             return INTEGER
-        if "truth" in self._forms:
+        if self._are_truths:
             return BOOLEAN
-        forms = self._forms
-        is_decimal = any(
-            form in forms and unclear not in forms for form, unclear in _DECIMALS.items()
-        )
-        return REAL if is_decimal else TEXT
+        notation = self._notation
+        if notation is None:
+            return TEXT
+        marks = _NOT_WHOLE[notation]
+        is_whole = not self._is_huge and not any(map(marks.search, self._portions))
+        return INTEGER if is_whole else REAL
 
     def values(self) -> Iterator[Value]:
         """The fields by their type; an empty one is None."""
         kind = self.kind()
-        thousands, decimal = (",", ".") if "point" in self._forms else (".", ",")
+        decimal, thousands = _SIGNS[self._notation or "point"]
         for portion in self._portions:
             for text in portion.split("\n")[:-1]:
                 if not text:
                     yield None
                 elif kind == TEXT:
                     yield text
-                elif kind == INTEGER:
-                    yield int(text)
                 elif kind == BOOLEAN:
                     yield text.lower() == "true"
                 else:
-                    number = float(text.replace(thousands, "").replace(decimal, "."))
+                    plain = text.translate(_PLAIN).replace(thousands, "").replace(decimal, ".")
+                    number = int(plain) if kind == INTEGER else float(plain)
                     yield number if math.isfinite(number) else None
 
     def warn_if_numbers(self) -> None:
@@ -92,13 +124,13 @@ class FieldColumn:
 
 
 def _wrong(texts: Sequence[str]) -> str:
-    """The text that left no form of numbers for a column, or the first with an unclear sign."""
-    forms = {"integer", *_DECIMALS}
+    """The text that left no notation of numbers for a column, or the first with an unclear sign."""
+    notations = set(_NOTATIONS)
     for text in texts:
-        forms = {form for form in forms if _FORMS[form].fullmatch(f"{text}\n")}
-        if not forms:
+        notations = {form for form in notations if _NOTATIONS[form].fullmatch(f"{text}\n")}
+        if not notations:
             return text
-    return next(text for text in texts if not text.lstrip("-").isdigit())
+    return next(text for text in texts if _UNCLEAR.search(text))
 
 
 def fields_of(columns: Sequence[FieldColumn], count: int) -> ProductFields:

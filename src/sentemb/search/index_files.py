@@ -35,6 +35,8 @@ from sentemb.system.files import is_file, is_folder, make_folder, path_of, statu
 from sentemb.system.paths import AnyPath
 
 DESCRIPTION, MODEL = "index.json", "model"
+# The folder of the index in one that `sentemb start` has made, and a file next to it.
+MADE, MADE_WITH = "index", "titles.tsv"
 IDS, TITLES, EMPTY = "ids.txt", "titles.txt", "empty.npy"
 # There only if titles have fields.
 PRODUCTS = "products.sqlite"
@@ -187,6 +189,13 @@ def is_index(folder: AnyPath) -> bool:
     return is_folder(folder) and is_file(Path(folder) / DESCRIPTION)
 
 
+def index_folder(folder: AnyPath) -> AnyPath:
+    """The folder of an index: ``folder``, or that of the index which `sentemb start` made in it."""
+    made = path_of(folder) / MADE
+    is_made = is_file(path_of(folder) / MADE_WITH) and is_index(made)
+    return str(made) if is_made and not is_index(folder) else folder
+
+
 def listed_files(folder: AnyPath) -> frozenset[str]:
     """The files of the index in ``folder``, those of its model included; none without an index.
 
@@ -298,7 +307,8 @@ def open_model(folder: AnyPath, description: Description, threads: int | None) -
         ranker = opened_ranker(path, model, None, threads)
     else:
         ranker = HybridRanker(model, MODEL_ALONE, threads=threads)
-    if ranker.recipe.as_dict() != description.recipe:
+    # Version 1.0 wrote no letters.
+    if ranker.recipe.as_dict() != {"letters": ranker.recipe.letters, **description.recipe}:
         raise damaged(path, f"its ranker is another one than {DESCRIPTION} says")
     return ranker
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sentemb.text.batch import TextBatch, Tokens, batch_of, tokenize
 from sentemb.text.word_features import WordFeatures
-from sentemb.text.words import SPLITTINGS, WHITE_SPACE
+from sentemb.text.words import LETTERED, SPLITTINGS, WHITE_SPACE, text_of_words
 
 # Words whose trigrams are in memory at once.
 _PORTION = 1 << 17
@@ -238,6 +238,10 @@ class Vocabulary:
         """The known features of ``word`` as a dict from id to value, in ascending order of ids."""
         of_word = self.features_of_all([word])
         return dict(zip(of_word.ids.tolist(), of_word.values.tolist(), strict=True))
+
+    def text_of(self, words: Iterable[str]) -> str:
+        """The text of which `split` makes ``words``, which are some of those of a text."""
+        return text_of_words(words) if self.splitting == LETTERED else " ".join(words)
 
     def batch(self, texts: Iterable[str]) -> TextBatch:
         """``texts`` as a `TextBatch`."""

@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.text.words import AFTER, BEFORE, SPACED_LINES, bare_words, split_words
+from sentemb.text.words import (
+    AFTER,
+    BEFORE,
+    SPACED_LINES,
+    bare_words,
+    lettered_words,
+    split_words,
+)
 
 # Words of `SPACED_LINES` in ASCII are runs of letters, digits and "_". Here is the byte that each
 # byte becomes: such a letter in lower case, or a blank. Line feeds stay, and so do letters that are
@@ -17,6 +24,8 @@ _RUNS = bytes(
     for code in range(128)
 ) + bytes(range(128, 256))
 _EDGES = bytes((chr(code) in BEFORE) + 2 * (chr(code) in AFTER) for code in range(128))
+# Splittings that leave such edges out, and are those at white space for the rest of ASCII.
+WITHOUT_EDGES = frozenset({bare_words, lettered_words})
 
 
 def word_bytes(texts: Sequence[str], split: Callable[[str], list[str]] = split_words) -> bytes:
@@ -26,11 +35,11 @@ def word_bytes(texts: Sequence[str], split: Callable[[str], list[str]] = split_w
     space. A line feed is behind each text and nowhere else. Words that `str.split` finds in a line
     are those of the text, if what `edges_of` says is left out. A surrogate is three bytes.
     """
-    if split is bare_words:
+    if split in WITHOUT_EDGES:
         lines = _lines(texts)
         if not lines.isascii():
             lines = _lines([text if text.isascii() else " ".join(split(text)) for text in texts])
-        return _encoded(lines).lower()  # the letters of ASCII; `bare_words` has lowered the others
+        return _encoded(lines).lower()  # the letters of ASCII; ``split`` has lowered the others
     if split is split_words:
         # Lower-casing looks at neighbouring letters, for the final sigma, and a line feed is none:
         # all texts are lower-cased at once.
@@ -50,7 +59,7 @@ def word_bytes(texts: Sequence[str], split: Callable[[str], list[str]] = split_w
 
 def edges_of(split: Callable[[str], list[str]]) -> bytes:
     """Bits of the ASCII letters that `sentemb.kernels.tokens` leaves out around words."""
-    return _EDGES if split is bare_words else b""
+    return _EDGES if split in WITHOUT_EDGES else b""
 
 
 def _lines(texts: Sequence[str]) -> str:

@@ -2,8 +2,12 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
+from typing import TypeAlias
+
+# What makes words of a text, or of a part of it.
+_Read: TypeAlias = Callable[[str], list[str]]
 
 
 def _marks_and_punctuation() -> tuple[str, str]:
@@ -48,6 +52,8 @@ SILENT = (
     "\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef"
 )
 _SILENT = re.compile(f"[{SILENT}]")
+# Between two letters that stand alone, it says that they are one word: see `text_of_words`.
+JOINER = "\u2060"
 # What a tokeniser elsewhere needs, as ranges of regular expressions.
 SIGNS = {
     "unspaced": UNSPACED,
@@ -60,6 +66,7 @@ SIGNS = {
 }
 # A letter with the marks on it and, in Khmer, with the letters below it.
 _WHOLE_LETTER = re.compile(f"[{UNSPACED}](?:\u17d2[{UNSPACED}]|[{_MARKS}])*")
+_JOINED = re.compile(f"(?<!\\S)({_WHOLE_LETTER.pattern}){JOINER}({_WHOLE_LETTER.pattern})(?!\\S)")
 _BEGINS_UNSPACED = re.compile(f"[{UNSPACED}]")
 _APART = re.compile(f"[{UNSPACED}{SEPARATORS}]")
 _PAIRED = f"[{UNSPACED}][{UNSPACED}{_MARKS}]*"
@@ -120,14 +127,20 @@ def bare_words(text: str) -> list[str]:
     >>> bare_words("ＵＳＢ充電器、白")
     ['usb', '充電', '電器', '白']
     """
-    if text.isascii():
-        words = text.lower().split()
-        return [word if word.isalnum() else without_edges(word) for word in words]
-    composed = _composed(text).lower()
-    if _APART.search(composed):
-        return [part for word in composed.split() for part in _parts(word)]
-    words = [word if word.isalnum() else without_edges(word) for word in composed.split()]
-    return words or text.split()
+    return _bare(text, _pairs)
+
+
+def lettered_words(text: str) -> list[str]:
+    """The words of ``text`` as `bare_words`, with the single letters next to every pair of them.
+
+    A word of one Chinese letter then meets the longer words that it is in.
+
+    Examples
+    --------
+    >>> lettered_words("ＵＳＢ充電器、白")
+    ['usb', '充', '充電', '電', '電器', '器', '白']
+    """
+    return _each_joined(text, lambda part: _bare(part, _letters_and_pairs))
 
 
 def without_edges(word: str) -> str:
@@ -136,19 +149,72 @@ def without_edges(word: str) -> str:
 
 
 def searched_words(text: str) -> list[str]:
-    """The words of ``text`` as BM25 reads them: `plain_words` of what `bare_words` makes of it.
+    """The words of ``text`` as BM25 reads them: `plain_words` of what `lettered_words` makes of it.
 
     Marks belong to the word that they are in.
 
     Examples
     --------
     >>> searched_words("Cheap-flights: ROME 東京都")
+    ['cheap', 'flights', 'rome', '東', '東京', '京', '京都', '都']
+    """
+    return _each_joined(text, lambda part: _searched(part, _letters_and_pairs))
+
+
+def searched_pairs(text: str) -> list[str]:
+    """The words of ``text`` as the BM25 of version 1.0 reads them: without the single letters.
+
+    Examples
+    --------
+    >>> searched_pairs("Cheap-flights: ROME 東京都")
     ['cheap', 'flights', 'rome', '東京', '京都']
     """
+    return _searched(text, _pairs)
+
+
+def text_of_words(words: Iterable[str]) -> str:
+    """The text of which `lettered_words` and `searched_words` make these words of theirs.
+
+    Two letters that are one word have the invisible `JOINER` between them, so that they are not
+    read as single letters too.
+    """
+    return " ".join(_joined(word) for word in words)
+
+
+def _joined(word: str) -> str:
+    letters = _WHOLE_LETTER.findall(word)
+    return JOINER.join(letters) if len(letters) == 2 and "".join(letters) == word else word
+
+
+def _each_joined(text: str, read: _Read) -> list[str]:
+    """The words that ``read`` makes of ``text``; those that `text_of_words` joined stay whole."""
+    if JOINER not in text:
+        return read(text)
+    first, *rest = _JOINED.split(text)
+    words = read(first)
+    for a, b, text_behind in zip(*[iter(rest)] * 3, strict=True):
+        words += [a + b, *read(text_behind)]
+    return words
+
+
+def _bare(text: str, cut: _Read) -> list[str]:
+    """The bare words, where ``cut`` makes words of a run of `UNSPACED` letters."""
+    if text.isascii():
+        words = text.lower().split()
+        return [word if word.isalnum() else without_edges(word) for word in words]
+    composed = _composed(text).lower()
+    if _APART.search(composed):
+        return [part for word in composed.split() for part in _parts(word, cut)]
+    words = [word if word.isalnum() else without_edges(word) for word in composed.split()]
+    return words or text.split()
+
+
+def _searched(text: str, cut: _Read) -> list[str]:
+    """The words of BM25, where ``cut`` makes words of a run of `UNSPACED` letters."""
     if text.isascii():
         return _RUN.findall(text.lower())
     runs = _SEARCHED.findall(_composed(text).lower())
-    return [word for run in runs for word in _pairs(run)]
+    return [word for run in runs for word in cut(run)]
 
 
 def _composed(text: str) -> str:
@@ -165,12 +231,12 @@ def _composed(text: str) -> str:
     return text.replace("\u0130", "i").replace("\u0131", "i")
 
 
-def _parts(word: str) -> list[str]:
+def _parts(word: str, cut: _Read) -> list[str]:
     """The bare words of a run without white space."""
     parts = []
     for part in _PART.findall(word):
         if _BEGINS_UNSPACED.match(part):
-            parts += _pairs(part)
+            parts += cut(part)
         elif bare := part.lstrip(BEFORE).rstrip(AFTER):
             parts.append(bare)
     return parts or [word]
@@ -185,6 +251,14 @@ def _pairs(run: str) -> list[str]:
         return [run]
     letters = _WHOLE_LETTER.findall(run)
     return [a + b for a, b in pairwise(letters)] or letters
+
+
+def _letters_and_pairs(run: str) -> list[str]:
+    """As `_pairs`, with every letter before the pair that it begins."""
+    if not _BEGINS_UNSPACED.match(run):
+        return [run]
+    letters = _WHOLE_LETTER.findall(run)
+    return [word for a, b in pairwise(letters) for word in (a, a + b)] + letters[-1:]
 
 
 def folded_words(text: str) -> list[str]:
@@ -250,11 +324,15 @@ def query_key(text: str) -> str:
 WHITE_SPACE = "white-space"
 PLAIN = "words"
 BARE = "bare"
+LETTERED = "bare-letters"
 SPLITTINGS: Mapping[str, Callable[[str], list[str]]] = {
     WHITE_SPACE: split_words,
     PLAIN: plain_words,
     BARE: bare_words,
+    LETTERED: lettered_words,
 }
+# That of a new model.
+NEW = LETTERED
 
 
 def _plain_lines(lines: str) -> str:
@@ -262,9 +340,19 @@ def _plain_lines(lines: str) -> str:
 
 
 def _searched_lines(lines: str) -> str:
+    if JOINER in lines:
+        return "\n".join(" ".join(searched_words(line)) for line in lines.split("\n"))
+    return _spaced_lines(lines, _letters_and_pairs)
+
+
+def _searched_lines_in_pairs(lines: str) -> str:
+    return _spaced_lines(lines, _pairs)
+
+
+def _spaced_lines(lines: str, cut: _Read) -> str:
     composed = _composed(lines).lower()
     if _BEGINS_UNSPACED.search(composed):
-        composed = _RUN_OF_UNSPACED.sub(lambda run: f" {' '.join(_pairs(run[0]))} ", composed)
+        composed = _RUN_OF_UNSPACED.sub(lambda run: f" {' '.join(cut(run[0]))} ", composed)
     return _BETWEEN_SEARCHED.sub(" ", composed)
 
 
@@ -273,6 +361,7 @@ def _searched_lines(lines: str) -> str:
 SPACED_LINES: Mapping[Callable[[str], list[str]], Callable[[str], str]] = {
     plain_words: _plain_lines,
     searched_words: _searched_lines,
+    searched_pairs: _searched_lines_in_pairs,
 }
 
 

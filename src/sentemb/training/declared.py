@@ -52,6 +52,11 @@ class DeclaredSettings:
         applicable = {key: value for key, value in of_preset.items() if key not in of_others}
         return cls(**{**applicable, **given})
 
+    @classmethod
+    def left_to_the_log(cls, preset: str | None, given: Mapping[str, Any]) -> list[str]:
+        """Names of the settings that depend on the log unless ``preset`` or ``given`` has them."""
+        return []
+
     def check_each(self) -> None:
         """Check every setting by itself, and that the model has it."""
         for parameter in self.parameters:

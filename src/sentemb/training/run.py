@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sentemb.data.click_log import ClickLog, Clicks, read_click_log
-from sentemb.data.frames import columns_of, is_frame
+from sentemb.data.frames import clicks_column, is_frame
 from sentemb.data.prepared_log import PreparedLog, is_prepared
 from sentemb.errors import SentembError
 from sentemb.kernels.ahead import NOTE
@@ -104,16 +104,15 @@ def read_log(
 ) -> ClickLog:
     """The log of a training, read if it is a path, built if it is a table or a list of pairs.
 
-    Of a table the columns query, title and, if there is one, clicks are used. Raises `SentembError`
-    if it cannot be read, or has none of the ``negatives`` that are asked for.
+    Of a table the columns with usual names for query, title and, if there is one, clicks are used.
+    Raises `SentembError` if it cannot be read, or has none of the ``negatives`` that are asked for.
     """
     if isinstance(pairs, ClickLog):
         log = pairs
     elif isinstance(pairs, str | os.PathLike):
         log = read_click_log(pairs, skip_bad_lines=skip_bad_lines)
     elif is_frame(pairs):
-        clicks = "clicks" if "clicks" in columns_of(pairs) else None
-        log = ClickLog.from_frame(pairs, clicks=clicks)
+        log = ClickLog.from_frame(pairs, clicks=clicks_column(pairs))
     elif isinstance(pairs, Iterable):
         log = ClickLog.from_pairs(pairs)
     else:

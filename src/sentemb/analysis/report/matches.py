@@ -36,7 +36,8 @@ def _pair(scorer: PairScorer, pair: Pair) -> dict[str, Any]:
     if pair.title is None:
         raise SentembError(f"the query {pair.query[:40]!r} has no title; give pairs of both")
     shares = match(scorer, pair.query, pair.title)
-    _, *effects = left_out_effects(scorer, *(text.words for text in shares.texts.values()))
+    query, title = (text.words for text in shares.texts.values())
+    _, *effects = left_out_effects(scorer, query, title, scorer.vocabulary)
     shown: dict[str, Any] = {
         name: {
             "text": text.text,

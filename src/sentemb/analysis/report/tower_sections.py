@@ -119,7 +119,7 @@ def _plain_pair(model: SentenceEncoder, pair: Pair) -> dict[str, Any]:
     if pair.title is None:
         return {"query": query, "title": None}
     title: dict[str, Any] = {"text": pair.title, "words": model.vocabulary.split(pair.title)}
-    score, *effects = left_out_effects(model, query["words"], title["words"])
+    score, *effects = left_out_effects(model, query["words"], title["words"], model.vocabulary)
     for side, left_out in zip((query, title), effects, strict=True):
         side["left_out"] = rounded(left_out)
     return {"query": query, "title": title, **rank_facts(pair), "score": round(score, 6)}

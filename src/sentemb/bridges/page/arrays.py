@@ -22,14 +22,14 @@ from sentemb.models.towers.towers import Towers
 from sentemb.retrieval.bm25 import Lists, Statistics
 from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
 from sentemb.retrieval.memory import MemoryRows
-from sentemb.retrieval.words_and_stems import words_of
+from sentemb.retrieval.words_and_stems import Stems
 from sentemb.search.product_fields import ProductFields
 from sentemb.search.ranking.direct_parts import KAPPA, Clicks
 from sentemb.search.ranking.floor import Letters
 from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked
 from sentemb.search.ranking.recipe import BM25
 from sentemb.search.searcher import BELOW_FLOOR, NO_PRODUCT, NOTHING_KNOWN
-from sentemb.text.words import SIGNS, searched_words
+from sentemb.text.words import SIGNS
 
 if TYPE_CHECKING:
     from sentemb.search.index import Index
@@ -112,6 +112,7 @@ def add_index(
         "encoder": {"model": towers.encoder.name, **towers.encoder.settings()},
         "shared": towers.shared,
         "splitting": towers.vocabulary.splitting,
+        "searched": "searched" if index.recipe.letters else "searchedPairs",
         "vectors": 0 if known is None else known.dim,
         "confidence": None,
         "floor": None,
@@ -247,14 +248,14 @@ def _add_words(
     notes: list[str],
 ) -> list[str]:
     """The public words of BM25, which of them a word of a query is, and the lists of each field."""
-    stem = index.recipe.stem
-    split = words_of(stem)
+    split = index.recipe.words
     every = sorted({word for lists in fields.values() for word in lists.words})
-    words = public.of_bm25(every, None if stem is None else split)
+    stems_of = split.of_words if isinstance(split, Stems) else None
+    words = public.of_bm25(every, stems_of)
     forms = {word: number for number, word in enumerate(words)}
-    if stem is not None:
-        seen = {word for text in (*public.words, *model_words) for word in searched_words(text)}
-        forms = forms_of_stems(split, words, seen)
+    if isinstance(split, Stems):
+        seen = {word for text in (*public.words, *model_words) for word in split.split(text)}
+        forms = forms_of_stems(split.of_words, words, seen)
         notes.append(
             "BM25 compares stems, which a browser cannot compute: the page has the stems of "
             f"{len(forms):,} words, and BM25 ignores any other word of a query"

@@ -16,6 +16,7 @@ from sentemb.bridges.page.public_words import MIN_QUERIES, PublicWords
 from sentemb.bridges.page.search_page import IMAGE, facts_of, search_page
 from sentemb.errors import SentembError
 from sentemb.search.product_fields import MOST_VALUES
+from sentemb.search.ranking.recipe import CLICKS
 from sentemb.search.searcher import LEAST_SHARE, MOST_MATCHES, MOST_SUGGESTIONS
 from sentemb.system.html_pages import in_scope, json_data, resource
 
@@ -97,6 +98,11 @@ def write(
         file.write(page)
     if on_progress is not None:
         on_progress(len(source), len(source))
+    if source.recipe.weight(CLICKS):
+        notes.append(
+            "the page has a hash of every clicked query: a reader who guesses a query can tell "
+            "whether it is one of them"
+        )
     notes.append(
         f"the page has {len(page) / 1e6:.1f} MB; its readers can see all titles, the letter "
         "trigrams that the model knows from its click log, and these words:"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sentemb.retrieval.words_and_stems import words_of
 from sentemb.system.bounds import whole
-from sentemb.text.words import searched_words
 
 if TYPE_CHECKING:
     from sentemb.search.index import Index
@@ -34,7 +34,8 @@ class PublicWords:
 
     def __init__(self, index: Index, min_queries: int) -> None:
         self.min_queries = whole("min_queries", min_queries, 1, _MOST)
-        self._splits = {searched_words, index.model.vocabulary.split}
+        split = words_of(None, index.recipe.letters)
+        self._splits = {split, index.model.vocabulary.split}
         public = set()
         for title in index.titles:
             public |= self._words(title)
@@ -42,7 +43,7 @@ class PublicWords:
         clicks = index.ranker.clicks
         queries = [clicks.queries[q] for q in np.unique(clicks.clicked).tolist()]
         self.knows_queries = bool(queries)
-        different = {" ".join(searched_words(query)): query for query in queries}
+        different = {" ".join(split(query)): query for query in queries}
         counts = Counter(word for query in different.values() for word in self._words(query))
         public.update(word for word, count in counts.items() if count >= min_queries)
         self.of_queries = len(public) - self.of_titles
@@ -63,12 +64,12 @@ class PublicWords:
         return self._withhold(words, self.words)
 
     def of_bm25(
-        self, words: Iterable[str], stem_words: Callable[[str], list[str]] | None
+        self, words: Iterable[str], stems_of: Callable[[list[str]], list[str]] | None
     ) -> list[str]:
         """Those of ``words``, or of stems, of BM25 that are public."""
         public = self.words
-        if stem_words is not None:
-            public = set(stem_words(" ".join(sorted(public))))
+        if stems_of is not None:
+            public = set(stems_of(sorted(public)))
         return [word for word in self._withhold(words, public) if word != WITHHELD]
 
     def _withhold(self, words: Iterable[str], public: set[str]) -> list[str]:

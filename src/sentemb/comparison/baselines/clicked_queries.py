@@ -12,6 +12,9 @@ LEXICAL = {
     "bm25-clicks": (False, True),
     "bm25-stem-clicks": (True, True),
 }
+LETTERS = "letters-clicks"  # see `sentemb.comparison.baselines.letters`
+# What needs no model.
+BASELINES = (*LEXICAL, LETTERS)
 
 
 def with_clicked_queries(titles: Sequence[str], log: ClickLog) -> list[str]:

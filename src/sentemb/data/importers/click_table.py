@@ -7,113 +7,42 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice
 from operator import itemgetter
-from typing import TypeAlias
 
 from sentemb.data.click_log import MAX_CLICKS, tsv_lines
-from sentemb.data.importers.catalogues import Catalogue, catalogue_lines
-from sentemb.data.importers.clean_texts import (
-    has_entity,
-    imported_id,
-    imported_text,
-    may_be_thousands,
-)
+from sentemb.data.importers.catalogues import catalogue_lines
+from sentemb.data.importers.click_rows import Click, ClickReader, Columns, position_of
 from sentemb.data.importers.columns import BadRows, Reading
-from sentemb.data.importers.damaged_ids import DamagedIds
+from sentemb.data.importers.known_exports import check_folder
+from sentemb.data.importers.losses import (
+    BAD,
+    FEW_CLICKS,
+    NO_CLICKS,
+    ONLY_SHOWN,
+    TOTALS,
+    UNKNOWN_ID,
+    Imported,
+    check_losses,
+)
 from sentemb.data.importers.pair_sums import PairSums
 from sentemb.data.importers.table_rows import Rows
 from sentemb.data.lines import write_lines
 from sentemb.data.record_file import is_record
 from sentemb.errors import SentembError
-from sentemb.system.bounds import brief, whole
+from sentemb.system.bounds import brief, number, whole
 from sentemb.system.files import place_name, writing
-from sentemb.system.html_tables import facts_table
 from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.paths import AnyPath
 
-# Why a row is left out.
-NO_QUERY, NO_TITLE, NO_ID = "without a query", "without a title", "without an id"
-UNKNOWN_ID, NO_CLICKS, BAD = "with an id that has no title", "without clicks", "bad"
-FEW_CLICKS, ONLY_SHOWN = "pairs with too few clicks", "searches without a click"
-
-# Names of columns that hold a number of clicks.
-_COUNTS = ("clicks", "click_count", "clickcount", "n_clicks", "count")
-_YES, _NO = ("true", "yes", "y", "t"), ("false", "no", "n", "f")
 # A search whose rows do not follow one another is noticed if this many others are between them.
 _REMEMBERED_SEARCHES = 100_000
 _MOST_SHOWN = 10_000
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Which column holds what: names, or numbers from 1.
-
-    Attributes
-    ----------
-    query : str
-    title : str
-        Column of the log, or of the catalogue if there is one.
-    id : str, optional
-        Id of the product, in the log.
-    clicks : str, optional
-        A count, or a flag such as true and false. By default each row is one click.
-    search : str, optional
-        Id of the search that showed the row.
-    position : str, optional
-        Place of the row among the results of its search; lower is higher up.
-    catalogue_id : str, optional
-        Id of the product, in the catalogue; by default ``id``.
-    keep : mapping of str to str
-        Columns of the catalogue that stay with the products: the name that each gets, and its own.
-    """
-
-    query: str = "query"
-    title: str = "title"
-    id: str | None = None
-    clicks: str | None = None
-    search: str | None = None
-    position: str | None = None
-    catalogue_id: str | None = None
-    keep: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass
-class Imported:
-    """Counts of the rows that an import has read and of the lines that it has written.
-
-    rows : rows that were read, bad ones included, headers not
-    lines : lines written to the log
-    left_out : rows that were left out, by reason. With ``min_clicks`` also the pairs with fewer
-        clicks; with a search column also the searches without a click.
-    catalogue : titles in the catalogue, if there is one
-    notes : messages for the user
-    """
-
-    rows: int = 0
-    lines: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
-    catalogue: int | None = None
-    notes: list[str] = field(default_factory=list)
-
-    def _repr_html_(self) -> str:
-        left_out = {f"left out: {reason}": count for reason, count in self.left_out.items()}
-        counts = {"rows read": self.rows, "lines written": self.lines}
-        notes = {f"note {number}": note for number, note in enumerate(self.notes, 1)}
-        return facts_table(
-            {**counts, "titles in the catalogue": self.catalogue, **left_out, **notes}
-        )
-
-
 AS_FOUND = Reading()
 
-# Query, title, clicks, number of the row, and the values of the other columns.
-_Click: TypeAlias = tuple[str, str, int, int, Sequence[str]]
 _PAIR = itemgetter(0, 1, 2)
 
 
@@ -128,12 +57,15 @@ def import_clicks(
     lower: bool = False,
     how: Reading = AS_FOUND,
     skip_bad_lines: bool = False,
+    max_lost: float = 0.05,
     force: bool = False,
 ) -> Imported:
     """Write a click log from tables of clicks.
 
     In all texts each run of white space becomes one blank. Rows with an empty query, an empty
-    title, no clicks or an id without a title are left out and counted.
+    title, no clicks or an id without a title are left out and counted. Cells such as NULL and
+    (not set) are empty; lines before the header and rows of totals are passed over; a list of ids
+    or titles is one click on each.
 
     With ``columns.search`` the rows are shown results, clicked or not, and the log is JSON lines
     with one line for each search that has a click. The rows of a search follow one another and
@@ -165,6 +97,9 @@ def import_clicks(
         Format, delimiter, encoding and header of the files.
     skip_bad_lines : bool
         Count bad rows instead of stopping at the first.
+    max_lost : float
+        Write nothing if a larger share of the rows or of the clicks would be dropped, because they
+        are bad or have an id that has no title.
     force : bool
         Replace files that exist.
 
@@ -179,14 +114,19 @@ def import_clicks(
         read; for options that do not fit together; if no line is left to write.
     """
     whole("min_clicks", min_clicks, 1, MAX_CLICKS)
+    number("max_lost", max_lost, 0, 1)
     _check(columns, catalogue, write_catalogue, min_clicks)
     written = [out] if write_catalogue is None else [out, write_catalogue]
     outputs = [Output(path, can_stream=path is out) for path in written]
+    for path in files if catalogue is None else [*files, catalogue]:
+        check_folder(path)
     check_outputs(outputs, files if catalogue is None else [*files, catalogue], force)
-    job = _Import(files, columns, lower, how, BadRows(skip_bad_lines))
+    bad = BadRows(skip_bad_lines)
+    reader = ClickReader(columns, how, bad, Imported(), lower)
+    job = _Import(files, columns, reader, bad)
     if catalogue is not None:
-        job.read_catalogue(catalogue)
-    job.collects = write_catalogue is not None and catalogue is None
+        job.read_catalogue(catalogue, max_lost)
+    collects = reader.collects = write_catalogue is not None and catalogue is None
     as_json = columns.search is not None or str(out).endswith((".jsonl", ".jsonl.gz"))
     with contextlib.ExitStack() as stack:
         # Opened first and closed last: an error in the log leaves both files as they were.
@@ -196,34 +136,39 @@ def import_clicks(
         if columns.search is not None:
             lines = job.searches()
         else:
-            pairs: Iterable[_Click] = chain.from_iterable(map(job.clicks, job.tables()))
-            if job.collects and columns.id is not None:  # sums have no ids
+            pairs: Iterable[Click] = job.clicks()
+            if collects and columns.ids:  # sums have no ids
                 pairs = map(job.collected, pairs)
             if min_clicks > 1:
                 pairs = job.summed(stack.enter_context(PairSums()), pairs, min_clicks)
-            if job.collects and columns.id is None:
+            if collects and not columns.ids:
                 pairs = map(job.collected, pairs)
             lines = _json_lines(pairs) if as_json else tsv_lines(map(_PAIR, pairs))
-        write_lines(out, job.counted(lines))
+        write_lines(out, job.counted(lines, max_lost))
         if titles_file is not None:
             titles_file.writelines(f"{line}\n".encode() for line in job.catalogue_lines())
-    job.finish()
-    return job.done
+    reader.done.notes += reader.notes()
+    return reader.done
 
 
 def _check(
     columns: Columns, catalogue: AnyPath | None, write_catalogue: AnyPath | None, min_clicks: int
 ) -> None:
-    if catalogue is not None and columns.id is None:
+    if catalogue is not None and not columns.ids:
         raise SentembError("a catalogue needs the column of the ids in the log; give --id-column")
-    if catalogue is None and columns.catalogue_id is not None:
+    if catalogue is None and columns.catalogue_id:
         raise SentembError("--catalogue-id-column needs a catalogue; give --catalogue")
     if columns.keep and (catalogue is None or write_catalogue is None):
         raise SentembError(
             "--fields takes columns of --catalogue and writes them to --write-catalogue; give both"
         )
-    if catalogue is None and columns.id is not None and write_catalogue is None:
+    if catalogue is None and columns.ids and write_catalogue is None:
         raise SentembError("--id-column needs --catalogue to join titles, or --write-catalogue")
+    if len(columns.ids) != len(columns.catalogue_ids):
+        raise SentembError(
+            "--id-column and --catalogue-id-column name ids of different numbers of columns; give "
+            "as many of both, in the same order"
+        )
     if columns.search is not None and columns.clicks is None:
         raise SentembError(
             "--search-column needs --clicks-column, the column that says what was clicked"
@@ -235,142 +180,65 @@ def _check(
 
 
 class _Import:
-    """One import: what it reads, what it counts."""
+    """One import: what it reads, what it writes."""
 
     def __init__(
-        self, files: Sequence[AnyPath], columns: Columns, lower: bool, how: Reading, bad: BadRows
+        self, files: Sequence[AnyPath], columns: Columns, reader: ClickReader, bad: BadRows
     ) -> None:
-        self.done = Imported()
-        self.collects = False
-        self._files, self._columns, self._how, self._bad = files, columns, how, bad
-        self._lower, self._joins = lower, False
-        self._titles: dict[str, str] = {}
+        self.done, self._files, self._columns, self._bad = reader.done, files, columns, bad
+        self._reader = reader
         self._fields: dict[str, list[str]] = {}
         # Titles of a log without ids.
         self._distinct: dict[str, None] = {}
-        self._unknown_id = self._first_without_title = ""
-        self._escaped = 0
-        self._damaged = DamagedIds(())
-        self._clicks_column = ""
         self._bad_before = 0
 
-    def read_catalogue(self, path: AnyPath) -> None:
-        roles = self._columns
-        columns = (roles.catalogue_id or roles.id or "", roles.title, *roles.keep.values())
-        how = Reading(encoding=self._how.encoding)
-        catalogue = Catalogue.read(Rows(path, columns, how, self._bad))
-        self._titles, self._fields, self._joins = catalogue.titles, catalogue.fields, True
-        self.done.catalogue = len(catalogue.titles)
-        self._bad_before = self._bad.count
-        for count, what in (
-            (self._bad_before, "that are bad"),
-            (catalogue.without_title, "without a title"),
-            (catalogue.without_id, "without an id"),
-            (catalogue.repeated, "with an id that already has another title"),
-        ):
-            if count:
-                note = f"{place_name(path)}: rows {what} were left out: {count:,}"
-                self.done.notes.append(note)
-        if catalogue.without_title:
-            first = f"{place_name(path)}:{catalogue.first_without_title}"
-            self.done.notes.append(f"the first product without a title: {first}")
-        if catalogue.rounded:
-            self.done.notes.append(
-                f"{place_name(path)}: {len(catalogue.rounded):,} rows have an id that a "
-                f"spreadsheet rounded, such as {brief(catalogue.rounded[0])}; export the column as "
-                "text"
-            )
-        self._escaped += catalogue.escaped
-        self._damaged = DamagedIds(catalogue.titles)
+    def read_catalogue(self, path: AnyPath, max_lost: float) -> None:
+        """Read the titles of the ids."""
+        catalogue = self._reader.read_catalogue(path)
+        self._fields, self.done.catalogue = catalogue.fields, len(catalogue.titles)
+        self._bad_before, self._bad.totals = self._bad.count, 0
+        read = Imported(rows=catalogue.rows + self._bad_before)
+        read.left_out[BAD] = self._bad_before
+        check_losses(place_name(path), read, max_lost, {BAD: str(self._bad.first)})
+        self.done.notes += catalogue.notes(place_name(path), self._bad_before)
 
-    def tables(self) -> Iterator[Rows]:
-        """The columns of every file that are needed: query, title or id, then optional ones."""
-        columns = self._columns
-        needed = [columns.query, columns.id if self._joins else columns.title]
-        needed += [columns.clicks, columns.search, columns.position]
-        needed += [columns.id if self.collects else None]
-        chosen = [column for column in needed if column is not None]
+    def clicks(self) -> Iterator[Click]:
+        """The clicks of all files."""
         for path in self._files:
-            yield Rows(path, chosen, self._how, self._bad, self._on_names)
+            yield from self._reader.clicks(self._reader.rows(path))
 
-    def clicks(self, rows: Rows) -> Iterator[_Click]:
-        """The usable rows of one file; those without clicks only if they belong to a search."""
-        columns, encoding = self._columns, self._how.encoding
-        has_counts, in_searches = columns.clicks is not None, columns.search is not None
-        joins, titles, lower = self._joins, self._titles, self._lower
-        collects_ids = self.collects and columns.id is not None
-        has_positions, done, left_out = columns.position is not None, self.done, self.done.left_out
-        for number, (raw_query, raw_title, *extras) in rows:
-            done.rows += 1
-            try:
-                query = imported_text(raw_query, "query", encoding)
-                if joins:
-                    id = imported_id(raw_title, encoding)
-                    title = titles.get(id) or titles.get(self._damaged.repair(id), "")
-                else:
-                    title = imported_text(raw_title, "title", encoding)
-                clicks = _count(extras[0]) if has_counts else 1
-                if has_positions:
-                    _position(extras)
-                if collects_ids and title:
-                    extras[-1] = imported_id(extras[-1], encoding)
-            except SentembError as error:
-                done.rows -= 1  # all bad rows are added in the end
-                self._bad(rows.where(number), error)
-                continue
-            if not query:
-                left_out[NO_QUERY] += 1
-            elif not title:
-                self._count_without_title(raw_title, rows.where(number))
-            elif not clicks and not in_searches:
-                left_out[NO_CLICKS] += 1
-            else:
-                self._escaped += "&" in raw_query + raw_title and has_entity(raw_query + raw_title)
-                yield query.lower() if lower else query, title, clicks, number, extras
-
-    def collected(self, click: _Click) -> _Click:
+    def collected(self, click: Click) -> Click:
         """``click``; its title is remembered for the catalogue."""
-        if self._columns.id is None:
+        if not self._columns.ids:
             self._distinct[click[1]] = None
         elif id := click[4][-1]:
-            self._titles[id] = click[1]
+            self._reader.titles[id] = click[1]
         return click
 
-    def _count_without_title(self, raw: str, where: str) -> None:
-        if not self._joins:
-            self.done.left_out[NO_TITLE] += 1
-            self._first_without_title = self._first_without_title or where
-        elif not raw.strip():
-            self.done.left_out[NO_ID] += 1
-        else:
-            self.done.left_out[UNKNOWN_ID] += 1
-            self._unknown_id = self._unknown_id or raw.strip()
-
-    def _on_names(self, names: list[str]) -> None:
-        """Notice a column of clicks that nobody asked for."""
-        if self._columns.clicks is None and not self._clicks_column:
-            self._clicks_column = next((name for name in names if name.lower() in _COUNTS), "")
-
-    def summed(self, sums: PairSums, clicks: Iterable[_Click], least: int) -> Iterator[_Click]:
+    def summed(self, sums: PairSums, clicks: Iterable[Click], least: int) -> Iterator[Click]:
         """The pairs with at least ``least`` clicks, each once."""
+        n_clicks = 0
         for query, title, count, *_ in clicks:
             sums.add(query, title, count)
+            n_clicks += count
         n_pairs = 0
-        for number, (query, title, count) in enumerate(sums.pairs(least), 1):
-            n_pairs = number
-            yield query, title, count, number, ()
+        for rank, (query, title, count) in enumerate(sums.pairs(least), 1):
+            n_pairs = rank
+            n_clicks -= count
+            yield query, title, count, rank, ()
         few = len(sums) - n_pairs
         if few:
             self.done.left_out[FEW_CLICKS] += few
+            self.done.lost[FEW_CLICKS] += n_clicks
 
     def searches(self) -> Iterator[str]:
         """A JSON line for each search that has a click."""
-        for rows in self.tables():
-            yield from self._searches(rows)
+        for path in self._files:
+            yield from self._searches(self._reader.rows(path))
 
     def _searches(self, rows: Rows) -> Iterator[str]:
         recent: dict[tuple[str, str], None] = {}
-        for search, group in groupby(self.clicks(rows), key=_search):
+        for search, group in groupby(self._reader.clicks(rows), key=_search):
             shown = list(islice(group, _MOST_SHOWN + 1))
             where = rows.where(shown[0][3])
             if len(shown) > _MOST_SHOWN:
@@ -392,118 +260,62 @@ class _Import:
                 continue
             titles, counts = [click[1] for click in clicked], [click[2] for click in clicked]
             skipped = self._skipped(shown, clicked)
-            if self.collects:
+            if self._reader.collects:
                 written = {*titles, *skipped}
                 for click in shown:
                     if click[1] in written:
                         self.collected(click)
             yield _json_line(search[1], titles, counts, skipped)
 
-    def _skipped(self, shown: list[_Click], clicked: list[_Click]) -> list[str]:
+    def _skipped(self, shown: list[Click], clicked: list[Click]) -> list[str]:
         if self._columns.position is not None:
-            lowest = max(_position(click[4]) for click in clicked)
-            shown = [click for click in shown if _position(click[4]) < lowest]
+            lowest = max(position_of(click[4]) for click in clicked)
+            shown = [click for click in shown if position_of(click[4]) < lowest]
         titles = {click[1] for click in clicked}
         return list(dict.fromkeys(click[1] for click in shown if click[1] not in titles))
 
-    def counted(self, lines: Iterable[str]) -> Iterator[str]:
-        """``lines``, counted; a `SentembError` if there are none."""
+    def counted(self, lines: Iterable[str], max_lost: float) -> Iterator[str]:
+        """``lines``, counted; a `SentembError` if there are none, or if too much was dropped."""
         for line in lines:
             self.done.lines += 1
             yield line
         n_bad = self._bad.count - self._bad_before
-        if n_bad:
-            self.done.rows += n_bad
-            self.done.left_out[BAD] += n_bad
+        for reason, count in ((BAD, n_bad), (TOTALS, self._bad.totals)):
+            if count:
+                self.done.rows += count
+                self.done.left_out[reason] += count
+        name = place_name(self._files[0])
         if not self.done.lines:
-            unclicked = {ONLY_SHOWN, NO_CLICKS}
-            if all(map(is_record, self._files)) and self.done.left_out.keys() <= unclicked:
-                raise SentembError(
-                    f"{place_name(self._files[0])}: nobody has clicked a result yet; try later"
-                )
-            reasons = self.done.left_out.most_common()
-            why = ", ".join(f"{count:,} {reason}" for reason, count in reasons) or "no rows"
-            example = f" (the first: {brief(self._unknown_id)})" if self._unknown_id else ""
-            first = f"; the first bad row: {self._bad.first}" if self._bad.first else ""
-            raise SentembError(
-                f"{place_name(self._files[0])}: nothing to write: {why}{example}{first}; check the "
-                "columns"
-            )
+            raise self._nothing(name)
+        examples = {UNKNOWN_ID: brief(self._reader.unknown_id), BAD: str(self._bad.first)}
+        check_losses(name, self.done, max_lost, examples)
+
+    def _nothing(self, name: str) -> SentembError:
+        """The error for an import without a line."""
+        left_out = self.done.left_out
+        if all(map(is_record, self._files)) and left_out.keys() <= {ONLY_SHOWN, NO_CLICKS}:
+            return SentembError(f"{name}: nobody has clicked a result yet; try later")
+        why = ", ".join(f"{count:,} {reason}" for reason, count in left_out.most_common())
+        unknown = self._reader.unknown_id
+        example = f" (the first: {brief(unknown)})" if unknown else ""
+        first = f"; the first bad row: {self._bad.first}" if self._bad.first else ""
+        return SentembError(
+            f"{name}: nothing to write: {why or 'no rows'}{example}{first}; check the columns"
+        )
 
     def catalogue_lines(self) -> Iterator[str]:
-        made_up = ((f"t{number}", title) for number, title in enumerate(self._distinct, 1))
-        titles = chain(self._titles.items(), made_up)
+        """The lines of the catalogue that was read or collected."""
+        made_up = ((f"t{rank}", title) for rank, title in enumerate(self._distinct, 1))
+        titles = chain(self._reader.titles.items(), made_up)
         return catalogue_lines(titles, list(self._columns.keep), self._fields)
 
-    def finish(self) -> None:
-        if self._clicks_column and self._columns.search is None:
-            self.done.notes.append(
-                f"each row was counted as one click; for the column {self._clicks_column} give "
-                f"--clicks-column {self._clicks_column}"
-            )
-        if self._unknown_id:
-            self.done.notes.append(f"the first id without a title: {brief(self._unknown_id)}")
-        if self._first_without_title:
-            self.done.notes.append(f"the first row without a title: {self._first_without_title}")
-        damaged = self._damaged
-        if damaged.repaired or damaged.ambiguous:
-            several = (
-                f", {damaged.ambiguous:,} could be several products" if damaged.ambiguous else ""
-            )
-            self.done.notes.append(
-                f"a spreadsheet changed ids into numbers: {damaged.repaired:,} rows were repaired"
-                f"{several} ({damaged.example}); export the column as text"
-            )
-        if self._escaped:
-            self.done.notes.append(
-                f"{self._escaped:,} rows had entities of HTML, such as &quot;; they were replaced"
-            )
-        if self._bad.first is not None:
-            self.done.notes.append(f"the first bad row: {self._bad.first}")
 
-
-def _search(click: _Click) -> tuple[str, str]:
+def _search(click: Click) -> tuple[str, str]:
     """Id and query of a search, which all its rows share."""
     return click[4][1], click[0]
 
 
-def _position(extras: Sequence[str]) -> float:
-    if may_be_thousands(extras[2].strip()):
-        raise SentembError(
-            f"the position {brief(extras[2])} may be a decimal or thousands; write it without a "
-            "separator"
-        )
-    try:
-        position = float(extras[2].replace(",", "."))
-    except ValueError:
-        position = math.nan
-    if math.isnan(position):
-        raise SentembError(f"the position {brief(extras[2])} is not a number; correct it")
-    return position
-
-
-def _count(text: str) -> int:
-    """The number of clicks in a cell: an integer from 0, also as 3.0, or a flag."""
-    # int() alone would also accept signs, underscores and digits of other scripts.
-    if text.isdigit() and text.isascii() and len(text) < len(str(MAX_CLICKS)):
-        return int(text)
-    bare = text.strip().lower()
-    if may_be_thousands(bare):
-        raise SentembError(
-            f"the clicks {brief(text)} may be decimals or thousands; write them without a separator"
-        )
-    digits = re.sub(r"[.,]0*$", "", bare)
-    if re.fullmatch("[0-9]{1,19}", digits) and int(digits) <= MAX_CLICKS:
-        return int(digits)
-    if bare in _YES or bare in _NO:
-        return int(bare in _YES)
-    raise SentembError(
-        f"the clicks {brief(text)} are not an integer from 0 or a flag such as true; correct the "
-        "row or name another column"
-    )
-
-
-def _json_lines(clicks: Iterable[_Click]) -> Iterator[str]:
+def _json_lines(clicks: Iterable[Click]) -> Iterator[str]:
     return (_json_line(query, [title], [count]) for query, title, count, _, _ in clicks)
 
 

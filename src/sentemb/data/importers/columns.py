@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+from sentemb.data.column_names import Meaning, letters_of
+from sentemb.data.importers.known_exports import what_is_lacking
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
 from sentemb.system.files import place_name
@@ -19,6 +22,8 @@ FORMATS = ("auto", "csv", "tsv", "jsonl", "parquet")
 
 # The number of a row, and the values of its columns.
 Row: TypeAlias = tuple[int, tuple[str, ...]]
+# A column by its name or its number from 1, or the one whose name usually means this.
+Wanted: TypeAlias = str | Meaning
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class Reading:
         One character between the columns of delimited text. By default a tab in TSV; elsewhere
         whichever of comma, semicolon, tab and bar splits the first line into the columns asked for.
     encoding : str
-        Encoding of text files, as Python names it.
+        Encoding of text files, as Python names it. UTF-16 is recognised.
     header : bool, optional
         Whether the first row has the names of the columns. By default it has if a column is asked
         for by name, or if all of its values are usual names such as query, title or clicks.
@@ -63,11 +68,12 @@ class BadRows:
 
     count : number of bad rows so far
     first : the error of the first of them, or None
+    totals : rows of totals that do not have the width of the table, which are not bad
     """
 
     def __init__(self, skip: bool) -> None:
         self._skip = skip
-        self.count = 0
+        self.count = self.totals = 0
         self.first: SentembError | None = None
 
     def __call__(self, where: str, reason: object) -> None:
@@ -79,24 +85,35 @@ class BadRows:
         self.first = self.first or error
 
 
+def _ignore(*_: object) -> None:
+    """Do nothing."""
+
+
 @dataclass(frozen=True)
 class TableFile:
     """A file of rows, and the columns to read.
 
     path : text is unpacked if the name ends in ``.gz``; ``-`` is standard input
-    columns : at least two names or numbers from 1. In JSON lines and Parquet, ``a.b`` is the field
-        ``b`` of ``a``, unless there is a column of that name.
+    columns : at least two names, numbers from 1 or meanings. In JSON lines and Parquet, ``a.b`` is
+        the field ``b`` of ``a``, unless there is a column of that name.
     bad : receives the rows that cannot be read
     on_names : called once with the names of all columns, where the file has them
     optional : columns that all objects of JSON lines may lack
+    on_note : called with what a user should know about the lines before and after the table
+    is_head : tells the line of names in delimited text; by default the columns do
+    on_unusable : called with a column of JSON or Parquet whose value is not a text, which is then
+        empty; by default its row is bad
     """
 
     path: AnyPath
-    columns: Sequence[str]
+    columns: Sequence[Wanted]
     how: Reading
     bad: BadRows
-    on_names: Callable[[list[str]], None] = lambda names: None
+    on_names: Callable[[list[str]], None] = _ignore
     optional: Sequence[str] = ()
+    on_note: Callable[[str], None] = _ignore
+    is_head: Callable[[list[str]], bool] | None = None
+    on_unusable: Callable[[str], None] | None = None
 
     @property
     def name(self) -> str:
@@ -107,16 +124,21 @@ class TableFile:
         """Values of JSON or Parquet as texts; None, and a bad row, if one cannot be a text."""
         texts = []
         for column, value in zip(self.columns, values, strict=True):
-            text = value if isinstance(value, str) else _text_of(value)
-            if text is None:
-                self.bad(where, f"{brief(column)} is not a text or a number; name another column")
+            text = value if isinstance(value, str) else text_of(value)
+            if text is None and self.on_unusable is not None:
+                self.on_unusable(column.what if isinstance(column, Meaning) else column)
+                text = ""
+            elif text is None:
+                self.bad(where, f"{shown(column)} is not a text or a number; name another column")
                 return None
             texts.append(text)
         return tuple(texts)
 
 
-def index_of(column: str, names: list[str], name: str) -> int:
-    """The index of a column, given by its name or its number from 1."""
+def index_of(column: Wanted, names: list[str], name: str) -> int:
+    """The index of a column, given by its name, its number from 1 or its meaning."""
+    if isinstance(column, Meaning):
+        return names.index(usual_name(column, names, name))
     same = same_names(column, names)
     if len(same) == 1:
         return names.index(same[0])
@@ -134,10 +156,34 @@ def index_of(column: str, names: list[str], name: str) -> int:
     )
 
 
+def usual_name(meaning: Meaning, names: Sequence[str], name: str) -> str:
+    """The one of ``names`` that usually has a meaning; a `SentembError` if none does."""
+    column = meaning.column(names)
+    if column is None:
+        if advice := what_is_lacking(names):
+            raise SentembError(f"{name}: {advice}")
+        raise SentembError(
+            f"{name}:1: no column looks like the {meaning.what} among {listed(list(names))}; name "
+            f"it with --{meaning.what}-column, or give a number from 1 if there is no header"
+        )
+    if names.count(column) > 1:
+        raise SentembError(
+            f"{name}:1: {names.count(column)} columns are named {brief(column)}; give a number "
+            "from 1"
+        )
+    return column
+
+
 def same_names(column: str, names: Sequence[str]) -> list[str]:
-    """Those of ``names`` that are ``column``, or without any such those in other case."""
+    """Those of ``names`` that are ``column``, else those in other case, else with other signs."""
     exact = [name for name in names if name == column]
-    return exact or [name for name in names if name.casefold() == column.casefold()]
+    folded = exact or [name for name in names if name.casefold() == column.casefold()]
+    return folded or [name for name in names if letters_of(name) == letters_of(column)]
+
+
+def shown(column: Wanted) -> str:
+    """A column as messages quote it."""
+    return brief(column.what if isinstance(column, Meaning) else column)
 
 
 def remedy(column: str, names: Sequence[str]) -> str:
@@ -153,8 +199,10 @@ def listed(names: list[str]) -> str:
     return listed if len(listed) <= 150 else f"{listed[:150]}..."
 
 
-def is_number(column: str) -> bool:
+def is_number(column: Wanted) -> bool:
     """Whether a column is given by its number."""
+    if isinstance(column, Meaning):
+        return False
     return column.isascii() and column.isdigit() and len(column) < 10
 
 
@@ -172,8 +220,11 @@ def inner(value: Any, steps: list[str]) -> Any:
     return value
 
 
-def _text_of(value: Any) -> str | None:
-    """A value of JSON or Parquet as text, empty if it is missing; None if it cannot be one."""
+def text_of(value: Any) -> str | None:
+    """A value of JSON or Parquet as text, empty if it is missing; None if it cannot be one.
+
+    A list of texts and numbers is one in JSON, as a cell of CSV would hold it.
+    """
     if isinstance(value, str):
         return value
     if value is None:
@@ -189,4 +240,8 @@ def _text_of(value: Any) -> str | None:
         return str(int(value)) if value == int(value) else format(value, "f")
     if isinstance(value, date):
         return value.isoformat()
+    if isinstance(value, list):
+        texts = [text_of(item) for item in value if not isinstance(item, list)]
+        is_flat = len(texts) == len(value) and None not in texts
+        return json.dumps(texts, ensure_ascii=False) if is_flat else None
     return str(value) if isinstance(value, int) else None

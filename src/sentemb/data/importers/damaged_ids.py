@@ -1,7 +1,11 @@
-"""Ids that a spreadsheet read as numbers: rounded, without their first zeros, or with decimals."""
+"""Ids that a spreadsheet read as numbers: rounded, without their first zeros, or with decimals.
+
+An id is only ever repaired towards the form that the catalogue has. A spreadsheet drops zeros and
+adds none, so an id that begins with a zero was not changed.
+"""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from sentemb.data.importers.clean_texts import may_be_thousands
@@ -10,7 +14,7 @@ _ROUNDED = re.compile(r"([1-9])(?:[.,]([0-9]{1,15}))?[eE]\+?([0-9]{1,3})")
 # Longer numbers are not ids.
 _LONGEST = 100
 # Without its first zeros, perhaps with decimals.
-_NUMBER = re.compile(r"0*([0-9]+?)(?:[.,]0+)?")
+_NUMBER = re.compile(r"([1-9][0-9]*|0)(?:[.,]0+)?")
 
 
 def is_rounded(id: str) -> bool:
@@ -24,12 +28,14 @@ class DamagedIds:
 
     repaired, ambiguous : rows whose id was repaired, and rows whose id several products fit
     example : the first repair or the first id that several products fit
+    longer : the first id with zeros that the catalogue lacks: there a spreadsheet changed it
     """
 
     ids: Iterable[str]
     repaired: int = 0
     ambiguous: int = 0
     example: str = ""
+    longer: str = ""
     _by_number: dict[str, str | None] | None = None
     _rounded: dict[int, dict[tuple[int, int], str | None]] = field(default_factory=dict)
 
@@ -42,6 +48,8 @@ class DamagedIds:
         elif (match := _NUMBER.fullmatch(id)) and not may_be_thousands(id):
             repaired = self._numbers().get(match[1], "")
         else:
+            if id[:1] == "0" and self._numbers().get(id.lstrip("0")) == id.lstrip("0"):
+                self.longer = self.longer or id
             return ""
         if repaired == "":
             return ""
@@ -50,13 +58,27 @@ class DamagedIds:
         self.ambiguous += repaired is None
         return repaired or ""
 
+    def notes(self) -> Iterator[str]:
+        """Notes for a user on the ids that were asked for."""
+        if self.repaired or self.ambiguous:
+            several = f", {self.ambiguous:,} could be several products" if self.ambiguous else ""
+            yield (
+                f"a spreadsheet changed ids into numbers: {self.repaired:,} rows were repaired"
+                f"{several} ({self.example}); export the column as text"
+            )
+        if self.longer:
+            yield (
+                f"the id {self.longer} has zeros that the catalogue lacks; export the ids of the "
+                "catalogue as text"
+            )
+
     def _numbers(self) -> dict[str, str | None]:
         """The id of each number without its first zeros; None if several have it."""
         if self._by_number is None:
             self._by_number = {}
             for id in self.ids:
                 if id.isdigit() and id.isascii() and len(id) < _LONGEST:
-                    number = id.lstrip("0")
+                    number = id.lstrip("0") or "0"
                     self._by_number[number] = None if number in self._by_number else id
         return self._by_number
 
@@ -65,9 +87,9 @@ class DamagedIds:
         if n_digits not in self._rounded:
             rounded: dict[tuple[int, int], str | None] = {}
             for number, id in self._numbers().items():
-                exponent = len(number) - 1
-                if exponent < 0:
+                if number == "0":
                     continue
+                exponent = len(number) - 1
                 unit = 10 ** max(0, exponent - n_digits)
                 mantissa = (2 * int(number) + unit) // (2 * unit)
                 mantissa *= 10 ** max(0, n_digits - exponent)

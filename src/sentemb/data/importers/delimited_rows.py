@@ -10,16 +10,27 @@ import contextlib
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from html.entities import html5
 from io import BufferedIOBase
-from itertools import chain
+from itertools import chain, islice
 from operator import itemgetter
-from typing import BinaryIO, Literal, TextIO, cast
+from typing import Any, Literal, TextIO, cast
 
-from sentemb.data.importers.columns import Row, TableFile, index_of, is_number, same_names
+from sentemb.data.importers.columns import (
+    BadRows,
+    Row,
+    TableFile,
+    index_of,
+    is_number,
+    same_names,
+    shown,
+)
+from sentemb.data.importers.file_kinds import check_kind, encoding_in
 from sentemb.data.importers.json_rows import json_rows
+from sentemb.data.importers.missing import is_total_row
+from sentemb.data.importers.table_heads import DELIMITERS, MOST_BEFORE, find_head
 from sentemb.data.spreadsheets import is_header
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
@@ -28,7 +39,8 @@ from sentemb.system.files import MAX_LINE_BYTES, reading
 _CUT_ENTITY = re.compile(r"&(?:(#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6})|[A-Za-z][A-Za-z0-9]{1,31})$")
 # A first line with which Excel is told the delimiter.
 _SEP = re.compile(r"sep=[,;\t|][\r\n]")
-_DELIMITERS = (",", ";", "\t", "|")
+# Bytes that tell the kind of a file.
+_PEEKED = 256
 
 _WIDTH = (
     "{} columns, not {} as in the first row; put a text with delimiters between double quotes, or "
@@ -58,62 +70,84 @@ def _csv_fault(error: csv.Error) -> str:
 
 def text_rows(table: TableFile, format: str) -> Iterator[Row]:
     """The rows of a text file; with the format "auto" the first line tells whether it is JSON."""
-    encoding, is_known = table.how.encoding, format != "auto"
-    with reading(table.path) as file, _decoded(file, encoding, table.name) as text:
+    with reading(table.path) as file, decoded(file, table) as text:
         lines = _lines(text, table.name)
-        first = next(lines, "")
-        _check_first(first, table.name, encoding, is_known)
-        lines = chain([first], lines)
-        if format == "jsonl" or (not is_known and first.lstrip().startswith("{")):
-            yield from json_rows(table, enumerate(lines, 1))
+        known_first = list(islice(lines, MOST_BEFORE))
+        if not known_first:
+            raise SentembError(f"{table.name}: the input is empty; give a table")
+        _check_encoding(known_first[0], table)
+        numbered = chain(known_first, lines)
+        opening = next((line.lstrip("\ufeff \t") for line in known_first if line.strip()), "")
+        is_json = table.how.delimiter is None and opening.startswith(("{", "[{", "[\n", "[\r"))
+        if format == "jsonl" or (format == "auto" and is_json):
+            yield from json_rows(table, enumerate(numbered, 1))
             return
-        known = first[4] if _SEP.match(first) else "\t" if format == "tsv" else None
-        delimiter = table.how.delimiter or known or _delimiter(first, table.columns)
-        yield from _rows(table, lines, delimiter)
+        before = 0
+        known = "\t" if format == "tsv" else table.how.delimiter
+        if _SEP.match(known_first[0]):
+            before, known = 1, known or known_first[0][4]
+        marks = DELIMITERS if known is None else (known,)
+        head = find_head(known_first[before:], table.columns, marks, table.is_head)
+        before += head.line
+        if head.line:
+            first = brief(known_first[before - head.line].strip())
+            table.on_note(f"{table.name}: the header is in line {before + 1}; before it: {first}")
+        comments = head.line > 0 and opening.startswith("#")
+        yield from _rows(table, islice(numbered, before, None), head.delimiter, before, comments)
 
 
-def _rows(table: TableFile, lines: Iterator[str], delimiter: str) -> Iterator[Row]:
+def _rows(
+    table: TableFile, lines: Iterator[str], delimiter: str, before: int, comments: bool
+) -> Iterator[Row]:
+    """The rows of the table that begins after ``before`` lines, and ends before ``comments``."""
     # The limit of the csv module is that of the whole process, and too low for descriptions.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
     quotes, name = table.how.quotes, table.name
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
     reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting)
-    head, before = _head(reader, name)
+    try:
+        head = next(reader, [])
+    except csv.Error as error:
+        raise SentembError(f"{name}:{before + 1}: {_csv_fault(error)}") from None
+    if not head:
+        raise SentembError(f"{name}:{before + 1}: the first line is empty; give a table")
     pick, has_header = _chosen(table, head)
     rows = reader if has_header else chain([head], reader)
-    width, last = len(head), reader.line_num if has_header else before
+    width, last = len(head), reader.line_num if has_header else 0
     can_join = delimiter == "\t" and quotes
     while True:
         try:
             for row in rows:
-                fault = None
                 row = _with_entities(row, width, delimiter)
-                if len(row) != width:
-                    fault = _WIDTH.format(len(row), width) if row else ""
-                elif can_join and reader.line_num > last + 1 and any(map(_is_joined, row)):
-                    fault = _JOINED.format(reader.line_num)
-                if fault is None:
-                    yield last + 1, pick(row)
-                elif fault:  # a blank line is none
-                    table.bad(f"{name}:{last + 1}", fault)
+                fits = len(row) == width and row[0] != ""
+                fault = None if fits else _width_fault(row, width, table.bad)
+                if comments and row and row[0][:1] == "#" and not any(row[1:]):
+                    where = f"{name}:{before + last + 1}"
+                    table.on_note(f"{where}: other comments begin; what follows was left out")
+                    return
+                if can_join and reader.line_num > last + 1 and any(map(_is_joined, row)):
+                    fault = fault or _JOINED.format(before + reader.line_num)
+                if fault:
+                    table.bad(f"{name}:{before + last + 1}", fault)
+                elif fault is None:
+                    yield before + last + 1, pick(row)
                 last = reader.line_num
             return
         except csv.Error as error:  # the reader continues with the next line
-            table.bad(f"{name}:{last + 1}", _csv_fault(error))
+            table.bad(f"{name}:{before + last + 1}", _csv_fault(error))
             last = reader.line_num
 
 
-def _head(reader: Iterator[list[str]], name: str) -> tuple[list[str], int]:
-    """The first row, and the number of lines before it: 1 if Excel is told the delimiter there."""
-    try:
-        head = next(reader, [])
-        before = int(head == ["sep=", ""])
-        head = next(reader, []) if before else head
-    except csv.Error as error:
-        raise SentembError(f"{name}:1: {_csv_fault(error)}") from None
-    if not head:
-        raise SentembError(f"{name}:1: the first line is empty; give a table")
-    return head, before
+def _width_fault(row: list[str], width: int, bad: BadRows) -> str | None:
+    """The fault of a row of another width; empty if it holds no clicks, None if it has none."""
+    if not (row and row[0].strip()) and not any(map(str.strip, row)):  # a blank line
+        return ""
+    if len(row) == width:
+        return None
+    if is_total_row(row):
+        bad.totals += 1
+        return ""
+    return _WIDTH.format(len(row), width)
 
 
 def _with_entities(row: list[str], width: int, delimiter: str) -> list[str]:
@@ -140,43 +174,44 @@ def _chosen(
     if header is False:
         if named:
             raise SentembError(
-                f"{table.name}: the column {brief(named[0])} is a name, and there is no header; "
+                f"{table.name}: the column {shown(named[0])} is a name, and there is no header; "
                 "give a number from 1"
             )
         names = [""] * len(head)
-    indices = [index_of(column, names, table.name) for column in columns]
+    # Numbers are names where all of them are: the id of a first row may be one of the numbers.
+    are_names = all(same_names(str(column), names) for column in columns if is_number(column))
+    numbered = names if are_names else [""] * len(head)
+    indices = [
+        index_of(column, numbered if is_number(column) else names, table.name) for column in columns
+    ]
     if header is None:
-        is_named = any(same_names(column, names) for column in columns)
+        is_named = bool(named) or are_names
         header = is_named or is_header([names[index] for index in indices])
     if header:
         table.on_names(names)
     return itemgetter(*indices), header
 
 
-def _delimiter(first: str, columns: Sequence[str]) -> str:
-    """The delimiter that splits the first line into the columns asked for, or into most cells."""
-    named = {column.casefold() for column in columns if not is_number(column)}
-    cells_of = {delimiter: first.rstrip("\r\n").split(delimiter) for delimiter in _DELIMITERS}
-
-    def fitness(delimiter: str) -> tuple[bool, int]:
-        cells = cells_of[delimiter]
-        names = {cell.strip().strip('"').strip().casefold() for cell in cells}
-        return bool(named) and named <= names, len(cells)
-
-    return max(_DELIMITERS, key=fitness)
-
-
 @contextlib.contextmanager
-def _decoded(file: BufferedIOBase, encoding: str, name: str) -> Iterator[TextIO]:
-    """``file`` as text; bytes that do not fit the encoding become lone surrogates."""
+def decoded(file: BufferedIOBase, table: TableFile) -> Iterator[TextIO]:
+    """``file`` as text; bytes that do not fit the encoding become lone surrogates.
+
+    UTF-16 is recognised by its first bytes. Raises `SentembError` for what is not text at all.
+    """
+    buffered: Any = file if hasattr(file, "peek") else io.BufferedReader(cast(Any, file))
+    start = buffered.peek(_PEEKED)[:_PEEKED]
+    check_kind(table.path, start, table.name)
+    encoding = encoding_in(start) or table.how.encoding
     text = io.TextIOWrapper(
-        cast(BinaryIO, file), encoding_of(encoding, name), errors="surrogateescape", newline=""
+        buffered, encoding_of(encoding, table.name), errors="surrogateescape", newline=""
     )
     try:
-        with named_encoding(encoding, name):
+        with named_encoding(encoding, table.name):
             yield text
     finally:
         text.detach()  # standard input stays open
+        if buffered is not file:
+            buffered.detach()
 
 
 @contextlib.contextmanager
@@ -217,23 +252,10 @@ def _lines(text: TextIO, name: str) -> Iterator[str]:
         yield line
 
 
-def _check_first(first: str, name: str, encoding: str, is_known: bool) -> None:
-    """Refuse what is not a table of text, by its first line."""
-    if not first:
-        raise SentembError(f"{name}: the input is empty; give a table")
-    if first.startswith("PAR1"):
-        raise SentembError(f"{name}: is Parquet; give --format parquet")
-    if first.startswith(("\x1f\udc8b", "(\udcb5/\udcfd")):
-        raise SentembError(
-            f"{name}: is compressed; unpack it, or let the name of a gzip file end in .gz"
-        )
-    if first.startswith("PK\x03\x04"):
-        raise SentembError(f"{name}: is a spreadsheet or archive; save the table as CSV")
+def _check_encoding(first: str, table: TableFile) -> None:
+    """Refuse text of which the first line shows that it has another encoding."""
     if "\0" in first or first.startswith(("\udcff\udcfe", "\udcfe\udcff")):
         raise SentembError(
-            f"{name}:1: not text in {encoding}; if it is UTF-16, give --encoding utf-16"
-        )
-    if not is_known and first.lstrip().startswith("["):
-        raise SentembError(
-            f"{name}:1: looks like a JSON array; write one object on each line (jq -c '.[]')"
+            f"{table.name}:1: not text in {table.how.encoding}; if it is UTF-16, give --encoding "
+            "utf-16"
         )

@@ -1,33 +1,43 @@
-"""Rows of JSON lines: one object on each line."""
+"""Rows of JSON: one object on each line, or a list of objects."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
-from sentemb.data.importers.columns import Row, TableFile, field_of, listed, remedy, same_names
+from sentemb.data.column_names import Meaning
+from sentemb.data.importers.columns import (
+    Row,
+    TableFile,
+    Wanted,
+    field_of,
+    listed,
+    remedy,
+    same_names,
+    usual_name,
+)
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
+
+# How deep the rows of a whole object may be, as in {"hits": {"hits": [...]}}.
+_DEEPEST = 3
+_BLANKS = " \t\r\n\ufeff"
+_GAP = re.compile(r"[\s,]*")
+# Characters of a value that is not on one line.
+_MOST_WHOLE = 1 << 28
 
 
 def json_rows(table: TableFile, lines: Iterable[tuple[int, str]]) -> Iterator[Row]:
     """The rows in ``lines``; a `SentembError` if none of them has one of the columns."""
-    steps = [(column, column.split(".")) for column in table.columns]
+    steps: list[tuple[str, list[str]]] = []
     missing, names = set(table.columns) - set(table.optional), None
-    for number, line in lines:
-        if not line or line.isspace():
-            continue
+    for number, record in _records(table, lines):
         where = f"{table.name}:{number}"
-        record = _record(table, line, where)
-        if record is None:
-            continue
         if names is None:
-            names = list(record)
+            names = names_in(record)
             table.on_names(names)
-            same = (same_names(column, names) for column in table.columns)
-            steps = [
-                (step[0], step[0].split(".")) if len(step) == 1 else known
-                for step, known in zip(same, steps, strict=True)
-            ]
+            steps = [_steps(column, record, names, where) for column in table.columns]
         values = [field_of(record, *step) for step in steps]
         if missing:
             pairs = zip(table.columns, values, strict=True)
@@ -36,11 +46,153 @@ def json_rows(table: TableFile, lines: Iterable[tuple[int, str]]) -> Iterator[Ro
         if texts is not None:
             yield number, texts
     if missing and names is not None:
-        column = next(column for column in table.columns if column in missing)
+        lacking = next(column for column in table.columns if column in missing)
+        column = lacking.what if isinstance(lacking, Meaning) else lacking
         raise SentembError(
             f"{table.name}: no line has {brief(column)}; the first line has {listed(names)}; "
             f"{remedy(column, names)}"
         )
+
+
+def names_in(record: dict[str, Any]) -> list[str]:
+    """The columns of a record; those of an object in it as ``a.b``."""
+    names = []
+    for name, value in record.items():
+        inner = names_in(value) if isinstance(value, dict) else None
+        names += [name] if inner is None else [f"{name}.{below}" for below in inner]
+    return names
+
+
+def _steps(
+    column: Wanted, record: dict[str, Any], names: list[str], where: str
+) -> tuple[str, list[str]]:
+    """A column, and the path to it."""
+    if isinstance(column, Meaning):
+        column = usual_name(column, names, where.rpartition(":")[0])
+    same = same_names(column, list(record)) or same_names(column, names)
+    if len(same) == 1:
+        return same[0], [same[0]] if same[0] in record else same[0].split(".")
+    return column, column.split(".")
+
+
+def _records(
+    table: TableFile, lines: Iterable[tuple[int, str]]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects, with the numbers of their lines."""
+    filled: Iterator[tuple[int, str]]
+    filled = ((number, line) for number, line in lines if line.strip(_BLANKS))
+    first = next(filled, None)
+    if first is None:
+        return
+    if table.how.format != "jsonl":
+        if first[1].lstrip(_BLANKS).startswith("["):
+            yield from _items(table, "".join(line for _, line in _few(table, first, filled)))
+            return
+        if _continues(first[1]):
+            whole = list(_few(table, first, filled))
+            _check_whole(table.name, "".join(line for _, line in whole))
+            first, *rest = whole
+            filled = chain(rest, filled)
+    following = next(filled, None)
+    for number, line in chain([first], [] if following is None else [following], filled):
+        record = _record(table, line, f"{table.name}:{number}")
+        if record is None:
+            continue
+        if following is None and not _has(record, table) and (path := _rows_path(record)):
+            raise _one_object(table.name, path)
+        yield number, record
+
+
+def _few(
+    table: TableFile, first: tuple[int, str], rest: Iterable[tuple[int, str]]
+) -> Iterator[tuple[int, str]]:
+    """The lines of a value that is read as a whole; a `SentembError` if it is too long for that."""
+    size = 0
+    for number, line in chain([first], rest):
+        size += len(line)
+        if size > _MOST_WHOLE:
+            raise SentembError(
+                f"{table.name}: JSON of more than {_MOST_WHOLE:,} characters in one value; write "
+                "one object on each line (jq -c '.[]')"
+            )
+        yield number, line
+
+
+def _has(record: dict[str, Any], table: TableFile) -> bool:
+    """Whether a record has one of the columns."""
+    names = [*record, *names_in(record)]
+    return any(
+        column.column(names) if isinstance(column, Meaning) else same_names(column, names)
+        for column in table.columns
+    )
+
+
+def _continues(line: str) -> bool:
+    """Whether an object that begins on a line continues after it."""
+    bare = line.strip(_BLANKS)
+    try:
+        json.loads(bare)
+    except json.JSONDecodeError as error:
+        return error.pos >= len(bare)
+    except (ValueError, RecursionError):
+        pass
+    return False
+
+
+def _check_whole(name: str, text: str) -> None:
+    """Refuse a text that is one object on several lines."""
+    try:
+        whole = json.loads(text.strip(_BLANKS))
+    except (ValueError, RecursionError):
+        return
+    raise _one_object(name, _rows_path(whole))
+
+
+def _one_object(name: str, path: str) -> SentembError:
+    if not path:
+        return SentembError(f"{name}: is one object of JSON and no table; write one on each line")
+    return SentembError(
+        f"{name}: is one object of JSON with its rows in {path}, as the answer of an API; write "
+        f"them one on each line: jq -c '.{path}[]'"
+    )
+
+
+def _rows_path(record: Any) -> str:
+    """The path of the longest list of objects in an object; empty without one."""
+    lists: list[tuple[int, str]] = []
+
+    def look(value: dict[str, Any], path: str, depth: int) -> None:
+        for name, inner in value.items():
+            below = f"{path}.{name}" if path else name
+            if isinstance(inner, list) and inner and all(isinstance(row, dict) for row in inner):
+                lists.append((len(inner), below))
+            elif isinstance(inner, dict) and depth < _DEEPEST:
+                look(inner, below, depth + 1)
+
+    if isinstance(record, dict):
+        look(record, "", 1)
+    return max(lists, key=lambda rows: rows[0])[1] if lists else ""
+
+
+def _items(table: TableFile, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a list, each with the number of the line on which it begins."""
+    read = json.JSONDecoder().raw_decode
+    before, number, at = 0, 1, text.index("[") + 1
+    while True:
+        at = _GAP.match(text, at).end()  # type: ignore[union-attr]  # matches anywhere
+        number, before = number + text.count("\n", before, at), at
+        if text[at : at + 1] == "]":
+            return
+        where = f"{table.name}:{number}"
+        try:
+            record, at = read(text, at)
+        except (ValueError, RecursionError):
+            table.bad(where, "not JSON; write one object on each line (jq -c '.[]')")
+            return
+        if isinstance(record, dict):
+            yield number, record
+        else:
+            table.bad(where, "not an object of JSON; give a list of objects")
 
 
 def _record(table: TableFile, line: str, where: str) -> dict[str, Any] | None:

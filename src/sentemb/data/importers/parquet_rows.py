@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from sentemb.data.importers.columns import Row, TableFile, index_of, inner
+from sentemb.data.column_names import Meaning
+from sentemb.data.importers.columns import Row, TableFile, index_of, inner, usual_name
 from sentemb.data.parquet_files import parquet_batches
 from sentemb.errors import SentembError
 
@@ -17,6 +18,8 @@ def parquet_rows(table: TableFile) -> Iterator[Row]:
         table.on_names(names)
         tops: list[str] = []
         for column in table.columns:
+            if isinstance(column, Meaning):
+                column = usual_name(column, names, table.name)
             first, *rest = [column] if column in names else column.split(".")
             top = names[index_of(first, names, table.name)]
             if top not in tops:

@@ -5,10 +5,11 @@ with the file. A missing value is an empty text.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
-from sentemb.data.importers.columns import Row, TableFile, index_of
+from sentemb.data.importers.columns import BadRows, Row, TableFile, Wanted, index_of
 from sentemb.data.importers.delimited_rows import text_rows
 from sentemb.data.importers.parquet_rows import parquet_rows
 from sentemb.data.record_file import is_record
@@ -38,6 +39,20 @@ class Rows(TableFile):
         if self._format == "record":
             return self._recorded()
         return text_rows(self, self._format)
+
+    def noting(self, on_names: Callable[[list[str]], None]) -> "Rows":
+        """The same rows; ``on_names`` is called with the names of all columns too."""
+        first = self.on_names
+
+        def both(names: list[str]) -> None:
+            first(names)
+            on_names(names)
+
+        return replace(self, on_names=both)
+
+    def again(self, columns: Sequence[Wanted], bad: BadRows) -> "Rows":
+        """Other columns of the file, read once more without notes."""
+        return Rows(self.path, columns, self.how, bad)
 
     def _recorded(self) -> Iterator[Row]:
         """The clicks of recorded searches; with their clicks as a column all results."""

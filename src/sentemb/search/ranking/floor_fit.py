@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.ranking.floor import FEATURES, Floor, Letters, features_of
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import BM25
@@ -50,7 +49,7 @@ def fitted_floor(
             f"queries are too few to tell, {LEAST_QUERIES:,} are needed"
         )
         return None
-    statistics, words = ranker.fields.whole, words_of(ranker.recipe.stem)
+    statistics, words = ranker.fields.whole, ranker.recipe.words
     letters = Letters.of(statistics)
     x, n_found = [], []
     for texts in (queries, random_letters(seed)):

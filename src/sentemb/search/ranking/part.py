@@ -20,7 +20,7 @@ from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.postings import Postings
 from sentemb.retrieval.read_queries import Embed, ReadQueries
 from sentemb.retrieval.row_products import QueryRows
-from sentemb.retrieval.words_and_stems import tokens_of, words_of
+from sentemb.retrieval.words_and_stems import Words, tokens_of
 from sentemb.search.ranking.recipe import Recipe
 from sentemb.system.contracts import Arrays, Runner
 from sentemb.system.paths import AnyPath
@@ -72,14 +72,14 @@ class Material:
     def with_recipe(self, recipe: Recipe, statistics: Fields | None = None) -> Material:
         """The same material with other parameters of BM25; its words are not counted again."""
         changed = replace(self, recipe=recipe, statistics=statistics or self.statistics)
-        if recipe.stem == self.recipe.stem:
+        if recipe.words == self.recipe.words:
             changed.__dict__["counted"] = self.counted
         return changed
 
     @cached_property
     def counted(self) -> CountedFields:
         """The words of the titles."""
-        words = words_of(self.recipe.stem)
+        words = self.recipe.words
         queries = self.queries.tokens(words)
         return count_words(self.titles, self.clicks, queries, words, self.counted_words)
 
@@ -93,13 +93,15 @@ class Asked:
     """Queries in the forms that parts need.
 
     ``embed`` makes unit vectors of texts by the query tower; zero for a query with no known words.
-    ``stem`` says how BM25 splits texts into words.
+    ``words`` is how BM25 splits texts into words.
     """
 
-    def __init__(self, queries: Sequence[str], embed: Embed, stem: str | None) -> None:
+    def __init__(self, queries: Sequence[str], embed: Embed, words: Words) -> None:
         self.queries = queries
-        self._embed, self._stem = embed, stem
-        self._look_up: Callable[[Lists], AskedWords] = lambda lists: lists.look_up(self.tokens)
+        self._embed, self._words = embed, words
+        # Of a part; no function of these queries themselves, which would refer to each other and
+        # keep an index that is replaced until the garbage collector runs.
+        self._look_up: Callable[[Lists], AskedWords] | None = None
         self._words_in: dict[int, tuple[Lists, AskedWords]] = {}
         # Queries for which names do not add their scores: the engine says what they count there.
         self.is_typed = np.zeros(len(queries), np.bool_)
@@ -110,7 +112,7 @@ class Asked:
 
     def part(self, which: slice) -> Asked:
         """Some of the queries, which are not read again."""
-        part = Asked(self.queries[which], lambda _: self._vectors[which], self._stem)
+        part = Asked(self.queries[which], lambda _: self._vectors[which], self._words)
         part._look_up = lambda lists: self.words_in(lists).part(which)
         part.keys, part.names = self.keys[which], self.names[which]
         return part
@@ -140,7 +142,7 @@ class Asked:
     @cached_property
     def tokens(self) -> Tokens:
         """Their words, as BM25 reads them."""
-        return tokens_of(self.queries, words_of(self._stem))
+        return tokens_of(self.queries, self._words)
 
     def numbers_in(self, postings: Postings) -> NDArray[np.int64]:
         """The numbers of their keys in ``postings``, (m,); -1 for one that is not there."""
@@ -153,7 +155,9 @@ class Asked:
         """Their words, as numbers of ``lists``."""
         known = self._words_in.get(id(lists))
         if known is None or known[0] is not lists:
-            known = self._words_in[id(lists)] = lists, self._look_up(lists)
+            look_up = self._look_up
+            words = lists.look_up(self.tokens) if look_up is None else look_up(lists)
+            known = self._words_in[id(lists)] = lists, words
         return known[1]
 
 

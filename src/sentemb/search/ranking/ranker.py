@@ -23,7 +23,6 @@ from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.memory import DOCUMENT, TITLE
 from sentemb.retrieval.read_queries import ReadQueries
-from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.ranking import engine
 from sentemb.search.ranking.direct_parts import Clicks
 from sentemb.search.ranking.floor import Floor
@@ -267,7 +266,7 @@ class HybridRanker:
                 self._fields = self._fields()
             elif self._fields is None:
                 clicks, titles = self.clicks, list(self.clicks.titles)
-                words = words_of(self.recipe.stem)
+                words = self.recipe.words
                 of_log = clicks.of_titles(titles), self.read_queries.tokens(words)
                 self._fields = Fields.of(count_words(titles, *of_log, words))
             return self._fields
@@ -493,7 +492,7 @@ class HybridRanker:
         """
         if self.floor is None or not ranked.titles.shape[1]:
             return np.zeros(len(queries), np.bool_)
-        return self.floor.is_below(queries, ranked, self.fields.whole, words_of(self.recipe.stem))
+        return self.floor.is_below(queries, ranked, self.fields.whole, self.recipe.words)
 
     # -- explanations -------------------------------------------------------------------------
 
@@ -537,8 +536,8 @@ class HybridRanker:
         id : str
             As for `explain`: a title without a word keeps its clicks.
         """
-        queries = [query, *_with_each_left_out(query_words)]
-        titles = [title, *_with_each_left_out(title_words)]
+        queries = [query, *self._with_each_left_out(query_words)]
+        titles = [title, *self._with_each_left_out(title_words)]
         query_index = np.concatenate([np.arange(len(queries)), np.zeros(len(titles) - 1, np.int64)])
         title_index = np.concatenate([np.zeros(len(queries), np.int64), np.arange(1, len(titles))])
         if id is None and self.recipe.needs_clicks:
@@ -550,6 +549,10 @@ class HybridRanker:
         scores = engine.of_pairs(catalogue.parts, self.recipe, asked, *pairs, self._workers)[0]
         effects = scores[0] - scores[1:]
         return LeftOut(float(scores[0]), effects[: len(query_words)], effects[len(query_words) :])
+
+    def _with_each_left_out(self, words: Sequence[str]) -> list[str]:
+        text_of = self.model.vocabulary.text_of
+        return [text_of([*words[:t], *words[t + 1 :]]) for t in range(len(words))]
 
     # -- files --------------------------------------------------------------------------------
 
@@ -595,7 +598,7 @@ class HybridRanker:
 
     def asked(self, queries: Sequence[str]) -> Asked:
         """Queries in the forms that the parts need."""
-        return Asked(queries, self._embed, self.recipe.stem)
+        return Asked(queries, self._embed, self.recipe.words)
 
     def catalogue(
         self,
@@ -657,10 +660,6 @@ class HybridRanker:
                 words = None
             prepared = self._prepared = self.catalogue(titles, counted_words=words)
             return prepared
-
-
-def _with_each_left_out(words: Sequence[str]) -> list[str]:
-    return [" ".join([*words[:t], *words[t + 1 :]]) for t in range(len(words))]
 
 
 def shares(

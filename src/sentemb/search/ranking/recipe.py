@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from sentemb.errors import SentembError
 from sentemb.retrieval.bm25 import K1, MAX_K1, B
+from sentemb.retrieval.words_and_stems import Words, words_of
 from sentemb.system.bounds import brief, number, share
 
 COSINE, MEMORY, BM25, CLICKED_BM25, UNCLICKED, CLICKS, NAME = (
@@ -39,7 +40,7 @@ MEANINGS = {
     CLICKED_BM25: "words of the query that are in queries clicked on the title",
     UNCLICKED: "1 for a title that has no clicks yet",
     CLICKS: "ln(1 + clicks / 0.3) of the title for exactly this query",
-    NAME: "1 for a title that has all words of a query that nobody has clicked for",
+    NAME: "whether the title has all words of the query; less where others have its clicks",
 }
 MAX_WEIGHT = 1e3
 
@@ -58,6 +59,9 @@ class Recipe:
         0 to 1.
     stem : str or None
         The language of the stemmer of BM25; None for plain words.
+    letters : bool
+        Whether the words of BM25 in scripts without blanks are single letters and pairs of them.
+        Rankers of version 1.0 have pairs alone.
 
     Raises
     ------
@@ -69,6 +73,7 @@ class Recipe:
     k1: float = K1
     b: float = B
     stem: str | None = None
+    letters: bool = True
 
     def __post_init__(self) -> None:
         for part, weight in self.weights.items():
@@ -82,6 +87,8 @@ class Recipe:
         share("b", self.b)
         if not isinstance(self.stem, str | None):
             raise SentembError(f"stem is {brief(self.stem)}; give a language or None")
+        if not isinstance(self.letters, bool):
+            raise SentembError(f"letters is {brief(self.letters)}; give True or False")
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -95,13 +102,21 @@ class Recipe:
         if not isinstance(values.get("weights"), dict):
             raise SentembError("the recipe of the ranking has no weights")
         try:
-            return cls(**values)
+            recipe = cls(**values)
         except TypeError as error:
             raise SentembError(f"the recipe of the ranking: {error}") from None
+        is_of_1_0 = "letters" not in values and recipe.reads_words
+        return replace(recipe, letters=False) if is_of_1_0 else recipe
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON-serialisable dict."""
-        return {"weights": dict(self.weights), "k1": self.k1, "b": self.b, "stem": self.stem}
+        return {
+            "weights": dict(self.weights),
+            "k1": self.k1,
+            "b": self.b,
+            "stem": self.stem,
+            "letters": self.letters,
+        }
 
     def weight(self, part: str) -> float:
         """The weight of one of `PARTS`."""
@@ -111,6 +126,11 @@ class Recipe:
     def parts(self) -> tuple[str, ...]:
         """The parts with a weight, in the order of `PARTS`."""
         return tuple(part for part in PARTS if self.weight(part))
+
+    @property
+    def words(self) -> Words:
+        """How BM25 splits texts into words."""
+        return words_of(self.stem, self.letters)
 
     @property
     def reads_words(self) -> bool:
@@ -128,7 +148,7 @@ class Recipe:
 
     def weighted(self, weights: Mapping[str, float]) -> Self:
         """The same parameters of BM25 with other weights."""
-        return type(self)(weights, self.k1, self.b, self.stem)
+        return replace(self, weights=weights)
 
     def __str__(self) -> str:
         terms = ""

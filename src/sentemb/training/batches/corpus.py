@@ -14,7 +14,7 @@ from sentemb.errors import SentembError
 from sentemb.kernels.negatives import titles_to_leave_out
 from sentemb.system.mapped_arrays import bytes_of
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.text.words import BARE
+from sentemb.text.words import NEW
 from sentemb.training.batches.renumbering import Renumbering
 from sentemb.training.batches.shuffling import Shuffle
 from sentemb.training.batches.text_pairs import TextPairs, VectorsOf
@@ -48,7 +48,7 @@ class Corpus(TextPairs):
         most_words: int | None = None,
         max_word_features: int | None = None,
         whole_words: bool = False,
-        splitting: str = BARE,
+        splitting: str = NEW,
         grow: bool = False,
         vectors: VectorsOf | None = None,
     ) -> None:

@@ -50,7 +50,7 @@ from sentemb.system.mapped_arrays import growing_array, mapped_array, write_arra
 from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import replacing_folder
-from sentemb.text.words import BARE, SPLITTINGS
+from sentemb.text.words import NEW, SPLITTINGS
 from sentemb.training.batches.key_numbers import KeyNumbers
 
 # What is in memory before it is numbered: pairs and skipped titles, and their letters.
@@ -83,7 +83,7 @@ def prepare_log(
     pairs: AnyPath | Sequence[AnyPath],
     output: AnyPath,
     *,
-    splitting: str = BARE,
+    splitting: str = NEW,
     skip_bad_lines: bool = False,
     force: bool = False,
     on_note: Callable[[str], None] | None = None,
@@ -102,7 +102,7 @@ def prepare_log(
         with or without ``.gz``, or ``.parquet``.
     output : path
         The folder to write: all of it or, on an error, nothing.
-    splitting : {"white-space", "bare", "words"}
+    splitting : {"white-space", "words", "bare", "bare-letters"}
         How the training will split texts into words: that of its settings, or of the model that it
         starts from.
     skip_bad_lines : bool

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sentemb.text.batch import Numbering, TextBatch, Tokens, batch_of, tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.word_features import WordFeatures
-from sentemb.text.words import BARE, SPLITTINGS
+from sentemb.text.words import NEW, SPLITTINGS
 from sentemb.training.batches.text_list import TextList
 
 # From how often texts have each word to the features of word vectors.
@@ -57,7 +57,7 @@ class TextPairs:
         word_features: int,
         max_word_features: int | None = None,
         vocabulary: Vocabulary | None = None,
-        splitting: str = BARE,
+        splitting: str = NEW,
         grow: bool = False,
         most_words: int | None = None,
         whole_words: bool = False,

@@ -24,7 +24,7 @@ from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.contracts import Arrays
 from sentemb.system.paths import AnyPath
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.text.words import BARE, PLAIN, SPLITTINGS
+from sentemb.text.words import NEW, PLAIN, SPLITTINGS
 
 # Frequent words that are measured.
 _WORDS = 1_000
@@ -147,7 +147,7 @@ def start_of_vectors(
     known = vectors.row_of_word
     missing: dict[str, tuple[float, int]] = {}
     texts = list(texts)
-    for splitting in (BARE, PLAIN):
+    for splitting in (NEW, PLAIN):
         words = [word for text in texts for word in SPLITTINGS[splitting](text)]
         without = sum(word not in known for word in words)
         missing[splitting] = without / max(1, len(words)), len(words)

@@ -21,7 +21,7 @@ from sentemb.models.towers.towers import SIDES
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.text.words import split_words
+from sentemb.text.words import NEW, SPLITTINGS
 from sentemb.training.batches.additions import Additions
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.batches.text_pairs import TextPairs
@@ -70,7 +70,7 @@ def train_pair_model(
     if start is not None:
         settings = _completed(settings, start)
     chosen = PairSettings.of(preset, **settings)
-    split = split_words if start is None else start.vocabulary.split
+    split = SPLITTINGS[NEW] if start is None else start.vocabulary.split
     model = chosen.pair_model(max(len(split(text)) for text in (*queries, *titles)))
     _check_words(model, chosen, start is not None)
     _check_epochs(model, chosen)

@@ -1,9 +1,11 @@
 """How to train: the declarations of all settings, the presets, and `Settings`, checked."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sentemb.errors import SentembError
-from sentemb.models.towers.registry import ENCODERS, SHARED_TOWERS, TRUNCATE, TRUNCATION
+from sentemb.models.towers.registry import BAG_DIM, ENCODERS, SHARED_TOWERS, TRUNCATE, TRUNCATION
 from sentemb.system.hyperparameters import (
     FEATURES,
     MOST,
@@ -13,7 +15,7 @@ from sentemb.system.hyperparameters import (
     RUN,
     Hyperparameter,
 )
-from sentemb.text.words import BARE, WHITE_SPACE
+from sentemb.text.words import BARE, LETTERED, NEW, WHITE_SPACE
 from sentemb.training.declared import DeclaredSettings, declared
 from sentemb.training.negative_options import (
     ALL,
@@ -47,6 +49,22 @@ MEETINGS, MOST_PARTS = 15, 256
 NEIGHBOURS = 8
 
 
+# Defaults of the default model on logs of fewer pairs than this. In separate towers a word of
+# queries and the same word of titles begin as two unrelated rows, and a small log has few clicks to
+# bring them together. docs/results/small-logs.md has the figures.
+SMALL_LOG = 15_000
+OF_SMALL_LOGS: dict[str, Any] = {SHARED_TOWERS.name: True, BAG_DIM.name: 96}
+
+
+def _by_size(parameter: Hyperparameter) -> Hyperparameter:
+    """``parameter``, whose help says what the default is on a small log."""
+    if parameter.name not in OF_SMALL_LOGS:
+        return parameter
+    of_small = f"{OF_SMALL_LOGS[parameter.name]} for {ENCODERS.default}"
+    text = f"{of_small} and fewer than {SMALL_LOG:,} pairs, otherwise {parameter.default}"
+    return replace(parameter, default_text=text)
+
+
 def _by_optimiser(name: str) -> str:
     texts = [f"{values[name]} with {optimiser}" for optimiser, values in OPTIMISERS.items()]
     if name in OF_NEIGHBOURS:
@@ -76,8 +94,7 @@ GAMMA = Hyperparameter(
 # In the order in which model files list them.
 HYPERPARAMETERS = (
     ENCODERS.model,
-    *ENCODERS.parameters,
-    SHARED_TOWERS,
+    *map(_by_size, (*ENCODERS.parameters, SHARED_TOWERS)),
     Hyperparameter(
         name="word_features",
         kind=int,
@@ -210,12 +227,13 @@ HYPERPARAMETERS = (
         name="splitting",
         kind=str,
         default=None,
-        default_text=f"{BARE}, or that of the model that training starts from",
-        help=f"How texts become words. {BARE}: in lower case and Unicode form NFKC, without "
-        "punctuation around a word; Chinese, Japanese, Thai, Lao and Khmer in pairs of letters. "
-        f"{WHITE_SPACE}: lower-cased, nothing removed.",
+        default_text=f"{NEW}, or that of the prepared log or the model that training starts from",
+        help=f"How texts become words. {LETTERED}: in lower case and Unicode form NFKC, without "
+        "punctuation around a word; Chinese, Japanese, Thai, Lao and Khmer in single letters and "
+        f"pairs of letters. {BARE}: in pairs alone, as version 1.0 did. {WHITE_SPACE}: "
+        "lower-cased, nothing removed.",
         group=FEATURES,
-        choices=(BARE, WHITE_SPACE),
+        choices=(LETTERED, BARE, WHITE_SPACE),
         optional=True,
     ),
     Hyperparameter(
@@ -279,6 +297,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model": "lstm",
         "forget_gate": False,
         "peepholes": "none",
+        "bag_dim": 0,
+        "shared_towers": False,
         "splitting": WHITE_SPACE,
         "word_features": 0,
         "n_negatives": 4,
@@ -292,6 +312,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model": "bilstm",
         "cells": 192,
         "bag_dim": 192,
+        "shared_towers": False,
         "learning_rate": 0.004,
         "epochs": 8,
         "group_size": 1,
@@ -335,6 +356,21 @@ class Settings(DeclaredSettings):
         _check_negatives(self)
         _check_objective(self)
         _check_truncation(self)
+
+    @classmethod
+    def left_to_the_log(cls, preset: str | None, given: Mapping[str, Any]) -> list[str]:
+        decided = {**(PRESETS[preset] if preset else {}), **given}
+        if decided.get(ENCODERS.model.name, ENCODERS.default) != ENCODERS.default:
+            return []
+        return [name for name in OF_SMALL_LOGS if name not in decided]
+
+    @classmethod
+    def for_log(cls, preset: str | None, given: Mapping[str, Any], n_pairs: int) -> dict[str, Any]:
+        """The settings ``given``, completed by `OF_SMALL_LOGS` for a log of ``n_pairs``."""
+        if n_pairs >= SMALL_LOG:
+            return dict(given)
+        of_small = {name: OF_SMALL_LOGS[name] for name in cls.left_to_the_log(preset, given)}
+        return {**of_small, **given}
 
     def encoder(self) -> Any:
         """A new encoder for one tower."""

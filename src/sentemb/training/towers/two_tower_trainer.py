@@ -20,7 +20,7 @@ from sentemb.models.towers.towers import SIDES
 from sentemb.models.vectors.features import VectorSource
 from sentemb.system.cluster import Cluster, Executor, Process, opened_if
 from sentemb.system.parallel import Workers
-from sentemb.text.words import BARE
+from sentemb.text.words import NEW
 from sentemb.training.batches.additions import Additions
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.dev import Dev, DevPlan, check_patience
@@ -83,9 +83,12 @@ def train_two_towers(
             log, held_out = plan.apply(log, run.note, more_titles)
         else:
             held_out = plan.given(log.queries, log.titles, run.note, more_titles)
+        if start is None:
+            settings = Settings.for_log(preset, settings, len(log.clicks))
+            chosen = Settings.of(preset, **settings)
         known = None if start is None else start.towers.vocabulary
         grow = start is not None and start.grows(chosen.model)
-        splitting = chosen.splitting or BARE
+        splitting = chosen.splitting or (NEW if isinstance(log, ClickLog) else log.splitting)
         of_words = None if vectors is None else partial(vectors.features, note=run.note)
         corpus = Corpus(
             log,

@@ -27,7 +27,7 @@ from sentemb.system.files import write_text, writing
 from sentemb.system.paths import AnyPath
 from sentemb.system.tables import markdown_table
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.text.words import BARE, PLAIN, WHITE_SPACE
+from sentemb.text.words import BARE, LETTERED, PLAIN, WHITE_SPACE
 from sentemb.version import __version__
 
 VOCABULARY, CHARACTERS, README = "vocabulary.txt", "characters.txt", "README.md"
@@ -58,22 +58,30 @@ _EXAMPLES = (
 )
 # A message of protobuf has less than 2 GB; the graph itself is small.
 _MOST_BYTES = (1 << 31) - (1 << 20)
+_BARE = (
+    "Replace U+200B by a blank, remove what is in `silent`, and bring the text into "
+    "Unicode's form NFC, then each run of\n   characters that are not in `unchanged` "
+    "into NFKC. Replace U+0130 and U+0131 by i. Lower-case the text and split it\n   at "
+    "the characters in `space`. Cut each piece further, into runs that begin with a "
+    "character in `unspaced` and\n   continue with such or with `marks`, and "
+    "runs of others; what is in `separators` is left out. Of a run of\n   others, drop "
+    "characters in `before` from its beginning, then those in `after` from its end; "
+    "what is left is a word.\n   A run of `unspaced` is read as letters: an `unspaced` "
+    "with the `marks` behind it, where U+17D2 takes an\n   `unspaced` behind it"
+    " along. $words A piece without\n   any word is a word as it is, and a text without any is "
+    "split at white space alone, as it is."
+)
 _SPLITTINGS = {
     WHITE_SPACE: "Lower-case the text and split it at the characters in `space`.",
     PLAIN: "Lower-case the text; its words are the runs of characters in `word`.",
-    BARE: (
-        "Replace U+200B by a blank, remove what is in `silent`, and bring the text into "
-        "Unicode's form NFC, then each run of\n   characters that are not in `unchanged` "
-        "into NFKC. Replace U+0130 and U+0131 by i. Lower-case the text and split it\n   at "
-        "the characters in `space`. Cut each piece further, into runs that begin with a "
-        "character in `unspaced` and\n   continue with such or with `marks`, and "
-        "runs of others; what is in `separators` is left out. Of a run of\n   others, drop "
-        "characters in `before` from its beginning, then those in `after` from its end; "
-        "what is left is a word.\n   A run of `unspaced` is read as letters: an `unspaced` "
-        "with the `marks` behind it, where U+17D2 takes an\n   `unspaced` behind it"
-        " along. Every two neighbouring letters are a word, and so is a single letter. A "
-        "piece without\n   any word is a word as it is, and a text without any is split at "
-        "white space alone, as it is."
+    BARE: Template(_BARE).substitute(
+        words="Every two neighbouring letters are a word, and so is a single letter."
+    ),
+    LETTERED: Template(_BARE).substitute(
+        words="Every letter is a word, and behind it\n   the letter with the next one is another. "
+        "But first, where two such letters\n   with U+2060 between them stand alone between "
+        "characters in `space`, both are one word, and what is\n   before and behind are texts of "
+        "their own."
     ),
 }
 # The tokeniser has this line replaced by the text of the module.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -29,12 +30,21 @@ from sentemb.bridges.export.search_engines.requests import (
     mapping,
     query,
 )
-from sentemb.bridges.export.search_engines.scoring import CLICKED, FIELDS, TITLE, VECTOR, Scoring
+from sentemb.bridges.export.search_engines.scoring import (
+    CLICKED,
+    COUNTS,
+    FIELDS,
+    TITLE,
+    VECTOR,
+    Scoring,
+    count_name,
+)
 from sentemb.bridges.export.targets import Exported
 from sentemb.bridges.export.titles import Portion, portions
 from sentemb.errors import SentembError
 from sentemb.retrieval.clicked_queries import ClickedQueries, ClicksOfTitles
-from sentemb.search.ranking.recipe import UNCLICKED
+from sentemb.search.ranking.direct_parts import KAPPA
+from sentemb.search.ranking.recipe import CLICKS, UNCLICKED
 from sentemb.system.bounds import brief, plain, whole
 
 if TYPE_CHECKING:
@@ -81,7 +91,7 @@ def write(
     _check(source, target, name)
     whole("part_bytes", part_bytes, 1, _MOST_PART_BYTES)
     recipe, ranker, types = source.recipe, source.ranker, source.fields.types
-    reads_clicks = recipe.reads_words or bool(recipe.weight(UNCLICKED))
+    reads_clicks = recipe.reads_words or any(map(recipe.weight, (UNCLICKED, CLICKS)))
     clicks = ranker.clicks if reads_clicks else ClickedQueries.nothing()
     of_titles = clicks.of_titles(source.titles, source.ids)
     knows_clicks = bool(of_titles.queries.size)
@@ -94,7 +104,7 @@ def write(
         with BulkFiles(folder, part_bytes) as bulk:
             for portion in portions(source, on_progress):
                 without += int(np.count_nonzero(~portion.known))
-                clicked = _queries(of_titles, clicks.queries, first, scoring.has_clicks)
+                clicked = _clicked(of_titles, clicks.queries, first, scoring)
                 first += len(portion.ids)
                 for lines in _lines(portion, clicked):
                     bulk.add(lines)
@@ -147,22 +157,30 @@ def _check(index: Index, engine: Engine, name: str) -> None:
             )
 
 
-def _queries(
-    clicks: ClicksOfTitles, queries: Sequence[str], first: int, are_wanted: bool
-) -> Iterator[list[str]]:
+def _clicked(
+    clicks: ClicksOfTitles, queries: Sequence[str], first: int, scoring: Scoring
+) -> Iterator[dict[str, Any]]:
+    """The fields of each title from ``first`` on that hold its clicked queries."""
     for low, high in pairwise(clicks.offsets[first:].tolist()):
-        numbers = clicks.queries[low:high].tolist() if are_wanted else ()
-        yield [queries[q] for q in numbers]
+        of_title: dict[str, Any] = {}
+        if scoring.has_clicks and low < high:
+            texts = of_title[CLICKED] = [queries[q] for q in clicks.queries[low:high].tolist()]
+            if scoring.clicks:
+                counts: Counter[str] = Counter()
+                for text, count in zip(texts, clicks.clicks[low:high].tolist(), strict=True):
+                    counts[count_name(text)] += count
+                of_title[COUNTS] = {name: count / KAPPA for name, count in counts.items()}
+        yield of_title
 
 
-def _lines(portion: Portion, queries_of_titles: Iterator[list[str]]) -> Iterator[bytes]:
+def _lines(portion: Portion, clicked: Iterator[dict[str, Any]]) -> Iterator[bytes]:
     """The action and the source of each title."""
     vectors = vectors_as_json(portion)
     rows = zip(portion.ids, portion.titles, vectors, portion.fields, strict=True)
-    for (id, title, vector, fields), queries in zip(rows, queries_of_titles, strict=False):
+    for (id, title, vector, fields), of_title in zip(rows, clicked, strict=False):
         source = f'"{TITLE}":{as_json(title)}'
-        if queries:
-            source += f',"{CLICKED}":{as_json(queries)}'
+        for name, value in of_title.items():
+            source += f',"{name}":{as_json(value)}'
         if given := {name: value for name, value in fields.items() if value is not None}:
             source += f',"{FIELDS}":{as_json(given)}'
         if vector is not None:

@@ -4,9 +4,15 @@ import json
 from collections.abc import Collection, Sequence
 from textwrap import fill
 
-from sentemb.bridges.export.search_engines.requests import QUERY_TEXT, QUERY_VECTOR, Engine
+from sentemb.bridges.export.search_engines.requests import (
+    QUERY_NAME,
+    QUERY_TEXT,
+    QUERY_VECTOR,
+    Engine,
+)
 from sentemb.bridges.export.search_engines.scoring import (
     CLICKED,
+    COUNTS,
     FIELDS,
     NEAREST,
     TITLE,
@@ -14,6 +20,7 @@ from sentemb.bridges.export.search_engines.scoring import (
     WORDS,
     Scoring,
 )
+from sentemb.search.ranking.direct_parts import KAPPA
 
 README, SCRIPT, REQUEST = "README.md", "send.sh", "request.py"
 
@@ -66,6 +73,8 @@ def readme(
     """
     clicked = f"`{CLICKED}` holds the queries that it was clicked for, and `{WORDS}` the words of "
     clicked = f"{clicked}both. " if scoring.has_clicks else ""
+    if scoring.clicks:
+        clicked += f"`{COUNTS}` holds its clicks by a hash of the query, divided by {KAPPA:g}. "
     sending = (
         f"creates the index `{name}` from `mapping.json` and sends the bulk files one by one. It "
         "stops at the first file with a title that is refused. Arguments go to curl, such as "
@@ -80,7 +89,8 @@ def readme(
     if names:
         documents += f" Its fields are {', '.join(f'`{name}`' for name in names)}."
     searching = (
-        f"`query.json` is a search with {QUERY_TEXT} and {QUERY_VECTOR} in the places of a query. "
+        f"`query.json` is a search with {QUERY_TEXT}, {QUERY_VECTOR} and {QUERY_NAME} in the "
+        "places of a query. "
         f"The score is {scoring}. The index ranks by {scoring.recipe}; the order is the same "
         "whatever all weights are multiplied by. The rankings differ:"
     )
@@ -133,6 +143,7 @@ import sys
 from pathlib import Path
 
 from sentemb import SentenceEncoder
+from sentemb.bridges.export.search_engines.scoring import count_name
 
 TEMPLATE = Path(__file__).with_name("query.json").read_text(encoding="utf-8")
 
@@ -140,7 +151,8 @@ TEMPLATE = Path(__file__).with_name("query.json").read_text(encoding="utf-8")
 def request(model, text, condition=None):
     """The body of a search for ``text``; titles must meet ``condition``, a query of the engine."""
     vector = model.encode_query(text, normalize_embeddings=True)
-    body = TEMPLATE.replace('"{QUERY_VECTOR}"', json.dumps(vector.tolist()))
+    body = TEMPLATE.replace("{QUERY_NAME}", count_name(text))
+    body = body.replace('"{QUERY_VECTOR}"', json.dumps(vector.tolist()))
     body = json.loads(body.replace('"{QUERY_TEXT}"', json.dumps(text)))
     if not vector.any():  # the text has no word that the model knows
 {_WITHOUT_VECTOR[engine.title]}

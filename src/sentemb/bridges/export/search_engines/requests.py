@@ -14,6 +14,7 @@ from typing import Any
 
 from sentemb.bridges.export.search_engines.scoring import (
     CLICKED,
+    COUNTS,
     FIELDS,
     NEAREST,
     SECOND_PASS,
@@ -25,7 +26,7 @@ from sentemb.bridges.export.search_engines.scoring import (
 from sentemb.search.filters import BOOLEAN, INTEGER, REAL, TEXT
 
 # What query.json has in the place of a query.
-QUERY_TEXT, QUERY_VECTOR = "QUERY TEXT", "QUERY VECTOR"
+QUERY_TEXT, QUERY_VECTOR, QUERY_NAME = "QUERY TEXT", "QUERY VECTOR", "QUERY NAME"
 
 _SIMILARITY, _ANALYZER, _STEMS = "sentemb_bm25", "sentemb_words", "sentemb_stems"
 # Neighbours per title and candidates for a new one, the defaults of both engines.
@@ -87,6 +88,8 @@ def mapping(engine: Engine, dim: int, scoring: Scoring, types: Mapping[str, str]
     properties: dict[str, Any] = {TITLE: text}
     if scoring.has_clicks:
         properties = {TITLE: copied, CLICKED: copied, WORDS: text}
+    if scoring.clicks:
+        properties[COUNTS] = {"type": "rank_features"}
     properties[VECTOR] = engine.vector_field(dim)
     if types:
         properties[FIELDS] = {
@@ -116,11 +119,14 @@ def _analysis(language: str) -> dict[str, Any]:
 
 
 def query(engine: Engine, scoring: Scoring, has_fields: bool) -> dict[str, Any]:
-    """The body of a search, with `QUERY_TEXT` and `QUERY_VECTOR` in the place of a query.
+    """The body of a search, with `QUERY_TEXT` and the like in the place of a query.
 
     Hits have their titles, and their fields if ``has_fields``.
     """
     clauses = [_match(field, boost=factor) for field, factor in scoring.finding.items()]
+    if scoring.clicks:
+        of_query: dict[str, Any] = {"field": f"{COUNTS}.{QUERY_NAME}", "boost": scoring.clicks}
+        clauses.append({"rank_feature": {**of_query, "log": {"scaling_factor": 1}}})
     again = [(_match(field), factor) for field, factor in scoring.second_pass.items()]
     if scoring.unclicked:
         without = {"bool": {"must_not": {"exists": {"field": CLICKED}}}}

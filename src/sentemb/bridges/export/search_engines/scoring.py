@@ -11,22 +11,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from sentemb.search.ranking.direct_parts import KAPPA
 from sentemb.search.ranking.recipe import (
     BM25,
     CLICKED_BM25,
+    CLICKS,
     COSINE,
     MEMORY,
+    NAME,
     PARTS,
     UNCLICKED,
     Recipe,
 )
+from sentemb.text.hashes import hash_of
+from sentemb.text.words import exact_key
 
-# The fields of a document. `WORDS` has the words of the title and of its clicked queries.
-TITLE, CLICKED, WORDS, VECTOR = "title", "clicked_queries", "words", "vector"
+# The fields of a document. `WORDS` has the words of the title and of its clicked queries, `COUNTS`
+# by `count_name` the clicks of each query, divided by `KAPPA`.
+TITLE, CLICKED, WORDS, COUNTS, VECTOR = "title", "clicked_queries", "words", "clicks", "vector"
 # Below it are the fields of the products.
 FIELDS = "fields"
 # Titles that the vectors find, and titles of the second pass.
 NEAREST, SECOND_PASS = 300, 1000
+
+
+def count_name(query: str) -> str:
+    """The name of a query in `COUNTS`: its spellings share one, and it has no dots."""
+    return f"{hash_of(exact_key(query)) % 2**64:016x}"
 
 
 @dataclass(frozen=True)
@@ -91,12 +102,19 @@ class Scoring:
         """Added to a title without clicked queries in the second pass."""
         return self._factor(self.recipe.weight(UNCLICKED)) if self.has_clicks else 0.0
 
+    @property
+    def clicks(self) -> float:
+        """The factor of ln(1 + number of `COUNTS`), with which clicks of the query find titles."""
+        return self._factor(self.recipe.weight(CLICKS)) if self.has_clicks else 0.0
+
     def __str__(self) -> str:
         terms = ["(1 + cosine) / 2"] if self.uses_vectors else []
         fields = (self.finding | self.second_pass).items()
         terms += [f"{factor:g} · BM25 of {field}" for field, factor in fields]
         if self.unclicked:
             terms.append(f"{self.unclicked:g} without clicked queries")
+        if self.clicks:
+            terms.append(f"{self.clicks:g} · ln(1 + clicks of this query / {KAPPA:g})")
         return " + ".join(terms).replace("+ -", "- ")
 
     def differences(self) -> list[str]:
@@ -113,7 +131,8 @@ class Scoring:
                 "each clicked query of a title counts once in BM25, whatever its share of clicks"
             )
         if self.knows_clicks and not self.writes_clicks:
-            parts = [PARTS[part] for part in (BM25, CLICKED_BM25, UNCLICKED) if recipe.weight(part)]
+            read = (BM25, CLICKED_BM25, UNCLICKED, CLICKS)
+            parts = [PARTS[part] for part in read if recipe.weight(part)]
             without = "BM25 reads titles alone" if self.finding else f"so are {', '.join(parts)}"
             sentences.append(f"clicked queries are left out, and {without}")
         if self.second_pass or self.unclicked:
@@ -121,8 +140,16 @@ class Scoring:
                 "parts with a negative weight, and that of titles without clicks, count for the "
                 f"first {SECOND_PASS:,} titles alone"
             )
+        if self.clicks and recipe.weight(CLICKED_BM25) < 0:
+            sentences.append(
+                "BM25 of clicked queries counts against titles that were clicked for the very query"
+            )
+        if recipe.weight(NAME):
+            sentences.append(
+                "names are left out: a title with all words of a query is found by BM25 alone"
+            )
         if not self.uses_vectors:
             sentences.append("words alone find titles")
-        elif not self.finding:
+        elif not (self.finding or self.clicks):
             sentences.append("vectors alone find titles")
         return sentences

@@ -122,7 +122,7 @@ async function open() {
     frequent: new FrequentQueries(texts("queries"), splittings.folded),
     place: new Map(ids.map((id, place) => [id, place])),
     empty: new Set(array("empty")),
-    ...openParts(array, texts, (name) => table(name, dim), splittings, splitterOf(splittings.searched, sets), titlesOf),
+    ...openParts(array, texts, (name) => table(name, dim), splittings, splitterOf(splittings[HEADER.searched], sets), titlesOf),
   };
 }
 

@@ -1,10 +1,12 @@
 // Texts to words and features, as sentemb.text does it in Python.
 
 // What Python's str.split takes for white space; \s of JavaScript is something else.
-const WHITE_SPACE =
-  /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/u;
+const SPACE = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
+const WHITE_SPACE = new RegExp(`[${SPACE}]+`, "u");
+const SOLID = `[^${SPACE}]`;
 const RUN = /[\p{L}\p{N}_]+/gu; // \w of Python: without marks
 const HIDDEN = "\ufffe"; // a code point that will never be a character
+const JOINER = "\u2060"; // between two letters that are one word
 
 
 /**
@@ -18,7 +20,9 @@ function splittingsOf(signs) {
   const pattern = (source) => new RegExp(source, "gu");
   const changedRun = pattern(`[^${unchanged}]+`);
   const silentSign = pattern(`[${silent}]`);
-  const letter = pattern(`[${unspaced}](?:\u17d2[${unspaced}]|[${marks}])*`);
+  const wholeLetter = `[${unspaced}](?:\u17d2[${unspaced}]|[${marks}])*`;
+  const letter = pattern(wholeLetter);
+  const joined = new RegExp(`(?<!${SOLID})(${wholeLetter})${JOINER}(${wholeLetter})(?!${SOLID})`, "u");
   const paired = `[${unspaced}][${unspaced}${marks}]*`;
   const part = pattern(`${paired}|[^${unspaced}${separators}]+`);
   const searched = pattern(`${paired}|(?:(?![${unspaced}])[\\p{L}\\p{N}_${marks}])+`);
@@ -36,15 +40,20 @@ function splittingsOf(signs) {
     const letters = run.match(letter);
     return letters.length > 1 ? letters.slice(1).map((last, k) => letters[k] + last) : letters;
   };
-  const bare = (word) => {
+  const lettersAndPairs = (run) => {
+    if (!beginsUnspaced.test(run)) return [run];
+    const letters = run.match(letter);
+    return letters.flatMap((first, k) => (k + 1 < letters.length ? [first, first + letters[k + 1]] : [first]));
+  };
+  const withoutSigns = (word) => {
     let [first, end] = [0, word.length];
     while (first < end && before.includes(word[first])) first++;
     while (end > first && after.includes(word[end - 1])) end--;
     return word.slice(first, end);
   };
-  const bareParts = (word) => {
+  const partsOf = (word, cut) => {
     const parts = (word.match(part) || [])
-      .flatMap((run) => (beginsUnspaced.test(run) ? pairs(run) : [bare(run)]))
+      .flatMap((run) => (beginsUnspaced.test(run) ? cut(run) : [withoutSigns(run)]))
       .filter(Boolean);
     return parts.length ? parts : [word];
   };
@@ -59,19 +68,29 @@ function splittingsOf(signs) {
   const whiteSpace = (text, lower) => lower(text).split(WHITE_SPACE).filter(Boolean);
   const foldedWords = (text) =>
     (withoutMarks(composed(text)).replaceAll("_", " ").match(searched) || []).flatMap(pairs);
-  const bareWords = (text, lower) => {
-    const words = whiteSpace(composed(text), lower).flatMap(bareParts);
+  const bare = (cut) => (text, lower) => {
+    const words = whiteSpace(composed(text), lower).flatMap((word) => partsOf(word, cut));
     return words.length ? words : text.split(WHITE_SPACE).filter(Boolean);
+  };
+  const runs = (cut) => (text, lower) => (lower(composed(text)).match(searched) || []).flatMap(cut);
+  const eachJoined = (read) => (text, lower) => {
+    // Of every three, the last two are the letters of a word.
+    return text.split(joined).flatMap((part, k, parts) => {
+      if (k % 3 === 0) return read(part, lower);
+      return k % 3 === 1 ? [part + parts[k + 1]] : [];
+    });
   };
   return {
     "white-space": whiteSpace,
     words: (text, lower) => lower(text).match(RUN) || [],
-    bare: bareWords,
-    searched: (text, lower) => (lower(composed(text)).match(searched) || []).flatMap(pairs),
-    withoutEdges: (word) => bare(word) || word,
+    bare: bare(pairs),
+    "bare-letters": eachJoined(bare(lettersAndPairs)),
+    searched: eachJoined(runs(lettersAndPairs)),
+    searchedPairs: runs(pairs),
+    withoutEdges: (word) => withoutSigns(word) || word,
     foldedWords,
     folded: (text) => foldedWords(text).join(" "),
-    exactKey: (text) => bareWords(withoutMarks(composed(text)), (letters) => letters).join(" "),
+    exactKey: (text) => bare(pairs)(withoutMarks(composed(text)), (letters) => letters).join(" "),
   };
 }
 

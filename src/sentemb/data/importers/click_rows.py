@@ -1,0 +1,375 @@
+"""Clicks in the rows of tables: which query, which title, how many.
+
+A title is named by its text, or by the id that a catalogue has. What cannot be used is counted.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TypeAlias
+
+from sentemb.data.column_names import CLICKS, QUERY, TITLE, Meaning
+from sentemb.data.importers.catalogues import Catalogue, joined_id
+from sentemb.data.importers.clean_texts import (
+    has_entity,
+    imported_id,
+    imported_text,
+    may_be_thousands,
+)
+from sentemb.data.importers.click_counts import Counts
+from sentemb.data.importers.columns import BadRows, Reading, Row, Wanted, same_names
+from sentemb.data.importers.damaged_ids import DamagedIds
+from sentemb.data.importers.lists import listed_in, parts_of
+from sentemb.data.importers.losses import (
+    NO_CLICKS,
+    NO_ID,
+    NO_QUERY,
+    NO_TITLE,
+    TOTALS,
+    UNKNOWN_ID,
+    Imported,
+)
+from sentemb.data.importers.missing import is_missing, is_total, missing_cells
+from sentemb.data.importers.table_rows import Rows
+from sentemb.errors import SentembError
+from sentemb.system.bounds import brief
+from sentemb.system.files import is_file
+from sentemb.system.paths import AnyPath
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column holds what: names, or numbers from 1.
+
+    Attributes
+    ----------
+    query : str, optional
+        By default the column whose name is usual for a query, such as ``search_term``.
+    title : str, optional
+        Column of the log, or of the catalogue if there is one; by default by its name too.
+    id : str or sequence of str, optional
+        Id of the product, in the log. Several columns, such as id and locale, are one id.
+    clicks : str, optional
+        A count, or a flag such as true and false. By default each row is one click.
+    search : str, optional
+        Id of the search that showed the row.
+    position : str, optional
+        Place of the row among the results of its search; lower is higher up.
+    catalogue_id : str or sequence of str, optional
+        Id of the product, in the catalogue; by default ``id``.
+    keep : mapping of str to str
+        Columns of the catalogue that stay with the products: the name that each gets, and its own.
+    """
+
+    query: str | None = None
+    title: str | None = None
+    id: str | Sequence[str] | None = None
+    clicks: str | None = None
+    search: str | None = None
+    position: str | None = None
+    catalogue_id: str | Sequence[str] | None = None
+    keep: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> list[str]:
+        """The columns of the id in the log."""
+        return _several(self.id)
+
+    @property
+    def catalogue_ids(self) -> list[str]:
+        """The columns of the id in the catalogue."""
+        return _several(self.catalogue_id) or self.ids
+
+
+def _several(columns: str | Sequence[str] | None) -> list[str]:
+    return [columns] if isinstance(columns, str) else list(columns or ())
+
+
+# Query, title, clicks, number of the row, and the values of the other columns.
+Click: TypeAlias = tuple[str, str, int, int, Sequence[str]]
+# A title as a row names it, and the title; empty if there is none.
+_Named: TypeAlias = tuple[str, str]
+
+
+# What the cell of a list begins with.
+_LIST_STARTS = ("[", " ")
+
+
+class ClickReader:
+    """Reads the clicks of tables, and counts in ``done`` what is left out.
+
+    done : receives the counts and the notes
+    collects : whether the ids of a log without a catalogue are wanted too
+    titles : id -> title, of the catalogue if there is one
+    unknown_id : the first id without a title
+    """
+
+    def __init__(
+        self, columns: Columns, how: Reading, bad: BadRows, done: Imported, lower: bool
+    ) -> None:
+        self.done, self.collects, self.titles = done, False, dict[str, str]()
+        self.unknown_id = ""
+        self._columns, self._how, self._bad, self._lower = columns, how, bad, lower
+        self._query_column: Wanted = columns.query or QUERY
+        self._title_column: Wanted = columns.title or TITLE
+        self._joins = False
+        self._damaged = DamagedIds(())
+        self._first_without_title = self._clicks_column = self._guessed = ""
+        self._escaped = self._missing = self._opened = 0
+
+    def read_catalogue(self, path: AnyPath) -> Catalogue:
+        """The catalogue that has the titles of the ids."""
+        ids = self._columns.catalogue_ids
+        columns = (*ids, self._title_column, *self._columns.keep.values())
+        how = Reading(encoding=self._how.encoding)
+        rows = Rows(path, columns, how, self._bad, on_note=self.done.notes.append)
+        catalogue = Catalogue.read(rows, len(ids))
+        self.titles, self._joins = catalogue.titles, True
+        self._escaped += catalogue.escaped
+        self._damaged = DamagedIds(catalogue.titles)
+        return catalogue
+
+    def rows(self, path: AnyPath) -> Rows:
+        """The columns of a file that are needed: query, title or id, then optional ones."""
+        columns = self._columns
+        needed: list[Wanted | None] = [self._query_column]
+        needed += columns.ids if self._joins else [self._title_column]
+        needed += [columns.clicks, columns.search, columns.position]
+        needed += columns.ids if self.collects else []
+        chosen = [column for column in needed if column is not None]
+        return Rows(
+            path, chosen, self._how, self._bad, self._on_names, on_note=self.done.notes.append
+        )
+
+    def clicks(self, rows: Rows) -> Iterator[Click]:
+        """The usable rows of one file; those without clicks only if they belong to a search."""
+        n_keys = len(self._columns.ids) if self._joins else 1
+        has_extras = self.collects or self._columns.position is not None
+        done, ahead, counts = self.done, _Ahead(rows), Counts()
+        for number, cells in ahead:
+            done.rows += 1
+            keys, extras = cells[1 : 1 + n_keys], list(cells[1 + n_keys :])
+            try:
+                query = self._query(cells[0])
+                named = self._named(keys)
+                clicks = self._clicks(extras, ahead, counts, len(named))
+                if has_extras:
+                    self._check_extras(extras, bool(named[0][1]))
+            except SentembError as error:
+                done.rows -= 1  # all bad rows are added in the end
+                self._bad(rows.where(number), error)
+                continue
+            raw, title = named[0]
+            if query and title and clicks[0] and len(named) == 1:  # most rows
+                done.clicks += clicks[0]
+                usable = [(raw, title, clicks[0])]
+            elif not (query and title) and self._is_total([cells[0], *keys]):
+                done.left_out[TOTALS] += 1
+                continue
+            else:
+                usable = self._usable(query, named, clicks, rows.where(number))
+            for raw, title, n in usable:
+                self._escaped += "&" in cells[0] + raw and has_entity(cells[0] + raw)
+                yield query, title, n, number, extras
+        self._guessed = self._guessed or counts.guessed or ""
+
+    def _query(self, raw: str) -> str:
+        """The text of a query."""
+        if is_missing(raw):
+            self._missing += 1
+            return ""
+        values = listed_in(raw) if raw[:1] == "[" else None
+        if values is not None and len(values) > 1:
+            raise SentembError(f"the query {brief(raw)} is a list of texts; give one query a row")
+        query = imported_text("".join(values) if values else raw, "query", self._how.encoding)
+        return query.lower() if self._lower else query
+
+    def _named(self, keys: Sequence[str]) -> list[_Named]:
+        """The titles that a row names by their ids or texts."""
+        raw = keys[0] if len(keys) == 1 else joined_id(keys)
+        values = listed_in(raw) if raw[:1] in _LIST_STARTS else None
+        if values is not None:
+            self._opened += len(values) > 1
+            return [(value, self._title(value)) for value in values] or [("", "")]
+        title = self._title(raw)
+        if self._joins and not title and len(keys) == 1:
+            for parts in parts_of(raw):
+                named = [(part, self.titles.get(imported_id(part), "")) for part in parts]
+                if any(title for _, title in named):
+                    self._opened += 1
+                    return named
+        if not title and is_missing(raw):
+            self._missing += 1
+            raw = ""
+        return [(raw, title)]
+
+    def _title(self, raw: str) -> str:
+        """The title of an id or, in a log without ids, the text itself; empty if there is none."""
+        encoding = self._how.encoding
+        if not self._joins:
+            return "" if is_missing(raw) else imported_text(raw, "title", encoding)
+        id = imported_id(raw, encoding)
+        return self.titles.get(id) or self.titles.get(self._damaged.repair(id), "")
+
+    def _clicks(
+        self, extras: Sequence[str], ahead: _Ahead, counts: Counts, n_titles: int
+    ) -> list[int]:
+        """The clicks on each title of a row, from one number or as many as there are titles."""
+        if self._columns.clicks is None:
+            return [1] * n_titles
+        cell = extras[0]
+        if not (cell.isdigit() and ahead.is_file):
+            ahead.look(counts, -len(extras), cell)
+        values = _values_in(cell)
+        if len(values) < 2:
+            return [counts.read("".join(values))] * n_titles
+        if len(values) != n_titles:
+            raise SentembError(
+                f"the clicks {brief(cell)} are a list of {len(values)} for {n_titles} titles; give "
+                "one for each"
+            )
+        return [counts.read(value) for value in values]
+
+    def _check_extras(self, extras: list[str], has_title: bool) -> None:
+        """Refuse a position that is none; put the ids of a log into one."""
+        if self._columns.position is not None:
+            position_of(extras)
+        n_ids = len(self._columns.ids) if self.collects else 0
+        if n_ids and has_title:
+            extras[-n_ids:] = [imported_id(joined_id(extras[-n_ids:]), self._how.encoding)]
+
+    def _usable(
+        self, query: str, named: Sequence[_Named], clicks: Sequence[int], where: str
+    ) -> list[tuple[str, str, int]]:
+        """The titles of a row that were clicked or, in a search, shown; others are counted."""
+        self.done.clicks += sum(clicks)
+        if not query:
+            self.done.lose(NO_QUERY, sum(clicks))
+            return []
+        usable = []
+        for (raw, title), n in zip(named, clicks, strict=True):
+            if title and (n or self._columns.search is not None):
+                usable.append((raw, title, n))
+            elif title:
+                self.done.left_out[NO_CLICKS] += 1
+            elif not self._joins:
+                self.done.lose(NO_TITLE, n)
+                self._first_without_title = self._first_without_title or where
+            elif not raw.strip():
+                self.done.lose(NO_ID, n)
+            else:
+                self.done.lose(UNKNOWN_ID, n)
+                self.unknown_id = self.unknown_id or "_".join(raw.split())
+        return usable
+
+    def _is_total(self, names: Sequence[str]) -> bool:
+        """Whether a row with these texts, one of them unusable, sums up others."""
+        has_counts, in_searches = self._columns.clicks, self._columns.search
+        if is_total(names):
+            return True
+        return bool(has_counts and not in_searches) and not any(name.strip() for name in names)
+
+    def _on_names(self, names: list[str]) -> None:
+        """Notice a column of clicks that nobody asked for."""
+        if self._columns.clicks is None and not self._clicks_column:
+            texts_and_ids = (self._query_column, self._title_column, *self._columns.ids)
+            used = {name for column in texts_and_ids for name in _meant(column, names)}
+            rest = (name for name in CLICKS.columns(names) if name not in used)
+            self._clicks_column = next(rest, "")
+
+    def notes(self) -> Iterator[str]:
+        """Notes for a user on the rows that were read."""
+        if self._clicks_column and self._columns.search is None:
+            yield (
+                f"each row was counted as one click; for the column {self._clicks_column} give "
+                f"--clicks-column {shlex.quote(self._clicks_column)}"
+            )
+        if self._guessed:
+            yield (
+                f"clicks such as {self._guessed} were read as {Counts().read(self._guessed):,}; "
+                "nothing in the column says what the sign is, so check that"
+            )
+        if self._missing:
+            yield missing_cells(self._missing)
+        if self._opened:
+            yield (
+                "rows that name several titles, each of which has the clicks of the row: "
+                f"{self._opened:,}"
+            )
+        if self.unknown_id:
+            yield f"the first id without a title: {brief(self.unknown_id)}"
+        if self._first_without_title:
+            yield f"the first row without a title: {self._first_without_title}"
+        yield from self._damaged.notes()
+        if self._escaped:
+            yield f"{self._escaped:,} rows had entities of HTML, such as &quot;; they were replaced"
+        if self._bad.first is not None:
+            yield f"the first bad row: {self._bad.first}"
+
+
+class _Ahead:
+    """The rows of a table, whose clicks may be looked at before they are used.
+
+    is_file : whether the table is in a regular file, which can be read twice
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows, self._left, self._read = rows, iter(rows), deque[Row]()
+        self.is_file = str(rows.path) != "-" and is_file(rows.path)
+
+    def __iter__(self) -> Iterator[Row]:
+        yield from self._left
+        while self._read:
+            yield self._read.popleft()
+
+    def look(self, counts: Counts, k: int, cell: str) -> None:
+        """Have ``counts`` look at the column number ``k``, if its ``cell`` cannot be read else.
+
+        A stream is read only once, so the rest of its rows stay in memory then.
+        """
+        values = _values_in(cell)
+        if not self.is_file:
+            counts.notice(values)
+        if not any(map(counts.is_unclear, values)):
+            return
+        if not self.is_file:
+            self._read.extend(self._left)
+            column = (cells[k] for _, cells in self._read)
+        else:
+            columns = [self._rows.columns[k], self._rows.columns[0]]
+            column = (cells[0] for _, cells in self._rows.again(columns, BadRows(skip=True)))
+        counts.look_at(chain.from_iterable(map(_values_in, column)))
+
+
+def _values_in(cell: str) -> list[str]:
+    """The values of a cell: those of a list, or its own."""
+    values = listed_in(cell) if cell[:1] == "[" else None
+    return [cell] if values is None else values
+
+
+def _meant(column: Wanted, names: list[str]) -> list[str]:
+    """Those of ``names`` that a column that is asked for may be."""
+    if isinstance(column, Meaning):
+        return [name for name in [column.column(names)] if name is not None]
+    return same_names(column, names)
+
+
+def position_of(extras: Sequence[str]) -> float:
+    """The place of a row among the results of its search."""
+    if may_be_thousands(extras[2].strip()):
+        raise SentembError(
+            f"the position {brief(extras[2])} may be a decimal or thousands; write it without a "
+            "separator"
+        )
+    try:
+        position = float(extras[2].replace(",", "."))
+    except ValueError:
+        position = math.nan
+    if math.isnan(position):
+        raise SentembError(f"the position {brief(extras[2])} is not a number; correct it")
+    return position

@@ -1,0 +1,60 @@
+"""Exports that lack what a click log needs: named for what they are, with what to do."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from sentemb.data.column_names import GRADE, ID, QUERY, SEARCH, TITLE, letters_of
+from sentemb.errors import SentembError
+from sentemb.system.files import is_file, is_folder
+from sentemb.system.paths import AnyPath
+
+# The titles of Brand Analytics, now and in older reports.
+_SIDE_BY_SIDE = re.compile(r"topclickedproducts?[0-9]producttitle|[0-9]producttitle")
+
+
+def check_folder(path: AnyPath) -> None:
+    """Refuse a folder; a `SentembError` says what it may be."""
+    if str(path) == "-" or not is_folder(path):
+        return
+    folder = Path(path)
+    if any(is_file(folder / name) for name in ("corpus.jsonl", "corpus.jsonl.gz")):
+        raise SentembError(
+            f"{path}: is a set in the format of BEIR; use `sentemb data beir {path} -o FOLDER`"
+        )
+    raise SentembError(f"{path}: is a folder; give a table")
+
+
+def what_is_lacking(names: Sequence[str]) -> str:
+    """The kind of a table with these columns, and the remedy; empty if nothing is known of it."""
+    letters = [letters_of(name) for name in names]
+    if {"queryid", "corpusid"} <= set(letters):
+        return "these are judgments in the format of BEIR: use `sentemb data beir FOLDER`"
+    if len(names) == 4 and names[1] in ("0", "Q0") and names[3].lstrip("-").isdigit():
+        return (
+            "these look like judgments of TREC, ids without texts: put queries, documents and "
+            "judgments in the format of BEIR and use `sentemb data beir FOLDER`"
+        )
+    products = [name for name in names if _SIDE_BY_SIDE.fullmatch(letters_of(name))]
+    if products:
+        return (
+            "Brand Analytics has the clicked products of a search term side by side: import each "
+            f"by its own columns, such as --title-column '{products[0]}'"
+        )
+    has_query, has_product = QUERY.column(names), TITLE.column(names) or ID.column(names)
+    if has_query and not has_product:
+        return (
+            "this is a report of searches alone, which does not say what was clicked: export the "
+            "searches together with the clicked product or page"
+        )
+    if has_product and not has_query and SEARCH.column(names):
+        return (
+            "these are clicks without the texts of their queries: join them with the searches by "
+            f"{SEARCH.column(names)} first"
+        )
+    return ""
+
+
+def graded_column(names: Sequence[str]) -> str | None:
+    """A column of what judges said, which no click is."""
+    return GRADE.column(names)

@@ -1,0 +1,81 @@
+"""Where the table begins in a text, and what separates its columns.
+
+Exports of analytics and advertisements begin with titles, comments, dates and blank lines.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from sentemb.data.column_names import Meaning
+from sentemb.data.importers.columns import Wanted, is_number, same_names
+
+DELIMITERS = (",", ";", "\t", "|")
+# Lines among which the table begins.
+MOST_BEFORE = 60
+
+
+class Head(NamedTuple):
+    """The first line of a table: the number of its line, from 0, and the delimiter."""
+
+    line: int
+    delimiter: str
+
+
+def find_head(
+    lines: Sequence[str],
+    columns: Sequence[Wanted],
+    delimiters: Sequence[str],
+    is_head: Callable[[list[str]], bool] | None = None,
+) -> Head:
+    """The first line that has the columns asked for; without any the first that is not blank.
+
+    ``is_head`` decides instead of the columns, for a caller who does not know them yet: the first
+    line that it accepts, or the first with as many cells as most lines.
+    """
+    filled = [number for number, line in enumerate(lines) if line.strip()]
+    fits = _has(columns) if is_head is None else is_head
+    for number in filled:
+        fitting = [mark for mark in delimiters if fits(cells_of(lines[number], mark))]
+        if fitting:
+            return Head(number, max(fitting, key=lambda mark: len(cells_of(lines[number], mark))))
+    if is_head is not None:
+        return _widest(lines, filled, delimiters)
+    number = filled[0] if filled else 0
+    text = lines[number] if lines else ""
+    return Head(number, max(delimiters, key=lambda mark: len(cells_of(text, mark))))
+
+
+def cells_of(line: str, delimiter: str) -> list[str]:
+    """The cells of a line, without the white space around them."""
+    try:
+        row = next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        row = line.split(delimiter)
+    return [cell.strip() for cell in row]
+
+
+def _has(columns: Sequence[Wanted]) -> Callable[[list[str]], bool]:
+    """Whether cells are a header with these columns, or have the columns of these numbers."""
+
+    def has(cells: list[str], column: Wanted) -> bool:
+        if isinstance(column, Meaning):
+            return column.column(cells) is not None
+        if is_number(column) and not same_names(column, cells):
+            return int(column) <= len(cells) and len(cells) > 1
+        return bool(same_names(column, cells))
+
+    return lambda cells: all(has(cells, column) for column in columns)
+
+
+def _widest(lines: Sequence[str], filled: Sequence[int], delimiters: Sequence[str]) -> Head:
+    """The first line with as many cells as most lines have, by the delimiter that cuts most."""
+    best, most = Head(filled[0] if filled else 0, delimiters[0]), 0
+    for mark in delimiters:
+        widths = [len(cells_of(lines[number], mark)) for number in filled]
+        usual = max(widths, key=lambda width: (width > 1, widths.count(width)), default=0)
+        if usual > 1 and (cut := usual * widths.count(usual)) > most:
+            best, most = Head(filled[widths.index(usual)], mark), cut
+    return best

@@ -1,0 +1,391 @@
+"""A table in any of its spellings gives the same log; what an import drops, it says."""
+
+import csv
+import io
+import json
+import shlex
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sentemb import SentembError
+from sentemb.cli import main
+from sentemb.data.column_names import CLICKS, ID, QUERY, ROLES, TITLE
+from sentemb.data.importers.click_counts import Counts
+from sentemb.data.importers.click_rows import Columns
+from sentemb.data.importers.click_table import import_clicks
+from sentemb.data.importers.damaged_ids import DamagedIds
+
+WORDS = ("lamp", "süßer Käse", 'plate, 15"', "l'été", "北京 酒店", "a;b", "x | y", "50% off")
+NULLS = ("NULL", r"\N", "nan", "N/A", "(not set)", "None", "null", "-", "", "<NA>")
+PREAMBLES = (
+    "",
+    "# ---\n# Site search\n# Property: Example, Inc.; all\n#\n",
+    'Search terms report\n"January 1, 2026 - January 31, 2026"\n\n',
+    "\n\n",
+)
+SEPARATORS = ("", ",", ".", " ", "\u00a0", "\u202f", "\u2009", "'", "\u2019")
+
+
+def spelt(name, style):
+    """A name of a column, as somebody may write it."""
+    words = name.replace("_", " ")
+    return (name, words.title(), words.upper(), words.title().replace(" ", ""), f" {words} ")[style]
+
+
+def counted(number, separator, decimals):
+    """A number with separators of thousands, and with zeros after the sign of decimals."""
+    text = f"{number:,}".replace(",", separator)
+    return text + ("," if separator == "." else ".") + "0" * decimals if decimals else text
+
+
+@st.composite
+def tables(draw):
+    """Rows of query, title and clicks, and a file that holds them, with the name of its column."""
+    text = st.sampled_from(WORDS)
+    rows = draw(st.lists(st.tuples(text, text, st.integers(1, 3_000_000)), min_size=1, max_size=8))
+    rows.append(("lamp", "Lamp", draw(st.integers(1, 999))))  # the column says what its signs are
+    separator, decimals = draw(st.sampled_from(SEPARATORS)), draw(st.sampled_from([0, 0, 2]))
+    cells = [(q, t, counted(n, separator, decimals)) for q, t, n in rows]
+    for _ in range(draw(st.integers(0, 3))):
+        where, null = draw(st.integers(0, 2)), draw(st.sampled_from(NULLS))
+        row = ["other query", "Other title", "7"]
+        row[where] = null
+        if where < 2 or null:  # a row without a text is one of totals if it has no other either
+            cells.insert(draw(st.integers(0, len(cells))), tuple(row))
+    if draw(st.booleans()):
+        whole = counted(9_999_999, separator, decimals)
+        total = (draw(st.sampled_from(["", "Total", "Grand total", "Summe"])), "", whole)
+        cells.insert(draw(st.sampled_from([0, len(cells)])), total)
+    names = [
+        spelt(draw(st.sampled_from(kinds)), draw(st.integers(0, 4)))
+        for kinds in (
+            ("query", "search_term", "search_query", "suchbegriff", "keyword"),
+            ("title", "product_name", "item_name", "name", "clicked_product"),
+            ("clicks", "num_clicks", "number_of_clicks", "event_count", "klicks"),
+        )
+    ]
+    return rows, [names, *cells], draw(st.permutations(range(3)))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    table=tables(),
+    preamble=st.sampled_from(PREAMBLES),
+    delimiter=st.sampled_from(",;\t|"),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    end=st.sampled_from(["\n", "\r\n"]),
+    encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"]),
+)
+def test_delimited_text_in_any_spelling_gives_the_same_log(
+    tmp_path_factory, table, preamble, delimiter, quoting, end, encoding
+):
+    rows, cells, order = table
+    text = io.StringIO(newline="")
+    text.write(preamble.replace("\n", end))
+    writer = csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator=end)
+    writer.writerows([row[k] for k in order] for row in cells)
+    path = tmp_path_factory.mktemp("csv") / "c.csv"
+    path.write_bytes(text.getvalue().encode(encoding))
+    check(path, rows, cells[0][2])
+
+
+@settings(deadline=None, max_examples=40)
+@given(table=tables(), form=st.sampled_from(["lines", "list", "pretty", "clicked"]))
+def test_json_in_any_spelling_gives_the_same_log(tmp_path_factory, table, form):
+    rows, (names, *cells), order = table
+    records = [{names[k].strip(): row[k] for k in order} for row in cells]
+    if form == "clicked":  # several titles of a search in one row, with a count for each
+        records = [
+            {**record, names[1].strip(): [row[1]], names[2].strip(): [row[2]]}
+            for record, row in zip(records, cells, strict=True)
+        ]
+    path = tmp_path_factory.mktemp("json") / "c.json"
+    lines = "".join(f"{json.dumps(record)}\n" for record in records)
+    whole = json.dumps(records, indent=1 if form == "pretty" else None)
+    path.write_text(lines if form in ("lines", "clicked") else whole)
+    check(path, rows, names[2])
+
+
+def check(path, rows, column):
+    """The log of the file has the rows; no click is lost but those without a text."""
+    out = path.with_name("log.tsv")
+    done = import_clicks([path], out, Columns(clicks=column.strip()), force=True)
+    expected = [f"{q}\t{t}\t{n}" if n > 1 else f"{q}\t{t}" for q, t, n in rows]
+    assert out.read_text("utf-8").splitlines() == expected, done
+    assert done.clicks_kept == sum(n for *_, n in rows)
+    assert done.clicks == done.clicks_kept + done.lost.total()
+    assert set(done.lost) <= {"without a query", "without a title"}
+
+
+# -- what is lost -----------------------------------------------------------------------------
+
+
+def run(*arguments):
+    done = CliRunner().invoke(main, ["import", *map(str, arguments)])
+    return done.exit_code, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("n_bad", "stops"), [(1, False), (2, True)])
+def test_an_import_that_would_drop_too_much_stops(tmp_path, n_bad, stops):
+    path, out = tmp_path / "c.csv", tmp_path / "log.tsv"
+    good = "".join(f"query {k},Title {k},2\n" for k in range(20))
+    path.write_text("query,title,n\n" + good + "a,b,many\n" * n_bad)
+    options = ("-o", out, "--clicks-column", "n", "--skip-bad-lines")
+    code, said = run(path, *options)
+    assert code == stops and out.exists() != stops
+    if stops:
+        assert "2 of 22 rows would be dropped, more than 5%: 2 bad (the first: " in said
+        assert "--max-lost 1" in said and said.count("\n") == 1
+    code, said = run(path, *options, "--force", "--max-lost", "1")
+    assert code == 0
+    assert f"clicks: 40 read, 40 kept; bad rows, whose clicks are not known: {n_bad}\n" in said
+
+
+def test_few_rows_with_many_clicks_are_too_much(tmp_path):
+    path, products, out = tmp_path / "c.csv", tmp_path / "p.csv", tmp_path / "log.tsv"
+    path.write_text("query,id,n\n" + "a,1,1\n" * 40 + 'b,9,"1,000"\n')
+    products.write_text("id,title\n1,One\n")
+    options = ("-o", out, "--id-column", "id", "--catalogue", products, "--clicks-column", "n")
+    code, said = run(path, *options)
+    assert code == 1 and not out.exists()
+    assert "1 of 41 rows and 1,000 of 1,040 clicks would be dropped" in said
+    assert "with an id that has no title (the first: '9')" in said
+    code, said = run(path, *options, "--max-lost", "1")
+    assert "clicks: 1,040 read, 40 kept; lost: 1,000 with an id that has no title\n" in said
+    assert run(path, *options, "--max-lost", "2")[0] == 1
+
+
+def test_clicks_of_rare_pairs_are_counted(tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_text("query,title,n\na,A,5\nb,B,1\nb,C,2\n")
+    code, said = run(path, "-o", tmp_path / "l.tsv", "--clicks-column", "n", "--min-clicks", 3)
+    assert code == 0
+    assert said.endswith("clicks: 8 read, 5 kept; lost: 3 pairs with too few clicks\n")
+
+
+def test_an_empty_count_is_no_click_and_its_title_stays_skipped(tmp_path):
+    path, out = tmp_path / "c.csv", tmp_path / "log.jsonl"
+    path.write_text("search,query,title,n\n1,tv,A,\n1,tv,B,3\n1,tv,C,NULL\n")
+    columns = Columns(clicks="n", search="search")
+    import_clicks([path], out, columns)
+    record = {"query": "tv", "clicked": ["B"], "clicks": [3], "skipped": ["A", "C"]}
+    assert json.loads(out.read_text()) == record
+
+
+@pytest.mark.parametrize("name", [name for name in CLICKS.names if name != "clicked"])
+def test_a_column_of_counts_is_not_passed_over(tmp_path, name):
+    (tmp_path / "c.csv").write_text(f"query,title,{name.upper()}\ntv,TV,7\n")
+    code, said = run(tmp_path / "c.csv", "-o", "-")
+    assert code == 0 and f"give --clicks-column {name.upper()}" in said
+
+
+def test_a_name_with_blanks_is_quoted_for_a_shell(tmp_path):
+    (tmp_path / "c.csv").write_text("query,title,Event count\ntv,TV,7\n")
+    _, said = run(tmp_path / "c.csv", "-o", tmp_path / "l.tsv")
+    option = shlex.split(said.partition("give ")[2].splitlines()[0])
+    assert run(tmp_path / "c.csv", "-o", "-", *option)[1].startswith("tv\tTV\t7\n")
+
+
+def test_a_second_table_in_a_file_is_left_out_and_named(tmp_path):
+    (tmp_path / "c.csv").write_text("# one\nquery,title\ntv,TV\n,\n\n# two\nDate,Users\n0,3\n1,4\n")
+    code, said = run(tmp_path / "c.csv", "-o", "-")
+    assert code == 0 and "c.csv:6: other comments begin; what follows was left out" in said
+    assert "1 row, 1 line written\n" in said
+    (tmp_path / "c.csv").write_text("query,title\n#1 lamp,Lamp\n#,TV\n")
+    assert run(tmp_path / "c.csv", "-o", "-")[1].startswith("#1 lamp\tLamp\n#\tTV\n")
+
+
+# -- columns ----------------------------------------------------------------------------------
+
+
+def test_every_name_has_one_surest_meaning():
+    texts = {role.what: set(role.names) for role in (QUERY, TITLE, ID)}
+    names = [name for role in ROLES for name in role.names]
+    assert all(name.isalnum() and name == name.casefold() for name in names)
+    assert not texts["query"] & texts["title"] and not texts["query"] & texts["id"]
+    assert not texts["title"] & texts["id"]
+
+
+@pytest.mark.parametrize("option", ["gtin=GTIN, UPC or EAN", "GTIN, UPC or EAN", "Name 2,GTIN"])
+def test_a_column_may_have_commas_in_its_name(tmp_path, option):
+    (tmp_path / "c.csv").write_text("query,id\nlamp,1\n")
+    (tmp_path / "p.csv").write_text('ID,Name,Name 2,GTIN,"GTIN, UPC or EAN"\n1,Lamp,L,5,7\n')
+    code, _ = run(
+        tmp_path / "c.csv", "-o", tmp_path / "l.tsv", "--id-column", "id", "--catalogue",
+        tmp_path / "p.csv", "--title-column", "Name", "--fields", option, "--write-catalogue",
+        tmp_path / "t.tsv",
+    )  # fmt: skip
+    written = "L\t5" if option == "Name 2,GTIN" else "7"
+    assert code == 0 and (tmp_path / "t.tsv").read_text().splitlines()[1] == f"1\tLamp\t{written}"
+
+
+def test_an_id_of_two_columns(tmp_path):
+    (tmp_path / "c.csv").write_text("query,id,locale\nlamp,1,de\nmug,1,us\nx,,us\ny,1,fr\n")
+    (tmp_path / "p.csv").write_text("id,title,locale\n1,Lampe,de\n1,Lamp,us\n")
+    ids = {"id": ["id", "locale"], "catalogue_id": ["id", "locale"]}
+    out, titles = tmp_path / "l.tsv", tmp_path / "t.tsv"
+    given = {"catalogue": tmp_path / "p.csv", "write_catalogue": titles, "max_lost": 1}
+    done = import_clicks([tmp_path / "c.csv"], out, Columns(**ids), **given)
+    assert out.read_text() == "lamp\tLampe\nmug\tLamp\n"
+    assert titles.read_text() == "1_de\tLampe\n1_us\tLamp\n"
+    assert done.left_out == {"without an id": 1, "with an id that has no title": 1}
+    (tmp_path / "p.csv").write_text("id,title,locale\n1 a,Lampe,de\n1,Lamp,a de\n")
+    with pytest.raises(SentembError, match="would both be '1_a_de'; rename one of them"):
+        import_clicks([tmp_path / "c.csv"], out, Columns(**ids), force=True, **given)
+
+
+# -- lists ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "cell", ['["1","2"]', "['1', '2']", "['1' '2']", "[1, 2]", "[1 2]", "1|2", "1, 2", "1;2", "1 2"]
+)
+def test_several_ids_in_a_cell_are_several_clicks(tmp_path, cell):
+    with open(tmp_path / "c.csv", "w") as file:
+        csv.writer(file).writerows([("query", "ids", "n"), ("a", cell, 5), ("b", "1", 1)])
+    (tmp_path / "p.csv").write_text("id,title\n1,One\n2,Two\n")
+    columns = Columns(id="ids", catalogue_id="id", clicks="n")
+    done = import_clicks(
+        [tmp_path / "c.csv"], tmp_path / "l.tsv", columns, catalogue=tmp_path / "p.csv"
+    )
+    assert (tmp_path / "l.tsv").read_text() == "a\tOne\t5\na\tTwo\t5\nb\tOne\n"
+    assert "rows that name several titles, each of which has the clicks of the row: 1" in done.notes
+
+
+def test_a_title_with_brackets_or_bars_is_one_title(tmp_path):
+    titles = ["[New] Lamp [red]", "Lamp | Acme", "[sale]", "A, B", "{a}"]
+    with open(tmp_path / "c.csv", "w") as file:
+        csv.writer(file).writerows([("query", "title"), *(("q", title) for title in titles)])
+    import_clicks([tmp_path / "c.csv"], tmp_path / "l.tsv", Columns())
+    assert [line[2:] for line in (tmp_path / "l.tsv").read_text().splitlines()] == titles
+
+
+# -- variants ---------------------------------------------------------------------------------
+
+
+VARIANTS = "Parent,Name,SKU,Vendor\np1,Lamp,A,Acme\np1,,B,\np1,,C,Bolt\np2,Mug,D,Acme\n"
+
+
+def titles_of(tmp_path, products, *more):
+    (tmp_path / "c.csv").write_text("query,sku\nlamp,A\n")
+    (tmp_path / "p.csv").write_text(products)
+    out = tmp_path / "t.tsv"
+    code, said = run(
+        tmp_path / "c.csv", "-o", tmp_path / "l.tsv", "--force", "--id-column", "sku",
+        "--catalogue", tmp_path / "p.csv", "--write-catalogue", out, *more,
+    )  # fmt: skip
+    assert code == 0, said
+    return out.read_text().splitlines(), said
+
+
+def test_variants_have_the_title_and_the_fields_of_their_product(tmp_path):
+    titles, said = titles_of(tmp_path, VARIANTS, "--fields", "Vendor")
+    assert titles[1:] == ["A\tLamp\tAcme", "D\tMug\tAcme", "B\tLamp\tAcme", "C\tLamp\tBolt"]
+    assert "rows without a title that are variants, and have that of their product above: 2" in said
+
+
+@pytest.mark.parametrize(
+    "products",
+    [
+        "Name,SKU\nLamp,A\n,B\n",  # nothing tells products apart
+        "Name,SKU,Vendor\nLamp,A,Acme\n,B,Acme\nMug,C,Bolt\n",  # a brand is no product
+        "Name,SKU,group\nLamp,A,x\n,B,x\nMug,C,x\n",  # two titles in a group
+        "Name,SKU,group\nLamp,A,x\nMug,C,y\n,B,x\n",  # not below its product
+        "Name,SKU,group\nLamp,A,x\n,B,y\n",
+        "Name,SKU,group\nLamp,A,\n,B,\n",
+    ],
+)
+def test_a_product_without_a_title_does_not_get_that_of_another(tmp_path, products):
+    titles, said = titles_of(tmp_path, products)
+    assert "B" not in [line.partition("\t")[0] for line in titles]
+    assert "rows without a title were left out: 1" in said
+
+
+# -- clicks and ids ---------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    numbers=st.lists(st.integers(0, 10**9), min_size=1, max_size=6),
+    separator=st.sampled_from(SEPARATORS),
+    decimals=st.sampled_from([0, 1, 2]),
+    seed=st.randoms(use_true_random=False),
+)
+def test_a_column_decides_what_its_signs_are(numbers, separator, decimals, seed):
+    numbers = [*numbers, 7]  # at least one that is clear
+    seed.shuffle(numbers)
+    cells = [counted(number, separator, decimals) for number in numbers]
+    counts = Counts()
+    counts.look_at(cells)
+    assert [counts.read(cell) for cell in cells] == numbers
+    assert counts.guessed is None
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (["1.000", "97"], [1000, 97]),
+        (["1.000", "1234"], [1, 1234]),
+        (["1.000", "3.0"], [1, 3]),
+        (["1.000", "2,0"], [1000, 2]),
+        (["1.234", "97"], [1234, 97]),
+        (["12,34,567"], [1234567]),
+        (["1.234", "0.5"], [None, None]),
+        (["1,000,0", "1.2.3", "-5", "1e3", "12 clicks", "٣"], [None] * 6),
+    ],
+)
+def test_clicks_by_their_column(cells, numbers):
+    counts = Counts()
+    counts.look_at(cells)
+    found = []
+    for cell in cells:
+        try:
+            found.append(counts.read(cell))
+        except SentembError:
+            found.append(None)
+    assert found == numbers
+
+
+@pytest.mark.parametrize("before", ["", "97 in an earlier row"])
+def test_a_stream_is_looked_at_before_its_clicks_are_read(tmp_path, before):
+    rows = ["a,A,1.000", "b,B,2.000", "c,C,97"]
+    text = "query,title,n\n" + "\n".join(rows[::-1] if before else rows) + "\n"
+    done = CliRunner().invoke(
+        main, ["import", "-", "-o", str(tmp_path / "l.tsv"), "--clicks-column", "n"], input=text
+    )
+    assert done.exit_code == 0
+    assert "clicks: 3,097 read, 3,097 kept\n" in done.stdout + done.stderr
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    ids=st.sets(st.text("0123", min_size=1, max_size=4), min_size=1, max_size=8),
+    asked=st.text("0123", min_size=1, max_size=4),
+)
+def test_an_id_is_repaired_only_by_adding_zeros(ids, asked):
+    repaired = DamagedIds(ids - {asked}).repair(asked)
+    same = {id for id in ids - {asked} if id.lstrip("0") == asked.lstrip("0")}
+    if repaired:
+        assert same == {repaired} and len(repaired) > len(asked)
+        assert not asked.startswith("0") or asked == "0"
+    elif len(asked.lstrip("0")) == len(asked):
+        assert len(same) != 1
+
+
+@pytest.mark.parametrize("id", ["7,0", "7.0", "7E+00"])
+def test_an_id_that_two_products_fit_is_none(id):
+    ids = DamagedIds(["7", "007", "8"])
+    assert ids.repair(id) == "" and ids.ambiguous == 1
+
+
+def test_an_id_with_zeros_is_not_that_of_another_product(tmp_path):
+    (tmp_path / "c.csv").write_text("query,id\na,007\nb,8\n" + "c,9\n" * 40)
+    (tmp_path / "p.csv").write_text("id,title\n7,Seven\n8,Eight\n9,Nine\n")
+    out = tmp_path / "l.tsv"
+    code, said = run(tmp_path / "c.csv", "-o", out, "--id-column", "id", "--catalogue",
+                     tmp_path / "p.csv")  # fmt: skip
+    assert code == 0 and "Seven" not in out.read_text()
+    assert "the id 007 has zeros that the catalogue lacks" in said
