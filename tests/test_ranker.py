@@ -429,8 +429,9 @@ def test_the_ranker_learns_nothing_from_held_out_queries(bag, log):
 def test_the_ranker_learns_nothing_from_single_clicks_that_are_held_out(bag, log):
     thinned, dev = DevPlan.of(0.3).apply(log, print)
     assert thinned.clicks.sum() < split_log(log, dev=0.3, test=0)[0].clicks.sum()
-    whole, known = fit_ranker(bag, log, 0.3, threads=1), fit_ranker(
-        bag, thinned, dev.clicks, catalogue=dev.titles, threads=1
+    whole, known = (
+        fit_ranker(bag, log, 0.3, threads=1),
+        fit_ranker(bag, thinned, dev.clicks, catalogue=dev.titles, threads=1),
     )
     assert 0 < len(dev.typed.queries) < FEW_TYPED, "the weight of clicks is not fitted"
     assert whole.recipe == known.recipe and whole.dev == known.dev

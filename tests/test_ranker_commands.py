@@ -26,7 +26,7 @@ from sentemb.search.ranking.recipe import MEANINGS, PARTS
 from sentemb.text.words import query_key
 
 QUICK = ("--model", "bag", "--cells", 8, "--epochs", 1, "--threads", 1, "--hard-negatives", 0)
-ALONE = ["cosine alone", "memory alone", "BM25 alone", "BM25 of clicked queries alone"]
+ALONE = [f"{PARTS[part]} alone" for part in ALL.rankings]
 
 
 def run(*arguments, code=0, **keywords):
@@ -141,7 +141,7 @@ def test_force_and_resume(data, tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(fitting, "_chosen", interrupt)
         # It is there: nothing is fitted.
-        assert "The score of a title is" in run(*args, "--resume").stdout
+        assert "The ranker scores a title by" in run(*args, "--resume").stdout
         assert ranker.read_bytes() == first
         # A new model has no old ranker, also if its own cannot be fitted.
         run(*args, "--force", code=130)
@@ -245,7 +245,7 @@ def test_candidates_have_the_scores_of_the_whole_catalogue(hybrid, data, tmp_pat
 
 def test_evaluate_prints_the_ranker_and_its_parts(hybrid, data):
     lines = run("evaluate", hybrid, data / "test").stdout.splitlines()
-    names = [line.split("  ")[0].strip() for line in lines[1:6]]
+    names = [line.split("  ")[0].strip() for line in lines[1 : len(ALONE) + 2]]
     assert names == ["ranker", *ALONE]
     bare = run("evaluate", _without_ranker(hybrid), data / "test").stdout
     assert run("evaluate", hybrid, data / "test", "--cosine").stdout == bare
@@ -303,7 +303,7 @@ def test_held_out_clicks_are_ranked_by_the_ranker_and_its_parts(hybrid, data, tm
 def test_compare_has_a_row_for_the_ranker_and_each_part(hybrid, data, tmp_path):
     args = ("--models", "random", "--compare-with", hybrid, "--seeds", 1, "--json")
     found = json.loads(run("compare", data, "-o", tmp_path / "all", *args).stdout)
-    names = ["random", "model", *(f"model-{part}" for part in list(PARTS)[:4])]
+    names = ["random", "model", *(f"model-{part}" for part in ALL.rankings)]
     assert {row["row"] for row in found["rows"]} == set(names)
     again = run("compare", data, "-o", tmp_path / "all", *args)
     assert json.loads(again.stdout) == found
