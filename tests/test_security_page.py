@@ -223,7 +223,7 @@ def test_texts_and_clicks_are_not_stored(tmp_path):
 
 
 def test_the_query_tower_shows_what_only_titles_have(tmp_path):
-    _trained(tmp_path / "model")
+    _trained(tmp_path / "model", shared_towers=False)
     model = SentenceEncoder.from_pretrained(tmp_path / "model")
     row = model.vocabulary.trigrams.index("eph")  # of telephone, in a title
     assert not model.weights["query"]["table"][row].any()
