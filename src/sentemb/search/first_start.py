@@ -23,6 +23,6 @@ def rank_a_title(searcher: Searcher, *, cosine: bool) -> None:
         return np.full((len(texts), model.dim), model.dim**-0.5, model.dtype)
 
     recipe, catalogue = shards.recipe(cosine), shards.snapshots[0].catalogue
-    asked = Asked([shards.title(0)], embed, shards.ranker.recipe.words)
+    asked = Asked([shards.title(0)], embed, shards.ranker.recipe)
     # A second thread could not compile: this one may be compiling.
     engine.best(catalogue.parts, recipe, asked, 1, catalogue.is_empty, Workers(1))

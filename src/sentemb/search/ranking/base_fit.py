@@ -16,7 +16,6 @@ from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.bm25 import K1, B
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.read_queries import ReadQueries
-from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.ranking import engine
 from sentemb.search.ranking.part import Asked, Bound, Fields, Material, Part
 from sentemb.search.ranking.parts import PART_TYPES, Bm25, Memory
@@ -268,7 +267,7 @@ class BaseFit:
         return self._model.unit_vectors(texts, "query")
 
     def _asked(self, stem: str | None) -> Asked:
-        return Asked(self._right.queries, self._embed, words_of(stem))
+        return Asked(self._right.queries, self._embed, Recipe({COSINE: 1.0}, stem=stem))
 
     def _parts(
         self, clicks: ClickedQueries, material: Material, names: Sequence[str]

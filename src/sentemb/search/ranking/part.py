@@ -20,7 +20,7 @@ from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.postings import Postings
 from sentemb.retrieval.read_queries import Embed, ReadQueries
 from sentemb.retrieval.row_products import QueryRows
-from sentemb.retrieval.words_and_stems import Words, tokens_of
+from sentemb.retrieval.words_and_stems import tokens_of
 from sentemb.search.ranking.recipe import Recipe
 from sentemb.system.contracts import Arrays, Runner
 from sentemb.system.paths import AnyPath
@@ -93,12 +93,12 @@ class Asked:
     """Queries in the forms that parts need.
 
     ``embed`` makes unit vectors of texts by the query tower; zero for a query with no known words.
-    ``words`` is how BM25 splits texts into words.
+    ``recipe`` says how BM25 splits texts into words, which may need a package: only tokens do.
     """
 
-    def __init__(self, queries: Sequence[str], embed: Embed, words: Words) -> None:
+    def __init__(self, queries: Sequence[str], embed: Embed, recipe: Recipe) -> None:
         self.queries = queries
-        self._embed, self._words = embed, words
+        self._embed, self._recipe = embed, recipe
         # Of a part; no function of these queries themselves, which would refer to each other and
         # keep an index that is replaced until the garbage collector runs.
         self._look_up: Callable[[Lists], AskedWords] | None = None
@@ -112,7 +112,7 @@ class Asked:
 
     def part(self, which: slice) -> Asked:
         """Some of the queries, which are not read again."""
-        part = Asked(self.queries[which], lambda _: self._vectors[which], self._words)
+        part = Asked(self.queries[which], lambda _: self._vectors[which], self._recipe)
         part._look_up = lambda lists: self.words_in(lists).part(which)
         part.keys, part.names = self.keys[which], self.names[which]
         return part
@@ -142,7 +142,7 @@ class Asked:
     @cached_property
     def tokens(self) -> Tokens:
         """Their words, as BM25 reads them."""
-        return tokens_of(self.queries, self._words)
+        return tokens_of(self.queries, self._recipe.words)
 
     def numbers_in(self, postings: Postings) -> NDArray[np.int64]:
         """The numbers of their keys in ``postings``, (m,); -1 for one that is not there."""

@@ -589,7 +589,7 @@ class HybridRanker:
 
     def asked(self, queries: Sequence[str]) -> Asked:
         """Queries in the forms that the parts need."""
-        return Asked(queries, self._embed, self.recipe.words)
+        return Asked(queries, self._embed, self.recipe)
 
     def catalogue(
         self,
