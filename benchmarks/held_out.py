@@ -23,7 +23,8 @@ from sentemb.evaluation.significance import compare_all
 from sentemb.retrieval.bm25 import TitleWords
 from sentemb.retrieval.nearest import TitleVectors
 from sentemb.retrieval.words_and_stems import words_of
-from sentemb.search.ranking.fitting import GRID, STEM
+from sentemb.search.ranking.base_fit import GRID
+from sentemb.search.ranking.fitting import STEM
 from sentemb.system.tables import markdown_table
 
 BUILD = ROOT / "build" / "held-out"

@@ -145,10 +145,10 @@ def _kind_lines(model: str, evaluation: "Evaluation") -> Iterator[str]:
 
 
 def _written_lines(written: "WrittenQueries") -> Iterator[str]:
-    (one, two), (first_one, first_two) = written.n_names, written.first
+    (n_one, n_two), (first_one, first_two) = written.n_names, written.first
     yield (
-        f"names: of {amount(one, 'word')} that one title has it is first for {first_one:.1%}, of "
-        f"{two:,} pairs of words for {first_two:.1%}; nothing is found for {written.nothing:.1%}"
+        f"names: of {amount(n_one, 'word')} that one title has it is first for {first_one:.1%}, of "
+        f"{n_two:,} pairs of words for {first_two:.1%}; nothing is found for {written.nothing:.1%}"
     )
     if written.letters is None:
         yield "random letters: nothing is refused, as no floor was safe to fit"

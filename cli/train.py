@@ -438,6 +438,7 @@ def command(
 def _rehearse(options: dict[str, Any], ranker: RankerOfTraining) -> None:
     """Do what a training of two towers does after its first updates, on a few texts."""
     from sentemb.search.ranking.fitting import fit_ranker
+    from sentemb.search.ranking.floor_fit import random_letters
     from sentemb.training.towers.rehearsal import CLICKS, JUDGED, LOG, rehearse
 
     preset = options.get("preset")
@@ -447,7 +448,8 @@ def _rehearse(options: dict[str, Any], ranker: RankerOfTraining) -> None:
     dev = None if options["dev"] is None else JUDGED if is_folder(options["dev"]) else CLICKS
     model = rehearse(Settings.of(preset, **settings), dev)
     if dev is not None and ranker.is_wanted:
-        fit_ranker(model, LOG, dev, threads=1)
+        # As the fit of a floor, for which these queries are too few.
+        fit_ranker(model, LOG, dev, threads=1).ranked(random_letters(0), 1)
 
 
 def _summary(model: Any, output: str, seconds: float) -> dict[str, Any]:

@@ -8,9 +8,11 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from sentemb import HybridRanker, Index, train
+from sentemb import Index, train
 from sentemb.data.click_log import ClickLog
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.ranking.floor import FEATURES, Floor, Letters
+from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
 
 ROOT = Path(__file__).parents[1]
@@ -75,8 +77,10 @@ def search():
     """The trace of `Index.search` with all parts of the ranking."""
     log = ClickLog.from_pairs(PAIRS)
     model = train(log, epochs=1, cells=4, batch_size=8, threads=1)
-    recipe = Recipe({"cosine": 1.0, "memory": 2.0, "bm25": 0.5, "clicked_bm25": 0.5})
-    ranker = HybridRanker(model, recipe, ClickedQueries.of(log))
+    of_words = {"bm25": 0.5, "clicked_bm25": 0.5}
+    recipe = Recipe({"cosine": 1.0, "memory": 2.0, **of_words, "clicks": 1.0, "name": 1.0})
+    floor = Floor((0.0,) * (len(FEATURES) + 1), 0.0, Letters({}))  # it refuses nothing
+    ranker = HybridRanker(model, recipe, ClickedQueries.of(log), floor=floor)
     index = Index.build(ranker, [title for _, title in PAIRS])
     index.search("hotel rome", 3)  # compiles
     with Trace() as trace:

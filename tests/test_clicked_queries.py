@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb.data.click_log import ClickLog
-from sentemb.data.seen_queries import in_log
+from sentemb.data.seen_queries import LEAST_NEVER, in_log, never_typed_and_typed
 from sentemb.retrieval.clicked_queries import ClickedQueries
-from sentemb.text.words import query_key
+from sentemb.text.words import exact_key, query_key
 
 WORDS = ["tap", "Tap", "bath", "red", "tub"]
 QUERIES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
@@ -128,3 +128,64 @@ def test_a_title_that_the_log_lacks_is_the_product_whose_id_it_has():
     # Ids of another numbering: the known titles have the ids of others.
     shifted = clicks.with_ids(["Fix a Tap", "A Bath", "Mop"], ["p2", "p3", "p1"])
     assert [shifted.key_of(title) for title in ("Fix a Tap", "A Bath", "Mop")] == ["p1", "p2", None]
+
+
+@given(PAIRS, st.lists(QUERIES, max_size=3))
+def test_clicks_of_queries_are_summed_over_their_spellings(pairs, asked):
+    clicks = ClickedQueries.of(ClickLog.from_pairs(pairs))
+    asked = [*asked, "TAP", "Red tap!", "nowhere"]
+    keys = list(map(exact_key, asked))
+    expected = [sum(n for query, _, n in pairs if exact_key(query) == key) for key in keys]
+    assert clicks.clicks_of(asked).tolist() == expected
+    totals = dict(zip(clicks.queries, clicks.totals.tolist(), strict=True))
+    for query in clicks.queries:
+        assert totals[query] == sum(n for text, _, n in pairs if text == query)
+    # The totals are those of the log, whatever products lose their clicks.
+    none = clicks.without_products(np.ones(len(clicks.keys), bool))
+    assert none.clicks_of(asked).tolist() == expected
+
+
+def pairs_of(log):
+    counts = zip(log.query_index, log.title_index, log.clicks.tolist(), strict=True)
+    return sorted((log.queries[q], log.titles[t], n) for q, t, n in counts)
+
+
+@given(PAIRS, PAIRS)
+def test_single_clicks_are_of_queries_of_the_log_and_not_all_in_it(pairs, later):
+    log, held_out = ClickLog.from_pairs(pairs), ClickLog.from_pairs(later)
+    clicks = ClickedQueries.of(log)
+    keys = {exact_key(query) for query, _, _ in pairs}
+    there = {}
+    for query, title, n in pairs:
+        there[exact_key(query), title] = there.get((exact_key(query), title), 0) + n
+    typed = [pair for pair in pairs_of(held_out) if exact_key(pair[0]) in keys]
+    are_in_log = all(n <= there.get((exact_key(query), title), 0) for query, title, n in typed)
+    found = clicks.single_clicks(held_out)
+    assert (found is None) == (not typed or are_in_log)
+    assert found is None or pairs_of(found) == typed
+    assert clicks.single_clicks(log) is None, "all clicks are in the log"
+
+
+def test_a_click_of_an_id_is_in_the_log_under_its_new_title():
+    log = ClickLog.from_pairs([("tap", "Fix a Tap", 2), ("bath", "A Bath", 2)])
+    clicks = ClickedQueries.of(log).with_ids(["Fix a Tap", "A Bath"], ["p1", "p2"])
+    renamed = clicks.with_ids(["Mend a Tap", "A Bath"], ["p1", "p2"])
+    held_out = ClickLog.from_pairs([("TAP", "Mend a Tap", 2)])
+    assert clicks.single_clicks(held_out) is not None
+    assert renamed.single_clicks(held_out) is None
+    more = ClickLog.from_pairs([("TAP", "Mend a Tap", 3), ("tub", "A Bath", 1)])
+    assert pairs_of(renamed.single_clicks(more)) == [("TAP", "Mend a Tap", 3)]
+
+
+def test_held_out_queries_that_nobody_typed_are_told_from_those_of_the_log():
+    new = [(f"new {k}", "A Bath", 1) for k in range(LEAST_NEVER)]
+    # The words of a query in any order.
+    known = [("tap  RED", "Red Tub", 2), ("bath", "A Bath", 1)]
+    both = ClickLog.from_pairs([*new, *known])
+    never, typed = never_typed_and_typed(both, ["Red tap", "bath"])
+    assert pairs_of(never) == sorted(new) and pairs_of(typed) == sorted(known)
+    # So few that are new say nothing alone.
+    few = ClickLog.from_pairs([*new[1:], *known])
+    never, typed = never_typed_and_typed(few, ["Red tap", "bath"])
+    assert never is few and pairs_of(typed) == sorted(known)
+    assert never_typed_and_typed(both, ["tub"]) == (both, None)

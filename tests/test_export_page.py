@@ -304,7 +304,11 @@ def ranker_of(model, weights, log, stem=None):
 def test_words_and_confidence_are_those_of_the_package(show, stored):
     model = model_of(("bag" if stored == "float16" else "lstm", {}))
     index = Index.build(ranker_of(model, WEIGHTS, clicks()), LONGER, dtype=stored)
-    index.confidence = Confidence(-2.0, 3.5, 100, 0.1, 0.2)
+    # Queries of the log have another one; that of float16 is not shown.
+    typed = Confidence(-1.0, 0.7, 100, 0.1, 0.1 if stored == "float16" else 0.2)
+    index.confidence = Confidence(-2.0, 3.5, 100, 0.1, 0.2, typed)
+    confidences = [index.search(query, 1)[0].confidence for query in ("hotels 上海", QUERIES[0])]
+    assert [value is None for value in confidences] == [False, stored == "float16"]
     # int8 vectors stay as they are in both.
     check_page(show(index, dtype="float32", min_queries=1), index)
 
@@ -348,6 +352,8 @@ def test_the_page_refuses_the_queries_that_the_package_refuses(show):
         {"memory": 1.0},
         {"bm25": 1.0},
         {"clicked_bm25": 3.0, "unclicked": -1.0},
+        {"clicks": 1.0},
+        {"cosine": 0.1, "name": 2.0},
     ],
     ids="-".join,
 )
@@ -389,7 +395,8 @@ def test_a_result_shows_what_its_parts_add(show):
     tab.wait_for_selector(".of.memory")
     tab.click("#hit-0")
     tab.wait_for_selector("#panel-0 .shares")
-    assert "a clicked query" in tab.text_content("#panel-0 .shares")
+    shares = tab.text_content("#panel-0 .shares")
+    assert "a clicked query" in shares and "2 clicks for this query" in shares
     assert tab.locator("#hit-0 .meter .memory").count()
 
 

@@ -36,9 +36,12 @@ CLICKS = ClickLog.from_pairs(
     [(f"{WORDS[k % 10]} {WORDS[(3 * k + k // 10) % 10]}", TITLES[k % 40]) for k in range(70)]
 )
 DEV = ClickLog.from_pairs([(f"{TITLES[k]} shoe", TITLES[k]) for k in range(0, 40, 2)])
-# Clicks of a later time: some are on titles that the log does not have for the query.
+# Clicks of a later time: some are on titles that the log does not have for the query. Of queries
+# that it lacks, those with words of their titles score higher.
 LATER = ClickLog.from_pairs(
     [(CLICKS.queries[k], TITLES[(7 * k) % 40]) for k in range(len(CLICKS.queries))]
+    + [(f"{TITLES[k]} x9", TITLES[k]) for k in range(40)]
+    + [(f"{WORDS[k % 5]} x{k}", TITLES[k]) for k in range(40)]
 )
 ALL = Recipe(
     {"cosine": 1.0, "memory": 0.5, "bm25": 0.5, "clicked_bm25": -0.2, "unclicked": 0.1}

@@ -67,8 +67,9 @@ def shown(tmp_path_factory):
     )
     recipe = Recipe({"cosine": 1, "memory": 1, "bm25": 0.5})
     index = Index.build(HybridRanker(model, recipe, ClickedQueries.of(log)), TITLES, threads=1)
-    confidence = Confidence.fit(np.linspace(0, 1, 40), np.arange(40) % 3 > np.arange(40) / 40)
+    confidence = Confidence.fit(np.linspace(0, 1, 40), np.arange(40) * 7 % 40 < np.arange(40))
     index.adopt(index.snapshot.changed(confidence=confidence), index.snapshot)
+    new = ClickLog.from_pairs([("red blue", TITLES[0]), ("tap hat", TITLES[3])])
     judged = JudgedSet(
         ["q0", "q1"], QUERIES[:2], ["d0", "d1"], TITLES[:2],
         np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), np.array([2, 0, 1], np.int32),
@@ -90,7 +91,7 @@ def shown(tmp_path_factory):
         "hits of queries": index.search(QUERIES),
         "no hits": index.search("zzz", min_score=99),
         "Confidence": index.confidence,
-        "bands": score_bands(index, log, 2),
+        "bands": score_bands(index, new, 2)[False],
         "JudgedSet": judged,
         "Triage": triage(model, judged),
         "NDCG": evaluate_model(model, judged),

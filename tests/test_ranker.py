@@ -25,6 +25,7 @@ from sentemb.evaluation.metrics import JudgedScores
 from sentemb.models.files.tensor_files import open_tensors
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.ranking import base_fit, engine, fitting, parts
+from sentemb.search.ranking.direct_fit import FEW_TYPED
 from sentemb.search.ranking.fitting import fit_ranker
 from sentemb.search.ranking.floor import Floor, Letters
 from sentemb.search.ranking.opening import load_best, load_ranker
@@ -32,6 +33,7 @@ from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.ranker_files import has_ranker
 from sentemb.search.ranking.recipe import DIRECT, MODEL_ALONE, PARTS, Recipe
 from sentemb.text.words import query_key
+from sentemb.training.dev import DevPlan
 
 # Values that are tried in each place of a description.
 SAMPLE = 6
@@ -352,7 +354,8 @@ def test_clicks_are_held_back_where_titles_have_none(bag, log, monkeypatch):
     # Nothing is held back for good.
     assert all(fit.clicks.clicks.sum() == fits[0].clicks.clicks.sum() for fit in fits)
     # The share that is held back is that of the catalogue, if it is at least a tenth.
-    clicked = len(fits[0].clicks.titles)
+    known, _ = DevPlan.of(0.3).apply(log, print)
+    clicked = len(set(known.title_index.tolist()))
     for count in (2, n // 2):
         fit = fit_ranker(bag, log, 0.3, catalogue=new[:count], threads=1)
         share = 1 - clicked / (n + count)
@@ -409,6 +412,7 @@ def test_many_held_out_queries_are_sampled(bag, log, monkeypatch):
 
 
 def test_the_ranker_learns_nothing_from_held_out_queries(bag, log):
+    log = replace(log, clicks=np.ones_like(log.clicks))  # no single clicks are held out
     train, held_out, _ = split_log(log, dev=0.3, test=0)
     fits = [
         fit_ranker(bag, own, dev, threads=1)
@@ -416,10 +420,23 @@ def test_the_ranker_learns_nothing_from_held_out_queries(bag, log):
     ]
     figures = [fit.dev["figures"]["cosine"] for fit in fits]
     assert figures[0] == figures[1] == figures[2]
-    for fit, own in zip(fits, (train, log, train), strict=True):
+    for fit, own in zip(fits, (log, log, train), strict=True):
         assert fit.recipe == fits[0].recipe
         assert {*map(query_key, fit.clicks.queries)} == {*map(query_key, own.queries)}
         assert fit.clicks.clicked.size == own.query_index.size
+
+
+def test_the_ranker_learns_nothing_from_single_clicks_that_are_held_out(bag, log):
+    thinned, dev = DevPlan.of(0.3).apply(log, print)
+    assert thinned.clicks.sum() < split_log(log, dev=0.3, test=0)[0].clicks.sum()
+    whole, known = (
+        fit_ranker(bag, log, 0.3, threads=1),
+        fit_ranker(bag, thinned, dev.clicks, catalogue=dev.titles, threads=1),
+    )
+    assert 0 < len(dev.typed.queries) < FEW_TYPED, "the weight of clicks is not fitted"
+    assert whole.recipe == known.recipe and whole.dev == known.dev
+    assert whole.clicks.clicks.sum() == log.clicks.sum()
+    assert known.clicks.clicks.sum() == thinned.clicks.sum()
 
 
 def test_clicks_of_dev_queries_do_not_flatter_the_ranker(bag, log):

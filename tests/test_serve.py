@@ -63,7 +63,8 @@ def index(log):
     recipe = Recipe(WEIGHTS, k1=1.2, b=0.75)
     ranker = HybridRanker(model, recipe, ClickedQueries.of(log))
     made = Index.build(ranker, TITLES, [f"t{k}" for k in range(len(TITLES))])
-    made.confidence = Confidence(-3.0, 5.0, 100, 0.1, 0.1)
+    typed = Confidence(-1.0, 2.0, 50, 0.1, 0.2)
+    made.confidence = Confidence(-3.0, 5.0, 100, 0.1, 0.2, typed)
     return made
 
 
@@ -228,6 +229,12 @@ def test_an_explanation_names_the_nearest_clicked_query_and_the_words(client, in
     share = log.clicks[0] / log.clicks[log.query_index == 0].sum()
     assert of["memory"]["nearest"]["text"] == query and of["memory"]["nearest"]["is_clicked"]
     assert of["memory"]["value"] == pytest.approx(share**0.5, abs=0.02)
+    assert of["clicks"]["clicks"] == log.clicks[0]
+    assert of["clicks"]["value"] == pytest.approx(np.log1p(log.clicks[0] / 0.3))
+    # BM25 of clicked queries counts against titles, but not against one that was clicked.
+    assert of["clicked_bm25"]["value"] == 0 and "words" not in of["clicked_bm25"]
+    longer = asked(client, "/explain", q=f"{query} zzz", id=id)["ranker"]["parts"]
+    of |= {part["part"]: part for part in longer if part["part"] == "clicked_bm25"}
     for name in ("bm25", "clicked_bm25"):
         words = of[name]["words"]
         assert set(words) <= set(query.split()) and words
@@ -669,13 +676,17 @@ def test_a_query_below_the_floor_has_a_reason_and_its_titles_if_all_are_asked_fo
 ):
     below = np.ones(1, bool)
     monkeypatch.setattr(HybridRanker, "is_below_floor", lambda *arguments: below)
-    found = asked(client, "/search", q=QUERIES[3])
-    assert found["hits"] == [] and found["no_match"] == index.search(QUERIES[3]).reason
+    words = [set(title.split()) for title in TITLES]
+    query = next(q for q in QUERIES[30:40] if not any(set(q.split()) <= each for each in words))
+    found = asked(client, "/search", q=query)
+    assert found["hits"] == [] and found["no_match"] == index.search(query).reason
+    # A query that the log has clicks for is answered whatever the floor says.
+    assert asked(client, "/search", q=QUERIES[3])["hits"]
     for answer in (
-        asked(client, "/search", q=QUERIES[3], all="true"),
-        posted(client, "/search", {"queries": [QUERIES[3]], "all": True})["results"][0],
+        asked(client, "/search", q=query, all="true"),
+        posted(client, "/search", {"queries": [query], "all": True})["results"][0],
     ):
-        ids = [hit.id for hit in index.search(QUERIES[3], everything=True)]
+        ids = [hit.id for hit in index.search(query, everything=True)]
         assert [hit["id"] for hit in answer["hits"]] == ids and "no_match" not in answer
 
 

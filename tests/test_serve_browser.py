@@ -47,7 +47,7 @@ def index(log):
     recipe = Recipe({"cosine": 1.0, "memory": 0.5, "bm25": 0.3, "clicked_bm25": -0.1})
     ranker = HybridRanker(model, recipe, ClickedQueries.of(log))
     made = Index.build(ranker, TITLES, [f"t{k}" for k in range(len(TITLES))])
-    made.confidence = Confidence(-3.0, 5.0, 100, 0.1, 0.1)
+    made.confidence = Confidence(-3.0, 5.0, 100, 0.1, 0.2)
     return made
 
 

@@ -33,7 +33,7 @@ from sentemb.data.splitting import hold_out_clicks, is_share, share_of, split_fi
 from sentemb.search.title_files import read_titles
 from sentemb.text.words import query_key
 
-WAYS = ("query", "title", "click", "time")
+WAYS = ("query", "title", "click", "both", "time")
 HALF = {"dev": 0.25, "test": "25%"}
 
 
@@ -335,7 +335,7 @@ def counted(log):
 def logs(draw):
     """Click logs of few texts, with counts from one to huge and with skipped titles."""
     text = st.sampled_from("abcdef")
-    counts = st.integers(1, 30) | st.just(10**12)
+    counts = st.integers(1, 30) | st.just(10**10)
     rows = st.tuples(text, text, counts, st.lists(text, max_size=3))
     builder = ClickLogBuilder()
     for row in draw(st.lists(rows, min_size=1, max_size=30)):
@@ -364,7 +364,7 @@ LINES = st.builds(
     ),
     TEXTS,
     TEXTS,
-    st.integers(1, 4) | st.just(10**15),
+    st.integers(1, 4) | st.just(10**10),
     st.lists(TEXTS, max_size=3),
 )
 
@@ -374,16 +374,17 @@ LINES = st.builds(
     st.lists(LINES, min_size=1, max_size=30),
     st.sampled_from([(0.3, 0.3), (0, 0.5), (0.5, 0), (0.05, 0.9)]),
     st.integers(0, 2**63 - 1),
+    st.sampled_from(["click", "both"]),
 )
-def test_by_click_no_click_is_lost_and_none_is_skipped(tmp_path, lines, shares, seed):
+def test_by_click_no_click_is_lost_and_none_is_skipped(tmp_path, lines, shares, seed, by):
     path = tmp_path / "log.jsonl"
     path.write_text("\n".join(lines), encoding="utf-8")
     whole = read_click_log(path)
     try:
-        parts = split_log(path, *shares, by="click", seed=seed)
+        parts = split_log(path, *shares, by=by, seed=seed)
     except SentembError:
         with pytest.raises(SentembError, match="no line is on the"):
-            split_file(path, tmp_path / "out", *shares, by="click", seed=seed, force=True)
+            split_file(path, tmp_path / "out", *shares, by=by, seed=seed, force=True)
         return
     total = Counter()
     for part in parts:
@@ -393,13 +394,33 @@ def test_by_click_no_click_is_lost_and_none_is_skipped(tmp_path, lines, shares, 
     assert not skipped & set(counted(whole))
     assert not any(part.skipped_index.size for part in parts[1:] if part)
 
-    counts = split_file(path, tmp_path / "out", *shares, by="click", seed=seed, force=True)
+    counts = split_file(path, tmp_path / "out", *shares, by=by, seed=seed, force=True)
     assert [*map(pairs_of, written(tmp_path / "out"))] == [*map(pairs_of, parts)]
     sums = [sum(counted(part).values()) if part else 0 for part in parts]
     assert [*counts.clicks] == sums
     assert counts.has_repeats == (max(counted(whole).values()) > 1)
-    again = split_file(path, tmp_path / "again", *shares, by="click", seed=seed, force=True)
+    again = split_file(path, tmp_path / "again", *shares, by=by, seed=seed, force=True)
     assert again == counts and tree(tmp_path / "again") == tree(tmp_path / "out")
+
+
+def test_by_both_whole_queries_and_clicks_of_the_others_are_held_out(tmp_path):
+    """The whole queries are those of a split by query."""
+    lines = [f"q{n % 120}\tt{n % 7}\t{1 + n % 40}\n" for n in range(840)]
+    (tmp_path / "log.tsv").write_text("".join(lines))
+    whole = Counter(counted(read_click_log(tmp_path / "log.tsv")))
+    by_query = split_log(tmp_path / "log.tsv", **HALF, by="query")
+    parts = split_log(tmp_path / "log.tsv", **HALF, by="both")
+    assert [set(part.queries) for part in by_query[1:]] == [
+        set(part.queries) - set(parts[0].queries) for part in parts[1:]
+    ]
+    for of_query, part in zip(by_query[1:], parts[1:], strict=True):
+        assert counted(of_query).items() <= counted(part).items()
+    # Of the others each click is drawn with the share.
+    expected = 0.25 * sum(counted(by_query[0]).values())
+    for of_query, part in zip(by_query[1:], parts[1:], strict=True):
+        single = int(part.clicks.sum() - of_query.clicks.sum())
+        assert abs(single - expected) < 4 * np.sqrt(0.75 * expected)
+    assert sum((Counter(counted(part)) for part in parts), Counter()) == whole
 
 
 def test_by_click_the_shares_are_those_of_clicks_and_independent(tmp_path):
@@ -652,7 +673,7 @@ def test_what_is_there_is_not_lost(log, tmp_path):
         ({"dev": float("nan")}, "dev is nan"),
         ({"dev": 0, "test": 0}, "together are 0 of the log"),
         ({"dev": 0.5, "test": "50%"}, "together are 1 of the log"),
-        ({"by": "day"}, "by is 'day'; choose query, title, click, time"),
+        ({"by": "day"}, "by is 'day'; choose query, title, click, both, time"),
         ({"seed": -1}, "seed is -1"),
         ({"by": "time", "seed": 1}, "a split by time draws nothing; leave seed out"),
         ({"dev": 1e-9}, r"no line is on the dev side; give a larger share.*use the dev\.tsv"),

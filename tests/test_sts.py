@@ -97,7 +97,7 @@ def test_read(tmp_path):
         (b"1\ta\tb\n2 a b\n", ":2: 1 column; write score<TAB>text<TAB>text"),
         (b"1\ta\n", ":1: 2 columns; write score<TAB>text<TAB>text"),
         (b"1\ta\tb\tc\n", ":1: 4 columns"),
-        (b"1\ta\tb\n\n", ":2: 1 column"),
+        (b"1\ta\tb\n\n2\tc\td\n", ":2: 1 column"),
         (b"NEUTRAL\ta\tb\n", ":1: the score 'NEUTRAL' is not a number"),
         (b"nan\ta\tb\n", ":1: the score 'nan' is not a number"),
         (b"1\ta\tb\n-inf\ta\tb\n", ":2: the score '-inf' is not a number"),

@@ -24,7 +24,7 @@ from helpers import (
 from sentemb import SentembError, SentenceEncoder, loss_and_gradient, train
 from sentemb.data.click_log import ClickLogBuilder, read_click_log, write_click_log
 from sentemb.data.judged_set import write_judged_set
-from sentemb.data.splitting import split_log
+from sentemb.data.splitting import hold_out_clicks, split_log
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import evaluate_clicks
 from sentemb.models.files.history import best_epoch
@@ -37,6 +37,7 @@ from sentemb.training import loop, run
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.batches.mini_batches import mini_batch
 from sentemb.training.checkpoints import take_up_checkpoint
+from sentemb.training.dev import MOST_TYPED
 from sentemb.training.negatives import hard_negatives
 from sentemb.training.optimisers.adam import Adam
 from sentemb.training.optimisers.nesterov import Nesterov
@@ -780,10 +781,13 @@ SHARE = {**TINY, "epochs": 4, "dev": "20%"}
 def test_a_share_of_the_queries_is_held_out_and_recorded(tmp_path):
     log, notes = dev_log(), []
     model = train(log, output=tmp_path / "m", on_note=notes.append, **SHARE)
-    kept, held_out, _ = split_log(log, dev=0.2, test=0)
+    whole, held_out, _ = split_log(log, dev=0.2, test=0)
+    kept, single = hold_out_clicks(whole, 0.2, 0, MOST_TYPED)
+    assert kept.clicks.sum() + single.clicks.sum() == whole.clicks.sum() and single.clicks.size
     assert notes[0] == (
         f"{len(held_out.queries)} of {len(log.queries)} queries are held out for dev, with "
-        f"{held_out.query_index.size} pairs; {kept.query_index.size} pairs are left to train on"
+        f"{held_out.query_index.size} pairs, and {single.clicks.sum()} single clicks of others; "
+        f"{kept.query_index.size} pairs are left to train on"
     )
     assert model.training["dev_split"] == {"share": 0.2, "seed": 0}
     assert model.training["pairs"] == kept.query_index.size
@@ -793,7 +797,7 @@ def test_a_share_of_the_queries_is_held_out_and_recorded(tmp_path):
     # The same as training on one part with the other as a log, or as a file, of held-out clicks.
     write_click_log(held_out, tmp_path / "dev.tsv")
     for dev in (held_out, tmp_path / "dev.tsv"):
-        other = train(kept, **{**SHARE, "dev": dev})
+        other = train(kept, catalogue=whole.titles, **{**SHARE, "dev": dev})
         assert_same_weights(other.weights, model.weights)
         assert [line["dev"] for line in other.history] == [line["dev"] for line in model.history]
         assert "dev_split" not in other.training

@@ -321,7 +321,7 @@ def _first_places(ranker: Index | HybridRanker, queries: list[str]) -> list[int]
     else:
         is_below = ranker.is_below_floor(queries, ranked) & ~ranker.are_answered(queries)
     first = [-1] * len(queries) if not ranked.titles.size else ranked.titles[:, 0].tolist()
-    return [-1 if below else place for below, place in zip(is_below, first, strict=True)]
+    return [-1 if below else title for below, title in zip(is_below, first, strict=True)]
 
 
 def _retriever(name: str, ranker: Any, titles: list[str], log: ClickLog | None) -> Retriever:

@@ -17,7 +17,7 @@ from sentemb.models.loading import load
 from sentemb.models.parameters import trained_parameters
 from sentemb.search.ranking.opening import load_ranker
 from sentemb.search.ranking.ranker_files import has_ranker
-from sentemb.search.ranking.recipe import COSINE, UNCLICKED
+from sentemb.search.ranking.recipe import COSINE
 from sentemb.system.bounds import brief, plain
 from sentemb.system.files import path_of, reading
 from sentemb.system.paths import AnyPath
@@ -130,9 +130,8 @@ class RankerRow(ModelRow):
             return [row]
         with reading(path_of(folder) / RANKER / RANKER_FILE) as file:
             fixed = {**row.fixed, "ranker": hashlib.file_digest(file, "sha256").hexdigest()}
-        alone = [COSINE, *(part for part in ranker.recipe.parts if part not in (COSINE, UNCLICKED))]
         rows: list[ModelRow] = [cls(row.name, {**fixed, "part": SUM})]
-        for part in alone:
+        for part in ranker.recipe.rankings:
             name = f"{row.name}-{part}"
             if not is_row_name(name):
                 raise SentembError(f"{brief(name)} cannot name a row; rename the folder")

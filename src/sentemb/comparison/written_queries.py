@@ -39,16 +39,16 @@ def measure_written(
         return None
     first, n_nothing = [], 0
     for of_length in names:
-        places = answer([query for query, _ in of_length])
-        n_nothing += sum(place < 0 for place in places)
+        ranked_first = answer([query for query, _ in of_length])
+        n_nothing += sum(t < 0 for t in ranked_first)
         hits = [
-            place >= 0 and titles[place] == title
-            for place, (_, title) in zip(places, of_length, strict=True)
+            t >= 0 and titles[t] == title
+            for t, (_, title) in zip(ranked_first, of_length, strict=True)
         ]
         first.append(float(np.mean(hits)) if hits else 1.0)
     letters = None
     if has_floor:
-        letters = float(np.mean([place < 0 for place in answer(random_letters(_SEED, MOST))]))
+        letters = float(np.mean([t < 0 for t in answer(random_letters(_SEED, MOST))]))
     counts = len(names[0]), len(names[1])
     return WrittenQueries(counts, (first[0], first[1]), n_nothing / sum(counts), letters)
 
@@ -61,19 +61,19 @@ def drawn_names(titles: Sequence[str], typed: Set[str]) -> list[list[tuple[str, 
     title_of = np.repeat(np.arange(len(titles)), list(map(len, words)))
     postings, _ = Postings.of(keys, title_of, len(titles))
     # Titles of equal text are one title.
-    texts = {text: place for place, text in reversed(list(enumerate(titles)))}
+    texts = {text: t for t, text in reversed(list(enumerate(titles)))}
     names: list[list[tuple[str, str]]] = [[], []]
     seen = set(typed)
-    for place in draw.permutation(len(titles)).tolist():
-        distinct = list(dict.fromkeys(words[place]))
-        for length, found in enumerate(names, 1):
-            for _ in range(_TRIES if len(distinct) >= length and len(found) < MOST else 0):
+    for t in draw.permutation(len(titles)).tolist():
+        distinct = list(dict.fromkeys(words[t]))
+        for length, of_length in enumerate(names, 1):
+            for _ in range(_TRIES if len(distinct) >= length and len(of_length) < MOST else 0):
                 chosen = np.sort(draw.choice(len(distinct), length, replace=False)).tolist()
                 query = " ".join(distinct[k] for k in chosen)
                 asked = np.array([hash_of(distinct[k]) for k in chosen], np.int64)
-                holding = {texts[titles[t]] for t in postings.holding_all(asked).tolist()}
+                holding = {texts[titles[h]] for h in postings.holding_all(asked).tolist()}
                 if len(holding) == 1 and exact_key(query) not in seen:
                     seen.add(exact_key(query))
-                    found.append((query, titles[place]))
+                    of_length.append((query, titles[t]))
                     break
     return names

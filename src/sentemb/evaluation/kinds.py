@@ -44,7 +44,7 @@ class Kind(NamedTuple):
     n_queries : int
         Held-out queries.
     share : float or None
-        Of the clicks to come; None for a log without counts.
+        The share of the clicks to come; None for a log without counts.
     is_circular : bool
         Whether the log has all their clicks, which are then not held out.
     figures : dict of str to Figures
@@ -57,9 +57,9 @@ class Kind(NamedTuple):
     is_circular: bool
     figures: dict[str, Figures]
 
-    def as_dict(self, own: str) -> dict[str, Any]:
-        """A JSON-serialisable dict, in which ``own`` is the name of what is measured."""
-        figures = {name or own: each._asdict() for name, each in self.figures.items()}
+    def as_dict(self, measured: str) -> dict[str, Any]:
+        """A JSON-serialisable dict, in which ``measured`` is the name of what is measured."""
+        figures = {name or measured: each._asdict() for name, each in self.figures.items()}
         return {**self._asdict(), "figures": figures}
 
 

@@ -118,15 +118,17 @@ class ClickedQueries:
         """
         keys = list(map(exact_key, held_out.queries))
         asked = set(keys)
-        own = {q: key for q, query in enumerate(self.queries) if (key := exact_key(query)) in asked}
-        known = set(own.values())
+        here = {
+            q: key for q, query in enumerate(self.queries) if (key := exact_key(query)) in asked
+        }
+        known = set(here.values())
         is_known = np.array([key in known for key in keys], bool)
         if not is_known.any():
             return None
         products = np.repeat(np.arange(len(self.keys)), np.diff(self.offsets))
         there: Counter[tuple[str, int]] = Counter()
-        for e in np.flatnonzero(np.isin(self.clicked, list(own))).tolist():
-            there[own[int(self.clicked[e])], int(products[e])] += int(self.clicks[e])
+        for e in np.flatnonzero(np.isin(self.clicked, list(here))).tolist():
+            there[here[int(self.clicked[e])], int(products[e])] += int(self.clicks[e])
         product_of = [self._product_of(title) for title in held_out.titles]
         pairs = held_out.query_index.tolist(), held_out.title_index.tolist()
         if all(

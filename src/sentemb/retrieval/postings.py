@@ -52,8 +52,8 @@ class Postings:
         """The numbers of keys, (n,); -1 for one that is not there."""
         if not self.keys.size:
             return np.full(keys.size, -1)
-        places = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
-        return np.where(self.keys[places] == keys, places, -1)
+        at = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
+        return np.where(self.keys[at] == keys, at, -1)
 
     def entries(self, number: int) -> slice:
         """The entries of a key by its number; none for -1."""
@@ -105,5 +105,5 @@ def is_in(few: NDArray[np.integer], many: NDArray[np.integer]) -> NDArray[np.boo
     """Which of ``few`` are among ``many``, both ascending; (n_few,)."""
     if not many.size:
         return np.zeros(few.size, np.bool_)
-    places = np.minimum(np.searchsorted(many, few), many.size - 1)
-    return np.asarray(many[places] == few)
+    at = np.minimum(np.searchsorted(many, few), many.size - 1)
+    return np.asarray(many[at] == few)

@@ -73,8 +73,8 @@ class Confidence:
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON-serialisable dict."""
-        own = {name: value for name, value in vars(self).items() if name != "typed"}
-        return own if self.typed is None else {**own, "typed": self.typed.as_dict()}
+        fields = {name: value for name, value in vars(self).items() if name != "typed"}
+        return fields if self.typed is None else {**fields, "typed": self.typed.as_dict()}
 
     def _repr_html_(self) -> str:
         facts = {
@@ -129,15 +129,19 @@ class Confidence:
         """The confidence that `as_dict` wrote; None for anything else."""
         if not isinstance(value, dict):
             return None
-        own = {name: each for name, each in value.items() if name != "typed"}
-        if own.keys() != cls.__dataclass_fields__.keys() - {"typed"}:
+        fields = {name: each for name, each in value.items() if name != "typed"}
+        if fields.keys() != cls.__dataclass_fields__.keys() - {"typed"}:
             return None
-        numbers = (own[name] for name in ("intercept", "slope", "brier", "base_brier"))
-        if not all(map(is_finite, numbers)) or not is_integer(own["n_queries"]) or own["slope"] < 0:
+        numbers = (fields[name] for name in ("intercept", "slope", "brier", "base_brier"))
+        if (
+            not all(map(is_finite, numbers))
+            or not is_integer(fields["n_queries"])
+            or fields["slope"] < 0
+        ):
             return None
         typed = cls.of_json(value["typed"]) if "typed" in value else None
         is_right = "typed" not in value or (typed is not None and typed.typed is None)
-        return cls(**own, typed=typed) if is_right else None
+        return cls(**fields, typed=typed) if is_right else None
 
     @classmethod
     def unknown(cls) -> Self:

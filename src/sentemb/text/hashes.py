@@ -42,9 +42,9 @@ def hashes_of(texts: Sequence[str]) -> NDArray[np.int64]:
     order = np.argsort(-lengths, kind="stable")
     starts, n_longer = starts[order], np.cumsum(np.bincount(lengths)[::-1])[::-1]
     numbers = np.full(len(encoded), _START, np.uint64)
-    for place in range(int(lengths.max(initial=0))):
-        n = int(n_longer[place + 1])
-        numbers[:n] = (numbers[:n] ^ letters[starts[:n] + place]) * np.uint64(_PRIME)
+    for k in range(int(lengths.max(initial=0))):
+        n = int(n_longer[k + 1])
+        numbers[:n] = (numbers[:n] ^ letters[starts[:n] + k]) * np.uint64(_PRIME)
     result = np.empty(len(encoded), np.int64)
     result[order] = numbers.view(np.int64)
     return result

@@ -108,8 +108,8 @@ class ClicksDev:
         self, clicks: ClickLog, titles: Sequence[str], typed: ClickLog | None = None
     ) -> None:
         self.clicks, self.typed = clicks, typed
-        more = () if typed is None else typed.titles
-        self.titles = list(dict.fromkeys([*titles, *clicks.titles, *more]))
+        of_typed = () if typed is None else typed.titles
+        self.titles = list(dict.fromkeys([*titles, *clicks.titles, *of_typed]))
         self._held_out = HeldOutClicks(clicks, self.titles, CLICKS_METRICS)
 
     @property

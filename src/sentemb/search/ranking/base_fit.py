@@ -257,10 +257,10 @@ class BaseFit:
             self._materials[key] = Material(self._titles, self._vectors, of_titles, read, recipe)
         return self._materials[key]
 
-    def catalogue(self, recipe: Recipe, fields: Fields, more: Collection[str] = ()) -> Catalogue:
-        """The titles with all clicks, none of them held back, and the parts of ``more`` as well."""
+    def catalogue(self, recipe: Recipe, fields: Fields, also: Collection[str] = ()) -> Catalogue:
+        """The titles with all clicks, none of them held back, and the parts of ``also`` as well."""
         material = self.material(self._clicks, recipe.stem).with_recipe(recipe, fields)
-        parts = self._parts(self._clicks, material, [*recipe.parts, *more])
+        parts = self._parts(self._clicks, material, [*recipe.parts, *also])
         return Catalogue(list(self._titles), parts, material.is_empty)
 
     def _embed(self, texts: Sequence[str]) -> np.ndarray:

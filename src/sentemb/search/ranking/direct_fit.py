@@ -45,12 +45,12 @@ def fitted_to_clicks(ranker: HybridRanker, typed: ClickLog) -> Recipe:
     titles are those of the ranker.
     """
     recipe, titles = ranker.recipe, ranker.titles
-    place_of = {title.strip(): place for place, title in enumerate(titles)}
-    places = np.array([place_of.get(title.strip(), -1) for title in typed.titles], np.int64)
-    is_there = places[typed.title_index] >= 0
-    right = typed.query_index[is_there].astype(np.int64), places[typed.title_index[is_there]]
+    number_of = {title.strip(): number for number, title in enumerate(titles)}
+    numbers = np.array([number_of.get(title.strip(), -1) for title in typed.titles], np.int64)
+    is_there = numbers[typed.title_index] >= 0
+    right = typed.query_index[is_there].astype(np.int64), numbers[typed.title_index[is_there]]
     without = {part: recipe.weight(part) for part in recipe.parts if part != CLICKS}
-    best = [_best(one, typed.queries) for one in (ranker, ranker.weighted(without))]
+    best = [_best(each, typed.queries) for each in (ranker, ranker.weighted(without))]
     counts = typed.clicks[is_there].astype(np.float64)
     candidates = Candidates.of(right, counts, best, len(titles))
     if candidates is None:
@@ -58,9 +58,9 @@ def fitted_to_clicks(ranker: HybridRanker, typed: ClickLog) -> Recipe:
     pairs = candidates.query_index, candidates.title_index
     scores, values = ranker.parts_of_pairs(typed.queries, titles, *pairs)
     clicks = values[CLICKS]
-    others = scores - recipe.weight(CLICKS) * clicks
+    rest = scores - recipe.weight(CLICKS) * clicks
     # The sum was fitted to other queries, so its scale is free, and only the ratio counts.
-    fit = fit_weights(np.stack([others, clicks], axis=1), candidates, None, not_negative=_BOTH)
+    fit = fit_weights(np.stack([rest, clicks], axis=1), candidates, None, not_negative=_BOTH)
     scale, of_clicks = fit.weights.tolist()
     most = recipe.weight(CLICKS)
     weight = min(of_clicks / scale, most) if scale else most

@@ -1,4 +1,4 @@
-"""What a part of a score is, and what it is made of.
+"""Parts of a score: the protocol, and the material that they are made of.
 
 A part is one class: it is built from a `Material`, adds its scores of all titles in float32 with a
 bound on their errors, scores pairs exactly, and is copied when titles come and go.

@@ -29,7 +29,7 @@ from sentemb.search.ranking.floor import Floor
 from sentemb.search.ranking.part import Asked, Fields, Material, Part
 from sentemb.search.ranking.parts import PART_TYPES, Bm25, Memory
 from sentemb.search.ranking.ranker_files import StoredRanker, write_ranker
-from sentemb.search.ranking.recipe import COSINE, NAME, PARTS, Recipe
+from sentemb.search.ranking.recipe import COSINE, PARTS, Recipe
 from sentemb.system.bounds import whole
 from sentemb.system.files import path_of
 from sentemb.system.html_tables import facts_table
@@ -311,9 +311,7 @@ class HybridRanker:
         return ranker
 
     def parts_alone(self) -> dict[str, HybridRanker]:
-        """Each part of the sum that can rank as a ranker of its own, and the cosine in any case.
-
-        Names cannot: they say nothing of most queries.
+        """The `Recipe.rankings`, each as a ranker of its own.
 
         Returns
         -------
@@ -323,14 +321,7 @@ class HybridRanker:
         """
         if self.recipe.parts == (COSINE,):
             return {}
-        names = [
-            part.name
-            for part in PART_TYPES
-            if part.is_evidence
-            and part.name != NAME
-            and (part.name == COSINE or self.recipe.weight(part.name))
-        ]
-        return {f"{PARTS[part]} alone": self.alone(part) for part in names}
+        return {f"{PARTS[part]} alone": self.alone(part) for part in self.recipe.rankings}
 
     def with_ids(self, titles: Sequence[str], ids: Sequence[str]) -> HybridRanker:
         """The same ranker, for which each title of a catalogue is the product with its id.

@@ -133,6 +133,15 @@ class Recipe:
         return words_of(self.stem, self.letters)
 
     @property
+    def rankings(self) -> tuple[str, ...]:
+        """The parts with a weight that can rank alone, and the cosine in any case.
+
+        Names, and the lack of clicks, say nothing of most titles.
+        """
+        parts = (part for part in PARTS if part not in (UNCLICKED, NAME))
+        return tuple(part for part in parts if part == COSINE or self.weight(part))
+
+    @property
     def reads_words(self) -> bool:
         """Whether a part is a BM25."""
         return bool(self.weight(BM25) or self.weight(CLICKED_BM25))

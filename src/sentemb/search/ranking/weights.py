@@ -39,16 +39,16 @@ class Candidates(NamedTuple):
         cls,
         right: tuple[NDArray[np.int64], NDArray[np.int64]],
         counts: NDArray[np.float64],
-        others: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+        ranked: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
         n_titles: int,
     ) -> Self | None:
         """Distinct pairs, of those queries that can teach; None if there is none.
 
-        ``right`` are distinct pairs that are right, and ``counts`` how much each counts; ``others``
+        ``right`` are distinct pairs that are right, and ``counts`` how much each counts; ``ranked``
         are pairs that may be right too.
         """
         n = max(n_titles, 1)
-        right_cells, *cells = (q * np.int64(n) + t for q, t in (right, *others))
+        right_cells, *cells = (q * np.int64(n) + t for q, t in (right, *ranked))
         every = np.unique(np.concatenate([right_cells, *cells]))
         weights = np.zeros(every.size)
         weights[np.searchsorted(every, right_cells)] = counts
