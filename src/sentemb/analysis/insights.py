@@ -18,9 +18,11 @@ from sentemb.system.tables import aligned
 _SHARES = (0.5, 0.95, 0.99)
 # Reasons of searches that no title matches; all others say that titles are not good enough to show.
 _NOTHING = (NOTHING_KNOWN, NO_TITLES, NO_PRODUCT)
+# A query whatever its case; its text may be missing.
+_FOLDED = "CASE WHEN query IS NOT NULL THEN folded(query) END"
 # One row per query, whatever its case. Grouped by search first: `shown` is sorted by it.
-_BY_QUERY = """
-SELECT CASE WHEN query IS NOT NULL THEN folded(query) END AS one, count(*),
+_BY_QUERY = f"""
+SELECT {_FOLDED} AS one, count(*),
        sum(first IS NOT NULL), avg(coalesce(1.0 / first, 0)),
        sum(coalesce(no_match IN (?, ?, ?), 0)), sum(coalesce(no_match NOT IN (?, ?, ?), 0)),
        avg(milliseconds)
@@ -32,11 +34,11 @@ WHERE time >= ?
 GROUP BY one
 """
 # What was shown first for a query, as often as possible; of two as frequent the latest.
-_SHOWN_FIRST = """
+_SHOWN_FIRST = f"""
 SELECT titles.title FROM searches
 JOIN shown ON shown.search = searches.number AND position = 1
 JOIN titles ON titles.number = shown.title
-WHERE folded(query) = ? AND time >= ?
+WHERE {_FOLDED} = ? AND time >= ?
 GROUP BY titles.title ORDER BY count(*) DESC, max(time) DESC LIMIT 1
 """
 
