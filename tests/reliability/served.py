@@ -18,7 +18,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from reliability.count import Count
-from reliability.faces import PACKAGE, TEXTS, model_of
+from reliability.faces import MOST_MORE_MEGABYTES, PACKAGE, TEXTS, model_of, size_of
 from sentemb import Index, SentembError, __version__
 from sentemb.analysis.insights import insights
 from sentemb.bridges.server.answers import Answers
@@ -31,7 +31,6 @@ TITLES, QUERIES = TEXTS[:200], TEXTS[200:]
 _K = 5
 # Clients that ask honestly, each on one connection.
 _CLIENTS = 8
-_MOST_MORE_MEGABYTES = 20
 
 
 def _built(titles, ids=None):
@@ -116,13 +115,6 @@ def _honest(port, right, count, answers=None):
     return [line for wrong, _ in found for line in wrong], max(longest for _, longest in found)
 
 
-def _size(process):
-    """Resident megabytes and open files."""
-    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
-    (line,) = (line for line in status.splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) / 1024, len(os.listdir(f"/proc/{process}/fd"))
-
-
 def requests(total: int) -> Count:
     """Many requests to one server: the same bits each time, and neither memory nor files grow."""
     count = Count("requests", tried=total)
@@ -131,16 +123,16 @@ def requests(total: int) -> Count:
         warm = total // 5
         count.failures += _honest(port, right, warm, answers)[0]
         time.sleep(1)
-        before = _size(process)
+        before = size_of(process)
         wrong, longest = _honest(port, right, total - warm, answers)
         count.failures += wrong
         time.sleep(1)
-        after = _size(process)
+        after = size_of(process)
         count.notes += [
             f"after {warm:,} and {total:,} requests: {before[0]:.1f} and {after[0]:.1f} MB, "
             f"{before[1]} and {after[1]} open files; longest wait {longest:.2f} s"
         ]
-        if after[0] - before[0] > _MOST_MORE_MEGABYTES or after[1] > before[1]:
+        if after[0] - before[0] > MOST_MORE_MEGABYTES or after[1] > before[1]:
             count.failures.append(count.notes[-1])
     return count
 
@@ -156,7 +148,7 @@ def slow_clients(slow: int, asked: int, seconds: float = 20.0) -> Count:
             took = time.monotonic() - began
             count.failures += wrong
             time.sleep(max(0.0, seconds - took))
-            _, files = _size(process)
+            _, files = size_of(process)
         count.notes.append(
             f"{slow} slow clients: {asked:,} requests of others in {took:.1f} s, longest wait "
             f"{longest:.2f} s; {files} open files, {lost[0]} sends to closed connections"
@@ -226,7 +218,7 @@ def changed_meanwhile(total: int, slow: int) -> Count:
             f"{changes['syncs']} syncs, {changes['reloads']} signals to read again, {slow} slow "
             f"clients, {lost[0]} cut off",
         ]
-        if after[0] - before[0] > _MOST_MORE_MEGABYTES or after[1] > before[1]:
+        if after[0] - before[0] > MOST_MORE_MEGABYTES or after[1] > before[1]:
             count.failures.append(count.notes[0])
         count.failures += [line for line in said if not line.endswith(_SAID)]
         n_recorded = insights(record).searches
@@ -288,7 +280,7 @@ def _settled(process, port, right):
     time.sleep(2)
     _honest(port, right, _CLIENTS)
     time.sleep(1)
-    return _size(process.pid)
+    return size_of(process.pid)
 
 
 def started_during_syncs(rounds: int) -> Count:
