@@ -365,9 +365,10 @@ def trained_soak(rounds: int) -> Count:
                 count.failures.append(f"round {number}, {name}: other bits than before")
             gc.collect()
             sizes.append(size_of(os.getpid()))
-    first, last = sizes[rounds // 5], sizes[-1]
+    warm = max(len(_SOAKED), rounds // 5)
+    first, last = sizes[warm - 1], sizes[-1]
     count.notes.append(
-        f"after {rounds // 5 + 1:,} and {rounds:,} rounds: {first[0]:.1f} and {last[0]:.1f} MB, "
+        f"after {warm:,} and {rounds:,} rounds: {first[0]:.1f} and {last[0]:.1f} MB, "
         f"{first[1]} and {last[1]} open files"
     )
     if last[0] - first[0] > MOST_MORE_MEGABYTES or last[1] > first[1]:

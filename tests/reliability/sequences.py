@@ -1,4 +1,4 @@
-"""Random sequences of changes of an index, each step against an index that is made anew.
+"""Random sequences of changes of an index, each step against an index that is newly made.
 
 After each step the index finds what an index of the same titles, ids, fields and ranker finds, with
 the same confidence; what is refused is refused with the same words, and changes nothing.
@@ -162,7 +162,7 @@ class _Sequence:
         clicks = self._clicks([*self._rows.values()])
         wrong = self._both(tune, anew, clicks)
         if self._index.ranker.recipe.weights != anew.ranker.recipe.weights:
-            return "other weights than of the index made anew"
+            return "other weights than of the index newly made"
         if not self.said.endswith("refused"):
             self._confidence = None
         return wrong

@@ -255,7 +255,9 @@ def _changing(folder, process, count):
     def change():
         while not ends.is_set():
             titles = folder / f"{(done['syncs'] + 1) % 2}.tsv"
-            syncing = _sentemb("index", folder / "index", "--sync", titles, stdout=subprocess.DEVNULL)
+            syncing = _sentemb(
+                "index", folder / "index", "--sync", titles, stdout=subprocess.DEVNULL
+            )
             while syncing.poll() is None:
                 process.send_signal(signal.SIGHUP)
                 done["reloads"] += 1
@@ -277,9 +279,9 @@ def _changing(folder, process, count):
 
 def _settled(process, port, right):
     """The size of a server once it has read its index for the last time and answers nobody."""
-    time.sleep(2)
+    time.sleep(1.5)
     _honest(port, right, _CLIENTS)
-    time.sleep(1)
+    time.sleep(0.5)
     return size_of(process.pid)
 
 
@@ -292,7 +294,9 @@ def started_during_syncs(rounds: int) -> Count:
         right = _states(folder)
         for number in range(rounds):
             titles = folder / f"{1 - number % 2}.tsv"
-            syncing = _sentemb("index", folder / "index", "--sync", titles, stdout=subprocess.DEVNULL)
+            syncing = _sentemb(
+                "index", folder / "index", "--sync", titles, stdout=subprocess.DEVNULL
+            )
             time.sleep(rng.uniform(0, 1))
             try:
                 with _serving(folder / "index") as (_, port, _):
@@ -327,7 +331,9 @@ def killed_recording(rounds: int) -> Count:
                     client.join()
             clicked = {(row[4], row[2]) for row in record_rows(record, all_shown=False)}
             shown = {row[4] for row in record_rows(record, all_shown=True)}
-            lost = [one for one in answered if one[0] not in shown or (one[1] and one not in clicked)]
+            lost = [
+                one for one in answered if one[0] not in shown or (one[1] and one not in clicked)
+            ]
             count.failures += [f"round {number}: {one} is lost" for one in lost]
         count.tried = len(answered)
         count.notes.append(f"{rounds} servers killed")
@@ -356,31 +362,68 @@ def _search_and_click(port, number, answered):
 
 
 def versions() -> Count:
-    """A worker of a cluster that has another version: the message names both."""
-    count = Count("versions", tried=1)
+    """Workers of a cluster that have another version, alone and beside one of this version.
+
+    From Python and from each command with ``--dask`` the message names both versions, and nothing
+    is written.
+    """
+    count = Count("versions")
     from distributed import LocalCluster
 
-    with tempfile.TemporaryDirectory() as folder:
-        copied = Path(folder) / "sentemb"
+    with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as stack:
+        folder = Path(place)
+        copied = folder / "other" / "sentemb"
         shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__"))
         version = (copied / "version.py").read_text(encoding="utf-8")
         (copied / "version.py").write_text(version.replace(__version__, "0.0.7"), encoding="utf-8")
-        with LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as cluster:
-            address = cluster.scheduler_address
-            worker = subprocess.Popen(
-                [sys.executable, "-m", "distributed.cli.dask_worker", address,
-                 "--nthreads", "1", "--no-nanny", "--no-dashboard"],
-                env={**os.environ, "PYTHONPATH": folder}, cwd=folder,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-            try:
-                with opened(address):
-                    count.failures.append("a worker of another version is accepted")
-            except SentembError as error:
-                count.notes.append(str(error).replace(address, "ADDRESS"))
-                if f"has sentemb 0.0.7, this process {__version__}" not in str(error):
-                    count.failures.append(str(error))
-            finally:
-                worker.terminate()
-                worker.wait()
+        model_of().save_pretrained(folder / "model")
+        (folder / "titles.tsv").write_text("".join(f"{k}\t{t}\n" for k, t in enumerate(TITLES)))
+        (folder / "log.tsv").write_text("".join(f"{title}\t{title}\n" for title in TITLES))
+        cluster = stack.enter_context(LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0"))
+        address = cluster.scheduler_address
+        for beside in (False, True):
+            stack.enter_context(_worker(address, folder if beside else folder / "other"))
+            cluster.wait_for_workers(1 + beside)
+            for arguments in (
+                None,
+                ("index", folder / "model", folder / "titles.tsv", "-o", folder / "out"),
+                ("train", folder / "log.tsv", "--parts", 2, "-o", folder / "out"),
+            ):
+                count.tried += 1
+                said = _refusal(address, arguments)
+                count.notes.append(said.strip())
+                if f"has sentemb 0.0.7, this process {__version__}" not in said:
+                    count.failures.append(f"{arguments}, beside {beside}: {said}")
+                if (folder / "out").exists():
+                    count.failures.append(f"{arguments}: something was written")
+                    shutil.rmtree(folder / "out")
     return count
+
+
+@contextlib.contextmanager
+def _worker(address, path):
+    """A process of a worker that finds its packages in ``path`` first."""
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_worker", address,
+         "--nthreads", "1", "--no-nanny", "--no-dashboard"],
+        env={**os.environ, "PYTHONPATH": str(path)}, cwd=path,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        yield
+    finally:
+        worker.terminate()
+        worker.wait()
+
+
+def _refusal(address, arguments):
+    """What a cluster is refused with, from Python or by a command."""
+    if arguments is not None:
+        process = _sentemb(*arguments, "--dask", address, stdout=subprocess.DEVNULL)
+        said = process.communicate()[1]
+        return said if process.returncode == 1 else f"exit code {process.returncode}: {said}"
+    try:
+        with opened(address):
+            return "accepted"
+    except SentembError as error:
+        return str(error)

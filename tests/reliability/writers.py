@@ -399,7 +399,7 @@ def _seconds(writer):
         with _folder() as folder:
             writer.prepare(folder)
             began = time.monotonic()
-            in_a_child_for(lambda: writer.job(folder, False), _MOST_SECONDS)  # noqa: B023
+            in_a_child_for(lambda: writer.job(folder, False), _MOST_SECONDS)
             seconds = time.monotonic() - began
     return seconds
 

@@ -370,9 +370,7 @@ def _schema() -> list[tuple[str, str, str, str | None]]:
 
 def not_a_record(path: AnyPath) -> SentembError:
     """The error for a file that is something else."""
-    return SentembError(
-        f"{place_name(path)}: not a record of searches; name another file"
-    )
+    return SentembError(f"{place_name(path)}: not a record of searches; name another file")
 
 
 def _damaged(path: AnyPath, why: object) -> SentembError:

@@ -29,7 +29,7 @@ _ASK = """async (told) => {
 }"""
 
 
-def pages(n: int, seed: int = 0) -> Count:
+def exported(n: int, seed: int = 0) -> Count:
     """``n`` pages in int8, of indexes of any type: every score of the page is near the index's."""
     count = Count("queries of pages in int8")
     furthest, shared = 0.0, []
