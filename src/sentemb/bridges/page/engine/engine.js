@@ -339,7 +339,7 @@ function isAnswered(parts, asked, isLeft) {
 /** Why a query has no answer; null if it has one, which a rule may know. */
 function reasonFor(floor, query, { memory, bm25 }, best, isKnown) {
   if (!best.length) return HEADER.no_match.nothing;
-  const isBelow = !isKnown && floor?.isBelow(query, memory?.[best[0]] ?? 0, bm25[best[0]]);
+  const isBelow = !isKnown && floor?.isBelow(query, memory?.[best[0]] ?? 0, bm25?.[best[0]] ?? 0);
   return isBelow ? HEADER.no_match.below : null;
 }
 
