@@ -1,6 +1,7 @@
 """Clicked queries of products: their shares, and what is left when some are taken out."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -112,6 +113,20 @@ def test_each_product_is_known_by_its_key():
     clicks = ClickedQueries.of(ClickLog.from_pairs(pairs)).with_ids(["A Bath", "Fix a Tap"], "ab")
     keys = [clicks.key_of(title) for title in ("Fix a Tap", " A Bath ", " nowhere ")]
     assert keys == ["b", "a", None]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_product_that_gets_the_title_of_another_changes_no_clicks_of_that(first):
+    pairs = [("tap", "Tap"), ("bath", "Bath"), ("lamp", "Lamp")]
+    clicks = ClickedQueries.of(ClickLog.from_pairs(pairs))
+    clicks = clicks.with_ids(["Tap", "Bath", "Lamp", "Tap"], ["p1", "p2", "p3", "p4"])
+    # p1 goes; p4 has its title still, and p2 has it now.
+    rows = [("Tap", "p4"), ("Tap", "p2"), ("Lamp", "p3")]
+    titles, ids = zip(*rows[first:], *rows[:first], strict=True)
+    changed = clicks.with_ids(titles, ids)
+    of_titles = changed.of_titles(["Tap", "Tap"], ["p4", "p2"])
+    assert [changed.queries[q] for q in of_titles.queries] == ["tap", "bath"]
+    assert changed.key_of("Tap") == "p1"
 
 
 def test_a_title_that_the_log_lacks_is_the_product_whose_id_it_has():

@@ -55,7 +55,7 @@ class _Sequence:
         self._rng, self._folder = rng, folder
         self.said = ""
         self._dtype = rng.choice(("float32", "float16", "int8"))
-        self._texts = [""]
+        self._made = 0
         self._rows = dict(self._new() for _ in range(_TITLES))
         titles = [*self._rows.values()]
         model = made_up_model(("bag", {}), WORDS, cells=6, dtype=np.float32)
@@ -109,12 +109,10 @@ class _Sequence:
     # -- what there is --------------------------------------------------------------------
 
     def _new(self):
-        """An id and a text that no title had: of two with one text the first has the clicks."""
-        text = ""
-        while text in self._texts:
-            text = " ".join(self._rng.choices(WORDS, k=self._rng.randrange(1, 5)))
-        self._texts.append(text)
-        return f"p{len(self._texts)}", text
+        """An id that no title had, and a text that another may have."""
+        self._made += 1
+        words = self._rng.choices(WORDS, k=self._rng.randrange(1, 5))
+        return f"p{self._made}", " ".join(words)
 
     def _fields(self, rows=None):
         rows = self._rows if rows is None else rows

@@ -159,24 +159,29 @@ class ClickedQueries:
         A product that is known by its title is known by the id instead, and a title that the log
         lacks is that of the product whose id it has. If most ids belong to products with other
         titles of the catalogue, they are of another numbering, and titles count. Of several ids
-        with one title the first has the product; the others find its clicks by the title.
+        with one title the first has the product; the others find its clicks by the title, also
+        where another product has got that title since.
         """
         keys, numbers = list(self.keys), dict(self._number_of)
         renamed: dict[str, int] = {}
+        kept: set[str] = set()  # titles of products that are known by them
         n_same = n_others = 0
         for title, id in zip(map(str.strip, titles), ids, strict=True):
             by_title = self._number_of_title.get(title, -1)
             product = numbers.get(id, -1)
             if product < 0:
+                kept.add(title)
                 if by_title >= 0 and keys[by_title] == title:
                     numbers[id] = by_title
                     keys[by_title] = id
             elif product == by_title:
+                kept.add(title)
                 n_same += 1
             else:
                 n_others += by_title >= 0
                 renamed.setdefault(title, product)
-        return replace(self, keys=keys, renamed=renamed if n_same >= n_others else {})
+        known = {title: number for title, number in renamed.items() if title not in kept}
+        return replace(self, keys=keys, renamed=known if n_same >= n_others else {})
 
     @cached_property
     def shares(self) -> NDArray[np.float64]:
