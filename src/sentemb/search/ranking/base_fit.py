@@ -41,6 +41,8 @@ GRID: dict[str, tuple[float, ...]] = {
 }
 # Titles of each part, and of the sum, that are candidates.
 CANDIDATES = 20
+# Titles that are drawn for each query where a part would count against the titles it ranks high.
+_DRAWN = 200
 # A part of the key of the random numbers, so that no other draw shares them.
 KEY = 0x72616E6B
 # Clicks are held back where at least this share of the catalogue has none.
@@ -194,6 +196,14 @@ class BaseFit:
         assert last is not None
         features = self._features(chosen, names, asked[stem], last)
         fit = fit_weights(features, last, not_negative=_signs(names))
+        if (fit.weights[_signs(names)] == 0).any():
+            # The candidates are what each part ranks high, most of it wrong. Where that speaks
+            # against the part itself, titles drawn at random show what it is worth.
+            pairs[stem].append(self._drawn(allowed))
+            last = self._candidates(pairs[stem], allowed)
+            assert last is not None
+            features = self._features(chosen, names, asked[stem], last)
+            fit = fit_weights(features, last, not_negative=_signs(names))
         step()
         spread = dict(zip(names, np.ptp(features, axis=0).tolist(), strict=True))
         return Base(_weighted(recipe, names, fit), held_back, spread)
@@ -301,6 +311,13 @@ class BaseFit:
         query_index = np.repeat(np.arange(len(asked)), ranked.titles.shape[1])
         is_there = ranked.titles.ravel() >= 0
         return query_index[is_there], ranked.titles.ravel()[is_there]
+
+    def _drawn(self, allowed: NDArray[np.bool_]) -> _Pairs:
+        """Titles drawn at random for each query."""
+        n_queries, places = len(self._right.queries), np.flatnonzero(allowed)
+        draw = np.random.default_rng([self._seed, KEY, 2])
+        titles = draw.choice(places, (n_queries, _DRAWN))
+        return np.repeat(np.arange(n_queries), _DRAWN), titles.ravel()
 
     def _candidates(
         self,
