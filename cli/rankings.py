@@ -58,10 +58,11 @@ def form_of(**given: bool) -> str | None:
     return forms[0] if forms else None
 
 
-def write_rankings(output: AnyPath, form: str, rankings: Iterable[Ranking]) -> None:
+def write_rankings(output: AnyPath, form: str, rankings: Iterable[Ranking], first: int = 1) -> None:
     """Write ``rankings`` to a file, or to standard output if it is ``-``.
 
-    ``form`` is "trec", "table", "tsv" or "json". The rankings are read once, one by one.
+    ``form`` is "trec", "table", "tsv" or "json". The rankings are read once, one by one. Ranks that
+    a TSV file has are counted from ``first``.
     """
     from sentemb.data.lines import write_lines
     from sentemb.evaluation.trec import write_run
@@ -75,7 +76,8 @@ def write_rankings(output: AnyPath, form: str, rankings: Iterable[Ranking]) -> N
     elif form == "table":
         write_lines(output, _table(rankings, columns_of(output)))
     else:
-        write_lines(output, {"tsv": _tsv, "json": _json}[form](rankings))
+        lines = _tsv(rankings, first) if form == "tsv" else _json(rankings)
+        write_lines(output, lines)
 
 
 def line_of(left: str, title: str, right: str, columns: int | None) -> str:
@@ -99,11 +101,11 @@ def _table(rankings: Iterable[Ranking], columns: int | None) -> Iterator[str]:
         yield ""
 
 
-def _tsv(rankings: Iterable[Ranking]) -> Iterator[str]:
-    """A line of names, then one line per hit."""
+def _tsv(rankings: Iterable[Ranking], first: int) -> Iterator[str]:
+    """A line of names, then one line per hit, whose rank is counted from ``first``."""
     named = False
     for ranking in rankings:
-        for rank, hit in enumerate(ranking.hits, 1):
+        for rank, hit in enumerate(ranking.hits, first):
             columns = _by_column({"query_id": ranking.id, "rank": rank, **hit})
             if not named:
                 yield "\t".join(columns)

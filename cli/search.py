@@ -57,6 +57,14 @@ _PORTION = 1024
     help="Titles per query.",
 )
 @option(
+    "--offset",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Leave out this many of the best titles: with -k 10 --offset 10 a query has the titles "
+    "from the 11th to the 20th.",
+)
+@option(
     "--only",
     metavar="IDS",
     type=click.Path(),
@@ -103,6 +111,7 @@ def command(
     arguments: tuple[str, ...],
     queries: str | None,
     top_k: int,
+    offset: int,
     only: str | None,
     where: str | None,
     sort: str | None,
@@ -157,6 +166,7 @@ def command(
     with warnings_to_stderr():
         opened = Index.open(folders[0]) if len(folders) == 1 else ShardedIndex.open(folders)
     limits: dict[str, Any] = {
+        "offset": offset,
         "where": where,
         "sort": sort,
         "facets": facets or [],
@@ -175,9 +185,11 @@ def command(
     ahead = encoding_ahead(opened.model, lambda: rank_a_title(opened, cosine=cosine))
     with ahead, working("searching", prints=output == "-"):
         if form is not None:
-            write_rankings(output, form, rankings)
+            write_rankings(output, form, rankings, offset + 1)
         else:
-            write_lines(output, _listed(rankings, queries is not None, columns_of(output)))
+            write_lines(
+                output, _listed(rankings, queries is not None, columns_of(output), offset + 1)
+            )
 
 
 def _given(arguments: tuple[str, ...], has_query: bool) -> tuple[tuple[str, ...], str | None]:
@@ -201,16 +213,18 @@ def _given(arguments: tuple[str, ...], has_query: bool) -> tuple[tuple[str, ...]
     return arguments, query
 
 
-def _listed(rankings: Iterable[Ranking], several: bool, columns: int | None) -> Iterator[str]:
-    """Lines to read: rank, score, id and title; the query above if there are several."""
-    from sentemb.search.searcher import BELOW_FLOOR
+def _listed(
+    rankings: Iterable[Ranking], several: bool, columns: int | None, first: int
+) -> Iterator[str]:
+    """Lines to read: rank from ``first``, score, id and title; several have queries above."""
+    from sentemb.search.searcher import BELOW_FLOOR, NO_MORE
     from sentemb.system.tables import value_text, visible
 
     for ranking in rankings:
         if several:
             yield visible(ranking.query)
         width = max((len(hit["id"]) for hit in ranking.hits), default=0)
-        for rank, hit in enumerate(ranking.hits, 1):
+        for rank, hit in enumerate(ranking.hits, first):
             fields = "".join(f"  {visible(text)}" for text in _fields(hit))
             # The score did not put it there.
             score = f"{'id':>6}" if hit["by_id"] else f"{hit['score']:6.3f}"
@@ -218,7 +232,8 @@ def _listed(rankings: Iterable[Ranking], several: bool, columns: int | None) -> 
             yield line_of(left, hit["title"], fields, columns)
         if not ranking.hits:
             remedy = "; --all shows the nearest titles" if ranking.reason == BELOW_FLOOR else ""
-            yield f"       no good match: {ranking.reason}{remedy}"
+            start = "" if ranking.reason == NO_MORE else "no good match: "
+            yield f"       {start}{ranking.reason}{remedy}"
         if ranking.did_you_mean is not None:
             yield f"       did you mean {visible(ranking.did_you_mean)}?"
         for name, counts in ranking.facets.items():

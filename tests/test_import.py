@@ -660,6 +660,32 @@ def test_memory_does_not_grow_with_the_file(tmp_path, least, growth):
 # -- a messy shop ----------------------------------------------------------------------------------
 
 
+_ONE_TEXT = """
+import sys
+import pyarrow
+from pyarrow.parquet import write_table
+from sentemb import SentembError
+from sentemb.data.importers.click_table import Columns, import_clicks
+
+text = pyarrow.array(["w " * (1 << 19)])
+query = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 16_384, pyarrow.int32()), text)
+write_table(pyarrow.table({"query": query, "title": ["t"] * 16_384}), "one.parquet")
+try:
+    import_clicks(["one.parquet"], "log.tsv", Columns())
+except SentembError as error:
+    print(error)
+print(pyarrow.default_memory_pool().max_memory() >> 20)
+"""
+
+
+def test_parquet_with_one_long_text_for_all_rows_does_not_fill_the_memory(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    error, megabytes = run_python(_ONE_TEXT, check=True).stdout.splitlines()
+    assert "one.parquet: row 1: the query has 524288 words" in error
+    assert int(megabytes) < 300
+
+
 def rounded(number):
     """A number as a spreadsheet shows it in a narrow column, such as 1,29E+05."""
     return f"{number:.2e}".replace(".", ",").upper()

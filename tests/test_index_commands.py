@@ -71,6 +71,18 @@ def test_a_search_lists_rank_score_id_and_title(place):
     assert out.splitlines() == expected and err == ""
 
 
+def test_an_offset_shows_what_follows(place):
+    lines = run("search", place / "index", "red hat", "-k", 3)[0].splitlines()
+    arguments = ("search", place / "index", "red hat", "-k", 2, "--offset", 1)
+    assert run(*arguments)[0].splitlines() == lines[1:]
+    assert [line.split("\t")[1] for line in run(*arguments, "--tsv")[0].splitlines()] == [
+        "rank",
+        "2",
+        "3",
+    ]
+    assert run(*arguments[:-1], 900)[0] == "       there are no more titles\n"
+
+
 def test_an_index_takes_over_the_ranker_of_its_model(place, hybrid, tmp_path):
     arguments = (hybrid, place / "titles.tsv", "-o")
     _, err = run("index", *arguments, tmp_path / "index")

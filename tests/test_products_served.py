@@ -1,5 +1,6 @@
 """Fields of products in the server, on its page and on the page without a server."""
 
+import itertools
 import json
 import time
 from urllib.parse import quote
@@ -16,6 +17,8 @@ from sentemb.bridges.export.targets import export
 from sentemb.bridges.server.answers import Answers
 from sentemb.bridges.server.app import _ANSWERS, create_app, replace_index
 from sentemb.data.search_record import SearchRecord, record_rows
+from sentemb.errors import SentembError
+from sentemb.search.searcher import NO_MORE
 
 TITLES = [f"{colour} lamp {k}" for k in range(6) for colour in ("red", "blue", "green")]
 MARKUP = "<img src=x onerror=alert(1)> & 'Co'"
@@ -59,6 +62,27 @@ def test_the_server_filters_sorts_and_counts(client, index):
     assert asked(client, q="t3", all="true")["hits"][0]["id"] == "t3"
     similar = asked(client, like="t3", k=4)
     assert [hit["id"] for hit in similar["hits"]] == [hit.id for hit in index.similar("t3", 4)]
+
+
+@pytest.mark.parametrize("how", [{}, {"sort": "-price"}, {"where": "price > 2"}])
+def test_a_page_of_titles_is_a_slice_of_all(client, index, how):
+    for query in ("red lamp", "t7", "nothing known"):
+        every = index.search(query, 18, everything=True, **how)
+        for offset, k in ((0, 4), (4, 4), (3, 20), (17, 1), (18, 2), (500, 3)):
+            hits = index.search(query, k, offset=offset, everything=True, **how)
+            assert hits == every[offset : offset + k], (query, offset, k)
+            assert (hits.reason == NO_MORE) == (bool(every) and not hits)
+            answer = asked(client, q=query, k=k, offset=offset, all="true", **how)
+            assert answer["hits"] == json.loads(json.dumps(hits))
+            body = {"queries": [query], "k": k, "offset": offset, "all": True, **how}
+            assert client.post("/search", json=body).get_json()["results"] == [answer]
+    every = index.similar("t3", 18, **how)
+    assert index.similar("t3", 3, offset=2, **how) == every[2:5]
+    assert asked(client, like="t3", k=3, offset=2, **how)["hits"] == json.loads(
+        json.dumps(every[2:5])
+    )
+    with pytest.raises(SentembError, match="offset is -1; give an integer from 0"):
+        index.search("lamp", offset=-1)
 
 
 @pytest.mark.parametrize(
@@ -146,14 +170,16 @@ def page(index, tmp_path_factory):
     ],
 )
 def test_the_page_without_a_server_finds_what_the_index_finds(page, index, filters, sort, where):
-    for query in ("red lamp", "blue", "t7", "T7", "\ufefft7\x1c"):
+    texts = ("red lamp", "blue", "t7", "T7", "\ufefft7\x1c")
+    for query, offset in itertools.product(texts, (0, 3)):
         answer = page.evaluate(
             "([query, how]) => engine.search(query, 8, null, how)",
-            [query, {"filters": filters, "sort": sort}],
+            [query, {"filters": filters, "sort": sort, "offset": offset}],
         )
         hits = index.search(
             query,
             8,
+            offset=offset,
             where=where,
             sort=sort or None,
             facets=["brand", "sold"],
@@ -161,9 +187,10 @@ def test_the_page_without_a_server_finds_what_the_index_finds(page, index, filte
         )
         assert [hit["id"] for hit in answer["hits"]] == [hit.id for hit in hits]
         assert [hit["fields"] for hit in answer["hits"]] == [hit.fields for hit in hits]
+        assert [hit["by_id"] for hit in answer["hits"]] == [hit.by_id for hit in hits]
         facets = {name: dict(counts) for name, counts in answer["facets"].items()}
         assert facets == json.loads(json.dumps(hits.facets))
-        assert answer.get("no_match") == hits.reason
+        assert hits.reason in (answer.get("no_match"), NO_MORE)
         assert not (query == "T7" and answer["unknown"])
 
 
@@ -251,6 +278,31 @@ def test_a_reader_filters_and_sorts_and_nothing_but_web_addresses_is_followed(pa
 
 
 SIZES = ["10"] * 12 + ["7"] * 4 + ["large", "2"]
+
+
+@needs_chromium
+def test_a_reader_turns_pages(page, index):
+    address = page.url.partition("#")[0]
+    page.goto("about:blank")
+    page.goto(address)
+    titles = page.locator(".hit .title")
+    page.fill("#query", "lamp")
+    page.get_by_role("button", name="Next page").click()
+    until(page, "() => document.querySelector('#status').textContent.startsWith('11 to 18')")
+    hits = index.search("lamp", 18)
+    assert titles.all_inner_texts() == [hit.title for hit in hits[10:]]
+    assert page.locator(".hit .rank").first.inner_text() == "11"
+    assert page.url.endswith("#q=lamp&from=11")
+    assert page.locator("#later").is_disabled()
+    page.get_by_role("button", name="Previous page").click()
+    until(page, "() => document.querySelector('#status').textContent.startsWith('10 of')")
+    assert titles.all_inner_texts() == [hit.title for hit in hits[:10]]
+    page.go_back()
+    until(page, "() => document.querySelector('#status').textContent.startsWith('11 to 18')")
+    page.fill("#query", "t7")  # another query begins at its first result
+    until(page, "() => document.querySelector('.hit .title').textContent === 'blue lamp 2'")
+    assert page.locator(".hit .parts").first.inner_text().startswith("found by its id")
+    assert page.url.endswith("#q=t7")
 
 
 @needs_chromium

@@ -8,8 +8,10 @@ from reliability import fuzz
 from reliability.battery import Case, Outcome, battery, wrong_with
 from reliability.count import held
 from reliability.crafted import crafted
+from reliability.released import released
 from reliability.samples import PAIR_TRAINING, make_scorer, pairs
 from reliability.sandbox import changes, snapshot
+from reliability.tables import tables
 
 from sentemb import SentembError, train
 
@@ -26,6 +28,15 @@ def test_some_mutations():
 
 def test_some_crafted_folders():
     held(crafted(30, seed=0, workers=1))
+
+
+def test_some_damaged_files_of_released_versions():
+    held(released(60, seed=0, workers=1))
+
+
+def test_some_crafted_tables():
+    pytest.importorskip("pyarrow")
+    held(tables(60, seed=0, workers=1))
 
 
 @pytest.mark.parametrize("name", ["arc2", "urae"])

@@ -17,6 +17,18 @@ def test_slow_clients_change_no_answer():
     held(served.slow_clients(60, 200, seconds=3))
 
 
+def test_syncs_and_reloads_change_no_answer_and_leave_nothing_behind():
+    held(served.changed_meanwhile(400, 20))
+
+
+def test_a_server_starts_during_a_sync():
+    held(served.started_during_syncs(1))
+
+
+def test_what_a_killed_server_has_answered_is_recorded():
+    held(served.killed_recording(1))
+
+
 def test_a_worker_of_another_version_is_named():
     pytest.importorskip("distributed", reason="needs Dask")
     held(served.versions())

@@ -19,6 +19,11 @@ def test_some_kills(every_other_writer):
     held(writers.killed(every=113))
 
 
+@pytest.mark.parametrize("every_other_writer", [0], indirect=True)
+def test_some_kills_at_random_moments(every_other_writer):
+    held(writers.killed_sometime(len(writers.WRITERS)))
+
+
 @pytest.mark.parametrize("every_other_writer", [1], indirect=True)
 def test_some_errors(every_other_writer):
     held(writers.failing(every=113))

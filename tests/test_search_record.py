@@ -120,6 +120,31 @@ def test_only_records_are_continued_or_read(path):
         insights(path)
 
 
+@pytest.mark.parametrize("version", [-1, 0, 2])
+def test_a_record_of_another_version_is_named_and_left_as_it_is(path, tmp_path, version):
+    record = SearchRecord(path)
+    (name,) = record.add_searches([searched("a")])
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute(f"PRAGMA user_version={version}")
+    own = tmp_path / "own.sqlite"
+    SearchRecord(own).close()
+    uses = [
+        lambda: record.add_searches([searched("b")]),  # it was changed while it was open
+        lambda: record.add_click(name, "a"),
+        lambda: SearchRecord(path),
+        lambda: insights(path),
+        lambda: import_clicks([own, path], tmp_path / "log.tsv", Columns()),
+    ]
+    for use in uses:
+        with pytest.raises(SentembError, match=rf"\.sqlite: a record of version {version},"):
+            use()
+    record.close()
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA user_version=1")
+    assert [row[0] for row in rows(path)] == ["a"] * 3
+    assert not (tmp_path / "log.tsv").exists()
+
+
 _READ = """
 import os, sys
 from sentemb.data.search_record import record_rows

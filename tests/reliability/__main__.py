@@ -1,6 +1,6 @@
 """Run the long checks of reliability and write their counts into docs/reliability.md.
 
-make reliability                      all of them, about an hour and a half on 2 cores
+make reliability                      all of them, under two hours on 2 cores
 make reliability CHECKS="kills soak"  some of them; the page keeps the counts of the others
 """
 
@@ -13,7 +13,20 @@ from pathlib import Path
 
 from pages import read_csv, write_tables
 
-from reliability import determinism, faces, fuzz, indexes, orders, overlays, served, writers
+from reliability import (
+    determinism,
+    exported,
+    faces,
+    fuzz,
+    indexes,
+    orders,
+    overlays,
+    released,
+    sequences,
+    served,
+    tables,
+    writers,
+)
 from reliability.battery import battery
 from reliability.count import Count
 from reliability.crafted import crafted
@@ -44,6 +57,7 @@ def _tests(name: str) -> Count:
 
 CHECKS = {
     "kills": ("SIGKILL at every file-system call of a writer", writers.killed),
+    "moments": ("SIGKILL at random moments of a writer", lambda: writers.killed_sometime(2_300)),
     "errors": ("each of four errors at every such call", writers.failing),
     "exceptions": ("an exception at every step of `encode` and `score_pairs`", faces.exceptions),
     "mutations": ("damaged files, 20,000 of them with repaired checksums",
@@ -55,6 +69,12 @@ CHECKS = {
               indexes.same_bytes),
     "crafted": ("crafted prepared logs and pair models, right checksums, used to the end",
                 lambda: crafted(4_000, seed=1)),
+    "tables": ("crafted Parquet files, imported", lambda: tables.tables(4_000, seed=1)),
+    "released": ("damaged files that released versions wrote",
+                 lambda: released.released(20_000, seed=1)),
+    "sequences": ("steps of random sequences of changes, with `tune` and `calibrate`",
+                  lambda: sequences.sequences(200)),
+    "pages": ("queries of pages in int8, against their indexes", lambda: exported.exported(200)),
     "battery": ("command lines", battery),
     "processes": ("answers from threads, forks, processes and pickled copies",
                   lambda: faces.processes_and_threads(rounds=20)),
@@ -62,12 +82,21 @@ CHECKS = {
                 lambda: faces.one_writer(20)),
     "outputs": ("outputs laid over inputs and over what is not theirs", overlays.laid_over),
     "soak": ("random Unicode texts encoded", lambda: faces.soak(1_000_000)),
+    "training": ("rounds of training and prediction in one process",
+                 lambda: faces.trained_soak(400)),
     "determinism": ("trainings that must give the same bits", determinism.matrix),
     "logs": ("forms of a click log that must give the same bits", determinism.sources),
     "requests": ("requests to one server", lambda: served.requests(50_000)),
     "slow": ("requests of others while 300 clients send a byte per second",
              lambda: served.slow_clients(300, 2000)),
-    "versions": ("a worker of a cluster with another version", served.versions),
+    "changes": ("requests during syncs and reloads, beside 300 slow clients",
+                lambda: served.changed_meanwhile(50_000, 300)),
+    "starts": ("servers that start during a sync", lambda: served.started_during_syncs(60)),
+    "recording": ("searches and clicks answered by servers that are killed",
+                  lambda: served.killed_recording(60)),
+    "records": ("records of searches that are moved, damaged or of another version",
+                lambda: _tests("test_search_record.py")),
+    "versions": ("uses of clusters with a worker of another version", served.versions),
     "cache": ("damaged, unwritable, full and other users' kernel caches",
               lambda: _tests("test_kernel_cache.py")),
     "orders": ("orders of commands, each in its own process, on one kernel cache", orders.orders),

@@ -1,6 +1,7 @@
 """The public face: exceptions at every step, forks, threads, savers and readers, a long soak."""
 
 import copy
+import gc
 import linecache
 import multiprocessing
 import os
@@ -16,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from helpers import made_up_model, made_up_texts
+from helpers import made_up_log, made_up_model, made_up_texts
 
 import sentemb
 from reliability.count import Count
@@ -311,6 +312,8 @@ def _readers(count, folder, rounds):
 # -- a soak ----------------------------------------------------------------------------------------
 
 CEILING = 600 << 20
+# What a long-running process may take more at its end than once it is warm.
+MOST_MORE_MEGABYTES = 20
 
 
 def soak(n: int, seed: int = 0) -> Count:
@@ -344,6 +347,62 @@ def soak(n: int, seed: int = 0) -> Count:
     if more > CEILING:
         count.failures.append(count.notes[-1])
     return count
+
+
+def trained_soak(rounds: int) -> Count:
+    """Train, save, open, index, search and predict in one process, again and again.
+
+    The same bits each time; and after a first fifth neither memory nor open files grow.
+    """
+    count = Count("rounds of training and prediction in one process", tried=rounds)
+    log, expected = made_up_log(), {}
+    sizes = []
+    with tempfile.TemporaryDirectory(prefix="sentemb-soak-") as place:
+        for number in range(rounds):
+            name, settings = _SOAKED[number % len(_SOAKED)]
+            found = _trained(log, Path(place, "m"), {"model": name, **settings})
+            if expected.setdefault(name, found) != found:
+                count.failures.append(f"round {number}, {name}: other bits than before")
+            gc.collect()
+            sizes.append(size_of(os.getpid()))
+    warm = max(len(_SOAKED), rounds // 5)
+    first, last = sizes[warm - 1], sizes[-1]
+    count.notes.append(
+        f"after {warm:,} and {rounds:,} rounds: {first[0]:.1f} and {last[0]:.1f} MB, "
+        f"{first[1]} and {last[1]} open files"
+    )
+    if last[0] - first[0] > MOST_MORE_MEGABYTES or last[1] > first[1]:
+        count.failures.append(count.notes[-1])
+    return count
+
+
+_SOAKED = (
+    ("lstm", {"cells": 6, "hard_negatives": 2}),
+    ("bag", {"cells": 6}),
+    ("dssm", {"cells": 6, "hidden": 4}),
+    ("arc2", {"embedding": 4, "maps": (3, 2), "mlp": 4}),
+)
+
+
+def _trained(log, folder, settings):
+    """A training, and all that its model says once it was saved and opened again."""
+    given = {"epochs": 3, "batch_size": 16, "threads": 2, **settings}
+    sentemb.train(log, output=folder, force=True, **given)
+    model = sentemb.load(folder, threads=2)
+    queries, titles = log.queries[:20], log.titles[:20]
+    if isinstance(model, PairScorer):
+        return [model.score(query, titles).tobytes() for query in queries]
+    index = sentemb.Index.build(model, titles, threads=2)
+    index.save(folder / "index", force=True)
+    hits = sentemb.Index.open(folder / "index", 2).search(queries)
+    return model.encode_query(queries).tobytes(), repr(hits)
+
+
+def size_of(process: int) -> tuple[float, int]:
+    """Resident megabytes and open files of a process."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+    (line,) = (line for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024, len(os.listdir(f"/proc/{process}/fd"))
 
 
 def _random_text(rng):

@@ -10,6 +10,7 @@ import errno
 import io
 import os
 import pickle
+import select
 import signal
 from collections.abc import Callable
 from unittest import mock
@@ -135,3 +136,26 @@ def in_a_child(function: Callable[[], object], at: int | None = None):
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL and at is not None:
         return None, None
     raise RuntimeError(f"the child ended with status {status}, at call {at}")
+
+
+def in_a_child_for(function: Callable[[], object], seconds: float) -> bool:
+    """Call ``function`` in a forked child that is killed after some seconds; whether it was."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            function()
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writer)
+    select.select([reader], [], [], seconds)  # at its end the child closes the pipe
+    os.close(reader)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+        return True
+    if status:
+        raise RuntimeError(f"the child ended with status {status}")
+    return False

@@ -10,6 +10,7 @@ import dataclasses
 import gc
 import gzip
 import hashlib
+import importlib
 import json
 import math
 import os
@@ -53,12 +54,16 @@ from reliability.samples import (
 )
 from reliability.sandbox import scratch
 
-# Files of folders that are one JSON value over several lines.
-_ONE_VALUE = ("config.json", "vectors.json", "modules.json", "config_sentence_transformers.json")
-
 LONGEST_MESSAGE = 300
 SECONDS = 2  # of processor time, for one case
 STUCK = 30  # seconds in which a case must end, however busy the machine is
+# What attacks files of a kind: its module and its class.
+_KINDS = {
+    "files": ("fuzz", "Attack"),
+    "crafted": ("crafted", "Crafted"),
+    "tables": ("tables", "Tables"),
+    "released": ("released", "Released"),
+}
 # A worker that dies more often than this is given up.
 _MOST_DEATHS = 20
 MEMORY = 1 << 30
@@ -109,7 +114,7 @@ def fuzz(n, seed=0, *, repaired=0, workers=None) -> Count:
 
 
 def attacked(n, seed, *, repaired=0, workers=None, kind="files"):
-    """``n`` cases of a kind, "files" or "crafted", in processes of their own.
+    """``n`` cases of one of `_KINDS`, in processes of their own.
 
     Returns
     -------
@@ -227,12 +232,8 @@ def _work(request):
     processors = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {processors[request.get("lane", 0) % len(processors)]})
     home = Path.cwd()
-    if request.get("kind") == "crafted":
-        from reliability.crafted import Crafted
-
-        attack = Crafted(home / "samples")
-    else:
-        attack = Attack(home / "samples")
+    module, name = _KINDS[request.get("kind", "files")]
+    attack = getattr(importlib.import_module(f"reliability.{module}"), name)(home / "samples")
     if "escapes" in request:
         with open(home / "escapes", "w", buffering=1) as found:
             for escape in sorted(ESCAPES.iterdir()):
@@ -444,18 +445,15 @@ class Attack(Judge):
 
     def _damage(self, rng, name):
         data, kind = self.pristine[name], rng.random()
-        whole = name.endswith(_ONE_VALUE) or name.startswith(INDEXES)
-        whole = whole and name.endswith(".json")
-        lines = name.endswith((".jsonl", ".json")) and not whole
         if name.endswith(".gz") and kind < 0.5:
             unpacked, what = mutations.mutate_bytes(rng, gzip.decompress(data), self.others)
             return gzip.compress(unpacked, 1, mtime=0), f"packed: {what}"
         if name.endswith(".jsonl.gz") and kind < 0.8:
             unpacked, what = mutations.mutate_json_lines(rng, gzip.decompress(data))
             return gzip.compress(unpacked, 1, mtime=0), f"packed: {what}"
-        if lines and kind < 0.5:
+        if name.endswith(".jsonl") and data and kind < 0.5:
             return mutations.mutate_json_lines(rng, data)
-        if whole and kind < 0.5:
+        if name.endswith(".json") and kind < 0.5:
             value, what = mutations.mutate_json(rng, json.loads(data))
             return mutations.dump(value), what
         if name.endswith(".safetensors") and kind < 0.3:

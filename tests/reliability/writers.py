@@ -6,8 +6,10 @@ no temporary file is left.
 
 import contextlib
 import errno
+import random
 import shutil
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ import numpy as np
 from helpers import made_up_judged_set, made_up_log, made_up_model
 
 from reliability.count import Count
-from reliability.filesystem import ERRORS, Faults, failure, in_a_child
+from reliability.filesystem import ERRORS, Faults, failure, in_a_child, in_a_child_for
 from reliability.samples import ALL_PARTS
 from sentemb import SIF, SentembError, SentenceEncoder, load, prepare_log, train
 from sentemb.bridges.export.targets import export
@@ -43,6 +45,7 @@ TEXTS = ["abcd ab abc", "ab", "dcba abcd"]
 WORDS = ["rome", "oslo", "hotels"]
 # A click log in a file.
 _LOG_FILE = Path(__file__).with_name("clicks.tsv")
+_MOST_SECONDS = 60.0
 TINY = {"cells": 4, "epochs": 3, "batch_size": 32, "threads": 1, "checkpoint_seconds": 0}
 
 
@@ -364,6 +367,41 @@ def killed(every: int = 1) -> Count:
                 _enter(count, f"{writer.name}, call {at}", _wrong(writer, folder, old, new))
         count.notes.append(f"{writer.name}: {calls} calls")
     return count
+
+
+def killed_sometime(n: int, seed: int = 0) -> Count:
+    """Kill the writers in turn, ``n`` times in all, each at a random moment of its job.
+
+    The moments are those of a clock: also within a library, and between calls of the file system.
+    """
+    count = Count("killed at a random moment")
+    rng = random.Random(seed)
+    facts = {}
+    ended = 0
+    for number in range(n):
+        writer = WRITERS[number % len(WRITERS)]
+        if writer not in facts:
+            facts[writer] = _seconds(writer), _expected(writer)[1]
+        seconds, new = facts[writer]
+        at = rng.uniform(0, seconds)
+        with _folder() as folder:
+            writer.prepare(folder)
+            old = writer.read(folder)
+            ended += not in_a_child_for(lambda: writer.job(folder, False), at)  # noqa: B023
+            _enter(count, f"{writer.name}, after {at:.4f} s", _wrong(writer, folder, old, new))
+    count.notes.append(f"{ended} had ended before")
+    return count
+
+
+def _seconds(writer):
+    """How long a job takes in a child, once its kernels are compiled."""
+    for _ in range(2):
+        with _folder() as folder:
+            writer.prepare(folder)
+            began = time.monotonic()
+            in_a_child_for(lambda: writer.job(folder, False), _MOST_SECONDS)
+            seconds = time.monotonic() - began
+    return seconds
 
 
 def failing(every: int = 1) -> Count:

@@ -1,4 +1,4 @@
-"""The columns of a Parquet file, some thousand rows at a time; needs pyarrow."""
+"""The columns of a Parquet file, some rows at a time; needs pyarrow."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -9,7 +9,9 @@ from sentemb.system.extras import package
 from sentemb.system.files import place_name, reading, unreadable
 from sentemb.system.paths import AnyPath
 
-_BATCH_ROWS = 16_384
+# As fast as thousands. A small file may hold one long text for all of its rows, and each row of a
+# batch gets a copy.
+_BATCH_ROWS = 128
 
 
 def parquet_batches(

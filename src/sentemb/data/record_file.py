@@ -127,6 +127,8 @@ class RecordFile:
         self._end = time.monotonic() + _PATIENCE
         try:
             with self._watch.watching():
+                # A later sentemb may have changed the file meanwhile.
+                _check_version(self.connection, self._path)
                 result = change(self.connection)
                 self.connection.execute("COMMIT")
         except BaseException:
@@ -324,12 +326,6 @@ def _reader(address: str, path: AnyPath) -> tuple[sqlite3.Connection, Watch]:
             # A file that somebody made may have views and triggers in place of tables.
             connection.execute("PRAGMA trusted_schema=OFF")
             connection.execute("PRAGMA query_only=ON")
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version != _VERSION:
-                raise SentembError(
-                    f"{place_name(path)}: its version is {version}; this sentemb reads version "
-                    f"{_VERSION}"
-                )
             _check_tables(connection, path)
     except BaseException:
         connection.close()
@@ -348,9 +344,19 @@ def _check_tables(connection: sqlite3.Connection, path: AnyPath) -> None:
 
     Raises `SentembError`.
     """
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version != _VERSION or connection.execute(_SCHEMA).fetchall() != _schema():
+    _check_version(connection, path)
+    if connection.execute(_SCHEMA).fetchall() != _schema():
         raise not_a_record(path)
+
+
+def _check_version(connection: sqlite3.Connection, path: AnyPath) -> None:
+    """Refuse a record of another version."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version != _VERSION:
+        raise SentembError(
+            f"{place_name(path)}: a record of version {version}, and this sentemb knows version "
+            f"{_VERSION} alone; use the sentemb that wrote it, or name another file"
+        )
 
 
 @functools.cache
@@ -364,9 +370,7 @@ def _schema() -> list[tuple[str, str, str, str | None]]:
 
 def not_a_record(path: AnyPath) -> SentembError:
     """The error for a file that is something else."""
-    return SentembError(
-        f"{place_name(path)}: not a record of searches of this version; name another file"
-    )
+    return SentembError(f"{place_name(path)}: not a record of searches; name another file")
 
 
 def _damaged(path: AnyPath, why: object) -> SentembError:

@@ -45,12 +45,14 @@ class Searched:
     shown : ids and titles of the results, best first
     no_match : the reason why there was no good match, or None
     milliseconds : the duration of the answer
+    first : the position of the first result, counted from 1
     """
 
     query: str
     shown: Sequence[tuple[str, str]]
     no_match: str | None
     milliseconds: float
+    first: int = 1
 
 
 class SearchRecord:
@@ -96,7 +98,7 @@ class SearchRecord:
             "INSERT INTO shown (search, position, title) VALUES (?, ?, ?)",
             [
                 (number, position, self._title(connection, *shown))
-                for position, shown in enumerate(search.shown, 1)
+                for position, shown in enumerate(search.shown, search.first)
             ],
         )
         return name

@@ -32,6 +32,7 @@ NOTHING_KNOWN = "the model and the titles know none of its words"
 BELOW_FLOOR = "it does not look like a query that these titles answer"
 NO_TITLES = "no titles to choose from"
 NO_PRODUCT = "no product meets the condition"
+NO_MORE = "there are no more titles"
 # Sorting and facets are over the titles with the highest scores: at most this many, with at least
 # this share of the highest.
 MOST_MATCHES, LEAST_SHARE = 1000, 0.5
@@ -146,6 +147,7 @@ class Searcher:
         queries: str,
         k: int = 10,
         *,
+        offset: int = 0,
         only: Iterable[str] | None = None,
         where: str | None = None,
         sort: str | None = None,
@@ -161,6 +163,7 @@ class Searcher:
         queries: Sequence[str],
         k: int = 10,
         *,
+        offset: int = 0,
         only: Iterable[str] | None = None,
         where: str | None = None,
         sort: str | None = None,
@@ -176,6 +179,7 @@ class Searcher:
         queries: str | Sequence[str],
         k: int = 10,
         *,
+        offset: int = 0,
         only: Iterable[str] | None = None,
         where: str | None = None,
         sort: str | None = None,
@@ -193,6 +197,9 @@ class Searcher:
             One query, or a list of them.
         k : int
             Titles per query.
+        offset : int
+            Leave out this many of the best titles: with ``k=10`` and ``offset=10`` a query has the
+            titles from the 11th to the 20th.
         only : list of str, optional
             The ids that may be found. Ids that are not in the index are ignored.
         where : str, optional
@@ -248,6 +255,7 @@ class Searcher:
             cosine,
             everything,
             where,
+            offset,
         )
         hits = self._search(shards, texts, k, mask, limits)
         return hits[0] if isinstance(queries, str) else hits
@@ -258,6 +266,7 @@ class Searcher:
         id: str,
         k: int = 10,
         *,
+        offset: int = 0,
         where: str | None = None,
         sort: str | None = None,
         facets: Iterable[str] = (),
@@ -269,7 +278,7 @@ class Searcher:
         ----------
         id : str
             An id of the index.
-        k, where, sort, facets, cosine
+        k, offset, where, sort, facets, cosine
             As for `search`.
 
         Raises
@@ -286,7 +295,12 @@ class Searcher:
             mask &= meets
         mask[row] = False
         limits = _Limits(
-            _text("sort", sort), _names(facets), cosine=cosine, everything=True, where=where
+            _text("sort", sort),
+            _names(facets),
+            cosine=cosine,
+            everything=True,
+            where=where,
+            offset=offset,
         )
         return self._search(shards, [shards.title(row)], k, mask, limits)[0]
 
@@ -299,8 +313,10 @@ class Searcher:
         limits: _Limits,
     ) -> Rows[list[Hit]]:
         whole("k", k, 0, _MOST_TITLES)
+        offset = whole("offset", limits.offset, 0, _MOST_TITLES - k)
         confidence = limits.confidence(shards)
-        n_ranked = max(k, MOST_MATCHES) if limits.sort or limits.facets else k
+        least = MOST_MATCHES if limits.sort or limits.facets else 0
+        n_ranked = max(offset + k if k else 0, least)
         asked = shards.ranker.asked(texts)  # once: each of the following reads what it has found
         ranked = self._ranked(shards, asked, n_ranked, mask, limits.cosine)
         is_below = np.zeros(len(texts), np.bool_)
@@ -326,20 +342,22 @@ class Searcher:
             if not matches and reason is None:
                 reason = f"every score is below {limits.min_score:g}"
             facets = limits.counted(shards, matches)
-            matches = limits.ordered(shards, matches)[:k]
+            matches = limits.ordered(shards, matches)
             named = self._named(shards, text, mask, limits.cosine) if k else None
             if named is not None:
                 reason = None
                 matches = [named, *(match for match in matches if match.row != named.row)]
-            confident = first if matches and matches[0].row == first else None
-            is_shown = confident is not None and is_sure[q]
-            recipe = shards.recipe(limits.cosine)
-            shown = _hits(shards, recipe, matches[:k], of_first if is_shown else None)
-            if named is not None:
-                shown[0]["by_id"] = True
             meant = None
             if named is None and is_unknown is not None and (reason or is_unknown[q]):
                 meant = self._meant(shards, text)
+            if matches and k and not matches[offset:]:
+                reason = NO_MORE
+            is_shown = not offset and bool(matches) and matches[0].row == first and is_sure[q]
+            recipe = shards.recipe(limits.cosine)
+            matches = matches[offset : offset + k]
+            shown = _hits(shards, recipe, matches, of_first if is_shown else None)
+            if named is not None and not offset:
+                shown[0]["by_id"] = True
             hits.append(Rows(shown, text, reason, facets, meant))
         return hits
 
@@ -537,6 +555,7 @@ class _Limits:
     cosine: bool = False
     everything: bool = False
     where: str | None = None
+    offset: int = 0
 
     @property
     def none_left(self) -> str:

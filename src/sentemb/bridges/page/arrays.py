@@ -27,7 +27,6 @@ from sentemb.search.product_fields import ProductFields
 from sentemb.search.ranking.direct_parts import KAPPA, Clicks
 from sentemb.search.ranking.floor import Letters
 from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked
-from sentemb.search.ranking.recipe import BM25
 from sentemb.search.searcher import BELOW_FLOOR, NO_PRODUCT, NOTHING_KNOWN
 from sentemb.text.words import SIGNS
 
@@ -270,7 +269,7 @@ def _add_words(
 def _add_floor(arrays: Arrays, index: Index, words: list[str]) -> dict[str, Any] | None:
     """Statistics of the public ``words`` for the floor; its weights are those of the index."""
     floor = index.ranker.floor
-    if floor is None or not index.recipe.weight(BM25):
+    if floor is None or not index.recipe.reads_words:
         return None
     whole = index.ranker.fields.whole
     public = Statistics(words, whole.held_by(words), whole.n_titles, whole.mean_length)

@@ -3,6 +3,7 @@
 const PAUSE = 80; // milliseconds without a key before a search begins
 const SETTLED = 1500; // milliseconds after which a query becomes an entry of the history
 const COUNTS = [10, 20, 50, 100];
+const MOST_OFFSET = 10000; // as the server allows
 // What a confidence is called, from the highest down.
 const SURE = [
   [0.9, "almost certain"],
@@ -12,7 +13,7 @@ const SURE = [
 ];
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const state = { query: "", count: 10, open: null, filters: {}, sort: "" };
+const state = { query: "", count: 10, offset: 0, open: null, filters: {}, sort: "" };
 let shown = null; // the answer that is on the page
 let asked = 0; // numbers the searches: an answer to any but the last is dropped
 let searching = null; // the AbortController of the last search
@@ -66,8 +67,8 @@ async function search() {
   const waiting = setTimeout(() => $("results").classList.add("old"), 250);
   const start = performance.now();
   try {
-    const { filters, sort } = state;
-    const found = await engine.search(state.query, state.count, searching.signal, { filters, sort });
+    const { filters, sort, offset } = state;
+    const found = await engine.search(state.query, state.count, searching.signal, { filters, sort, offset });
     if (number === asked) show(found, performance.now() - start);
   } catch (error) {
     if (number === asked) fail(error);
@@ -82,6 +83,7 @@ function fail(error) {
   $("results").replaceChildren();
   $("remark").hidden = true;
   $("status").textContent = "";
+  $("pages").hidden = true;
   $("problem-text").textContent = `The search failed: ${message(error)}`;
   $("problem").hidden = false;
 }
@@ -97,17 +99,36 @@ function show(found, milliseconds) {
   showStatus(found, milliseconds);
   showRemark(found);
   showFilters(state.filters, state.sort, found.facets);
+  showPages(hits.length);
   const open = hits.findIndex((hit) => hit.id === state.open);
   if (open >= 0) expand(open);
 }
 
+/** Buttons for the results before and after those that are shown. */
+function showPages(count) {
+  const { offset } = state;
+  $("earlier").disabled = !offset;
+  $("later").disabled = count < state.count || offset + state.count > MOST_OFFSET;
+  $("pages").hidden = $("earlier").disabled && $("later").disabled;
+}
+
+function turn(pages) {
+  state.offset = Math.max(0, state.offset + pages * state.count);
+  state.open = null;
+  remember(true);
+  search();
+  $("query").scrollIntoView();
+}
+
 function showStatus(found, milliseconds) {
   const { facts } = engine;
-  let status = found.no_match ? `No good match: ${found.no_match}.` : "Nothing found.";
+  let status = state.offset ? "No more results." : found.no_match ? `No good match: ${found.no_match}.` : "Nothing found.";
   if (!found.query.trim()) status = `Type to search ${counted(facts.titles, "title")}.`;
   else if (found.hits.length) {
     const time = milliseconds < 1 ? "under 1" : Math.round(milliseconds).toLocaleString("en");
-    status = `${found.hits.length} of ${counted(facts.titles, "title")} · ${time} ms`;
+    const { offset } = state;
+    const shown = offset ? `${offset + 1} to ${offset + found.hits.length}` : found.hits.length;
+    status = `${shown} of ${counted(facts.titles, "title")} · ${time} ms`;
   }
   $("status").textContent = status;
 }
@@ -130,11 +151,17 @@ function showRemark(found) {
   }
 }
 
+/** Begin at the first result, with none open: what is searched for is another. */
+function startAnew() {
+  state.open = null;
+  state.offset = 0;
+}
+
 /** Search for a query that was suggested. */
 function searchFor(query) {
   $("query").value = state.query = query;
   $("query").focus();
-  state.open = null;
+  startAnew();
   remember(true);
   settle();
   search();
@@ -153,6 +180,7 @@ function knowsNone(found) {
 function result(hit, k, highest) {
   const shares = sharesOf(hit);
   const parts = make("span", { className: "parts quiet" });
+  if (hit.by_id) parts.append(make("span", { className: "sure" }, "found by its id"));
   if (hit.confidence !== null) {
     const sure = make("span", { className: "sure" }, nameOf(hit.confidence));
     parts.append(make("span", {}, sure, `, confidence ${fixed(hit.confidence, 2)}`));
@@ -176,7 +204,7 @@ function result(hit, k, highest) {
       "aria-controls": `panel-${k}`,
       id: `hit-${k}`,
     },
-    make("span", { className: "rank", "aria-hidden": "true" }, String(k + 1)),
+    make("span", { className: "rank", "aria-hidden": "true" }, String(state.offset + k + 1)),
     isolated(hit.title, "span", "title"),
     make("span", { className: "score" }, fixed(hit.score, 3)),
     parts,
@@ -224,10 +252,10 @@ function nameOf(confidence) {
 /** Have the search that is on the page recorded, once; typing alone records nothing. */
 function record() {
   if (!engine.record || !state.query.trim()) return null;
-  const { query, count, filters, sort } = state;
-  const search = JSON.stringify([query, count, filters, sort]);
+  const { query, count, filters, sort, offset } = state;
+  const search = JSON.stringify([query, count, filters, sort, offset]);
   if (recorded?.search !== search) {
-    const answered = engine.record(query, count, { filters, sort });
+    const answered = engine.record(query, count, { filters, sort, offset });
     const name = answered.then((answer) => answer.search).catch(() => null);
     recorded = { search, name };
     name.then((made) => {
@@ -250,6 +278,7 @@ function remember(isNew) {
   const parts = new URLSearchParams();
   if (state.query) parts.set("q", state.query);
   if (state.count !== COUNTS[0]) parts.set("k", state.count);
+  if (state.offset) parts.set("from", state.offset + 1);
   if (state.sort) parts.set("sort", state.sort);
   for (const [name, value] of Object.entries(state.filters)) parts.set(`is-${name}`, value);
   if (state.open !== null) parts.set("open", state.open);
@@ -262,6 +291,8 @@ function recall() {
   const parts = new URLSearchParams(location.hash.slice(1));
   state.query = parts.get("q") || "";
   state.count = COUNTS.find((count) => String(count) === parts.get("k")) || COUNTS[0];
+  const from = parts.get("from") ?? "";
+  state.offset = /^[1-9][0-9]{0,4}$/.test(from) ? Math.min(Number(from) - 1, MOST_OFFSET) : 0;
   state.open = parts.get("open");
   state.sort = parts.get("sort") || "";
   const chosen = filterNames().map((name) => [name, parts.get(`is-${name}`)]);
@@ -328,7 +359,7 @@ function onKey(event) {
 function listen() {
   $("query").addEventListener("input", () => {
     state.query = $("query").value;
-    state.open = null;
+    startAnew();
     remember(settled);
     settled = false;
     clearTimeout(settling);
@@ -348,6 +379,7 @@ function listen() {
   });
   $("count").addEventListener("change", () => {
     state.count = Number($("count").value);
+    state.offset = 0;
     remember(false);
     search();
   });
@@ -355,9 +387,12 @@ function listen() {
     if (!name) state.sort = value;
     else if (value) state.filters[name] = value;
     else delete state.filters[name];
+    state.offset = 0;
     remember(false);
     search();
   });
+  $("earlier").addEventListener("click", () => turn(-1));
+  $("later").addEventListener("click", () => turn(1));
   $("again").addEventListener("click", search);
   document.addEventListener("keydown", onKey);
   addEventListener("popstate", recall);
@@ -385,6 +420,7 @@ async function start() {
   await recall();
   if (typed && typed !== state.query) {
     $("query").value = state.query = typed;
+    startAnew();
     remember(false);
     await search();
   }

@@ -7,12 +7,13 @@ script, its *engine*, which answers. The engine sets ``globalThis.engine`` to an
   [name], calibrated, evidence, gates}``: how many titles there are, a line about the model, the
   parts of a score, the fields of titles and those to filter by, and what the engine can show
   (bool);
-- ``search(query, k, signal, {filters: {name: value}, sort})``: ``{query, unknown: [word], hits:
-  [{id, title, score, parts: {part: {value, added}}, confidence, fields}], facets: {name: [[value,
-  count]]}}``, the most frequent value first, among the titles whose fields have the values of
-  ``filters``, and where the names are ``>=price`` and ``<=price`` are within these numbers: what
-  each part scores, and what that times its weight adds to the score; the confidence is null unless
-  it is known; with ``did_you_mean``, if there is a query that may have been meant;
+- ``search(query, k, signal, {filters: {name: value}, sort, offset})``: ``{query, unknown: [word],
+  hits: [{id, title, score, parts: {part: {value, added}}, confidence, by_id, fields}], facets:
+  {name: [[value, count]]}}``, the most frequent value first, among the titles whose fields have the
+  values of ``filters``, and where the names are ``>=price`` and ``<=price`` are within these
+  numbers: what each part scores, and what that times its weight adds to the score; the confidence
+  is null unless it is known; the hits behind the first ``offset``; with ``did_you_mean``, if there
+  is a query that may have been meant;
 - ``explain(query, id, signal)``: what `Explanation.as_dict` returns, with the shares of the parts;
   the text of a nearest query is null where the engine has none; ``effects_of`` says what the
   effects of words are of if it is not the score;
@@ -20,8 +21,9 @@ script, its *engine*, which answers. The engine sets ``globalThis.engine`` to an
   of numbers per word, with the names ``input``, ``forget``, ``output``, ``candidate``, ``cell`` and
   ``y``; null if the model is not recurrent;
 - ``suggest(query, signal)``, optional: queries that begin with a text;
-- ``record(query, k, {filters, sort})``, optional: a promise of an answer as that of ``search`` with
-  a name in ``search``, under which it is recorded; ``click(search, id)`` then records a click;
+- ``record(query, k, {filters, sort, offset})``, optional: a promise of an answer as that of
+  ``search`` with a name in ``search``, under which it is recorded; ``click(search, id)`` then
+  records a click;
 - ``ready``, optional: a promise; until it is kept the page says that it is loading.
 
 All of them may return promises. An error that they throw is shown with its message; the page calls

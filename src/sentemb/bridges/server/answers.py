@@ -84,6 +84,7 @@ class Answers:
         cosine: bool = False,
         everything: bool = False,
         fields: Mapping[str, Any] = MappingProxyType({}),
+        offset: int = 0,
     ) -> list[dict[str, Any]]:
         """Search the index for each query, with the arguments of `Index.search`.
 
@@ -95,6 +96,7 @@ class Answers:
         for part in _portions(queries, max(1, _PAIRS // max(1, len(self.index)))):
             check_time()
             limits: dict[str, Any] = {"only": only, "min_score": min_score, **fields}
+            limits["offset"] = offset
             hits = self.index.search(part, k, cosine=cosine, everything=everything, **limits)
             results += [self._result(*pair) for pair in zip(part, hits, strict=True)]
         return results
@@ -105,9 +107,10 @@ class Answers:
         k: int,
         cosine: bool = False,
         fields: Mapping[str, Any] = MappingProxyType({}),
+        offset: int = 0,
     ) -> dict[str, Any]:
         """The titles similar to another; see `search` and `Index.similar`."""
-        hits = self.index.similar(id, k, cosine=cosine, **fields)
+        hits = self.index.similar(id, k, offset=offset, cosine=cosine, **fields)
         return self._result(self.title_of(id) or "", hits)
 
     def check_fields(self, fields: Mapping[str, Any]) -> None:

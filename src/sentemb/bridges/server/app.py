@@ -209,7 +209,7 @@ class _App:
     def _search(self) -> Response:
         if self._flask.request.method == "POST":
             return self._search_many()
-        given = self._parameters("q", "k", "cosine", "all", "like", "draft", *_FIELDS)
+        given = self._parameters("q", "k", "offset", "cosine", "all", "like", "draft", *_FIELDS)
         answers, similar = self._answers, "like" in given
         refused = next((name for name in ("q", "all") if similar and name in given), None)
         if refused is not None:
@@ -217,6 +217,9 @@ class _App:
         text = asked.needed(given, "like" if similar else "q")
         query = asked.text("q", text, self._limits.characters)
         k = asked.count_in_address("k", given.get("k", str(_DEFAULT_K)), self._limits.k)
+        offset = asked.count_in_address(
+            "offset", given.get("offset", "0"), self._limits.offset, least=0
+        )
         cosine = asked.flag_in_address("cosine", given.get("cosine", "false"))
         everything = asked.flag_in_address("all", given.get("all", "false"))
         is_draft = asked.flag_in_address("draft", given.get("draft", "false"))
@@ -225,21 +228,23 @@ class _App:
         if similar:
             if answers.title_of(query) is None:
                 raise Refusal(404, f"the id {plain(query)} is not in the index; give another")
-            return self._json(answers.similar(query, k, cosine, fields))
+            return self._json(answers.similar(query, k, cosine, fields, offset))
         how: dict[str, Any] = {"cosine": cosine, "everything": everything, "fields": fields}
-        with self._recording(is_draft) as results:
+        how["offset"] = offset
+        with self._recording(is_draft, offset) as results:
             results += answers.search([query], k, **how)
         return self._json(results[0])
 
     def _search_many(self) -> Response:
         given = self._object(
-            "queries", "k", "min_score", "only", "cosine", "all", "draft", *_FIELDS
+            "queries", "k", "offset", "min_score", "only", "cosine", "all", "draft", *_FIELDS
         )
         limits = self._limits
         queries = asked.texts(
             "queries", asked.needed(given, "queries"), limits.texts, limits.characters
         )
         k = asked.count("k", given.get("k", _DEFAULT_K), limits.k)
+        offset = asked.count("offset", given.get("offset", 0), limits.offset, least=0)
         min_score = asked.number("min_score", given.get("min_score"))
         only = asked.ids("only", given.get("only"))
         cosine = asked.flag("cosine", given.get("cosine", False))
@@ -247,8 +252,8 @@ class _App:
         is_draft = asked.flag("draft", given.get("draft", False))
         self._charge(len(queries))
         answers = self._answers
-        how = cosine, everything, self._fields_of(given, answers)
-        with self._recording(is_draft) as results:
+        how = cosine, everything, self._fields_of(given, answers), offset
+        with self._recording(is_draft, offset) as results:
             results += answers.search(queries, k, min_score, only, *how)
         answer: dict[str, Any] = {"results": results}
         if only is not None:
@@ -271,7 +276,7 @@ class _App:
         return fields
 
     @contextlib.contextmanager
-    def _recording(self, is_draft: bool) -> Iterator[list[dict[str, Any]]]:
+    def _recording(self, is_draft: bool, offset: int) -> Iterator[list[dict[str, Any]]]:
         """Record the results that are put into the list, and name them for `_click`.
 
         A search is answered even where it cannot be recorded; it has no name then.
@@ -286,8 +291,9 @@ class _App:
             Searched(
                 result["query"],
                 [(hit["id"], hit["title"]) for hit in result["hits"]],
-                result.get("no_match"),
+                None if offset else result.get("no_match"),
                 milliseconds,
+                offset + 1,
             )
             for result in results
         ]

@@ -149,16 +149,16 @@ def ids(name: str, value: object) -> list[str] | None:
     return value
 
 
-def count_in_address(name: str, value: str, most: int) -> int:
-    """An integer from 1 to ``most``, written in digits."""
+def count_in_address(name: str, value: str, most: int, least: int = 1) -> int:
+    """An integer from ``least`` to ``most``, written in digits."""
     is_digits = value.isascii() and value.isdigit() and len(value) <= _DIGITS
-    return count(name, int(value) if is_digits else value, most)
+    return count(name, int(value) if is_digits else value, most, least)
 
 
-def count(name: str, value: object, most: int) -> int:
-    """``value`` if it is an integer from 1 to ``most``."""
-    if not is_integer(value) or not 1 <= value <= most:
-        raise Refusal(400, f"{name} is {brief(value)}; give an integer from 1 to {most:,}")
+def count(name: str, value: object, most: int, least: int = 1) -> int:
+    """``value`` if it is an integer from ``least`` to ``most``."""
+    if not is_integer(value) or not least <= value <= most:
+        raise Refusal(400, f"{name} is {brief(value)}; give an integer from {least} to {most:,}")
     return int(value)
 
 

@@ -56,8 +56,9 @@ function read(answer, text) {
 const facts = JSON.parse(document.getElementById("facts").textContent);
 
 /** The parameters of a search. */
-function search(query, k, { filters, sort }) {
+function search(query, k, { filters, sort, offset }) {
   const asked = { q: query, k };
+  if (offset) asked.offset = offset;
   const where = Object.entries(filters).map(([name, value]) =>
     /^[<>]=/.test(name)
       ? `"${name.slice(2)}" ${name.slice(0, 2)} ${Number(value)}`

@@ -32,6 +32,8 @@ class Limits:
         Characters per text.
     k : int
         Titles per query.
+    offset : int
+        The best titles of a query that are left out.
     words : int
         Words of a query or a title that ``/explain`` and ``/gates`` read; their time grows with
         the square.
@@ -50,14 +52,15 @@ class Limits:
 
     texts: int = 100
     characters: int = 2000
-    k: int = 100
+    k: int = 1000
+    offset: int = 10_000
     words: int = 200
     body: int = 1 << 20
     seconds: float = 10.0
     rate: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("texts", "characters", "k", "words", "body"):
+        for name in ("texts", "characters", "k", "offset", "words", "body"):
             whole(name, getattr(self, name), 1, 2**31 - 1)
         positive("seconds", self.seconds, 86_400)
         if self.rate is not None:

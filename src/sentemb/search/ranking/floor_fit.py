@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from sentemb.search.ranking.floor import FEATURES, Floor, Letters, features_of
 from sentemb.search.ranking.ranker import HybridRanker
-from sentemb.search.ranking.recipe import BM25
 
 # A floor refuses this share of random letters at least, and of dev queries at most.
 LETTERS_REFUSED, QUERIES_REFUSED = 0.97, 0.02
@@ -41,8 +40,8 @@ def fitted_floor(
 
     None where it cannot be safe: ``note`` is called with the reason.
     """
-    if not ranker.recipe.weight(BM25):
-        return None
+    if not ranker.recipe.reads_words:
+        return None  # without statistics of words
     if len(queries) < LEAST_QUERIES:
         note(
             f"no query is refused as one that the titles cannot answer: {len(queries):,} dev "

@@ -72,7 +72,7 @@ class Material:
     def with_recipe(self, recipe: Recipe, statistics: Fields | None = None) -> Material:
         """The same material with other parameters of BM25; its words are not counted again."""
         changed = replace(self, recipe=recipe, statistics=statistics or self.statistics)
-        if recipe.words == self.recipe.words:
+        if (recipe.stem, recipe.letters) == (self.recipe.stem, self.recipe.letters):
             changed.__dict__["counted"] = self.counted
         return changed
 
@@ -93,7 +93,8 @@ class Asked:
     """Queries in the forms that parts need.
 
     ``embed`` makes unit vectors of texts by the query tower; zero for a query with no known words.
-    ``recipe`` says how BM25 splits texts into words, which may need a package: only tokens do.
+    ``recipe`` says how BM25 splits texts into words; before a part asks for words, nothing is split
+    and no stemmer is needed.
     """
 
     def __init__(self, queries: Sequence[str], embed: Embed, recipe: Recipe) -> None:

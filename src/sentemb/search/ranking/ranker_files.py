@@ -25,7 +25,7 @@ from sentemb.retrieval.bm25 import Statistics
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.ranking.floor import FEATURES, Floor, Letters
 from sentemb.search.ranking.part import Fields
-from sentemb.search.ranking.recipe import BM25, Recipe
+from sentemb.search.ranking.recipe import Recipe
 from sentemb.system.bounds import is_finite, is_integer
 from sentemb.system.descriptions import check_format
 from sentemb.system.files import is_file, make_folder, path_of, write_text
@@ -148,7 +148,7 @@ def _floor(path: Path, file: TensorFile, record: dict[str, Any]) -> Floor | None
         or not all(map(is_finite, weights))
         or not is_finite(record["floor"].get("threshold"))
         or "fields" not in record
-        or not Recipe.of(record["recipe"]).weight(BM25)
+        or not Recipe.of(record["recipe"]).reads_words
         or file.dtype("letters") != np.uint8
         or file.dtype("letter_counts") != np.int64
     ):

@@ -256,7 +256,7 @@ function matching(best, scores) {
   return best.slice(0, HEADER.matches.most).filter((place) => scores[place] >= least);
 }
 
-async function search(query, k, signal, { filters = {}, sort = "" } = {}) {
+async function search(query, k, signal, { filters = {}, sort = "", offset = 0 } = {}) {
   const { ids, titles, fields, place: placeOf, empty, parts, floor, ...model } = await engine.ready;
   const { frequent, hasUnknown } = model;
   const asked = read(query, model);
@@ -273,7 +273,7 @@ async function search(query, k, signal, { filters = {}, sort = "" } = {}) {
   const isLeft = titles.map((_, place) => passes(place));
   isFound.forEach((is, place) => (isFound[place] = is && isLeft[place]));
   const hasFacets = HEADER.facts.facets.length > 0 || sort;
-  const best = highest(scores, isFound, hasFacets ? Math.max(k, HEADER.matches.most) : k);
+  const best = highest(scores, isFound, hasFacets ? Math.max(offset + k, HEADER.matches.most) : offset + k);
   const isNone = titles.length > 0 && !isLeft.includes(true);
   let no_match = isNone ? HEADER.no_match.product : reasonFor(floor, query, values, best, isAnswered(parts, asked, isLeft));
   const matches = no_match ? [] : hasFacets ? matching(best, scores) : best;
@@ -290,7 +290,7 @@ async function search(query, k, signal, { filters = {}, sort = "" } = {}) {
   const answer = { query, unknown, facets, did_you_mean: isSure ? undefined : frequent.nearest(query) };
   if (no_match) return { ...answer, hits: [], no_match };
   const isTyped = parts.find(({ part }) => part === "clicks")?.own.knows(asked) ?? false;
-  const hits = shown.slice(0, k).map((place, rank) => ({
+  const hits = shown.slice(offset, offset + k).map((place, rank) => ({
     id: ids[place],
     title: titles[place],
     score: scores[place],
@@ -300,7 +300,8 @@ async function search(query, k, signal, { filters = {}, sort = "" } = {}) {
         return [part, { value, added: weight * value }];
       }),
     ),
-    confidence: rank === 0 && place === best[0] ? confidenceOf(scores[place], isTyped) : null,
+    confidence: offset + rank === 0 && place === best[0] ? confidenceOf(scores[place], isTyped) : null,
+    by_id: offset + rank === 0 && named !== undefined && isLeft[named],
     fields: Object.fromEntries(Object.entries(fields).map(([name, column]) => [name, column[place]])),
   }));
   return { ...answer, hits };
@@ -338,7 +339,7 @@ function isAnswered(parts, asked, isLeft) {
 /** Why a query has no answer; null if it has one, which a rule may know. */
 function reasonFor(floor, query, { memory, bm25 }, best, isKnown) {
   if (!best.length) return HEADER.no_match.nothing;
-  const isBelow = !isKnown && floor?.isBelow(query, memory?.[best[0]] ?? 0, bm25[best[0]]);
+  const isBelow = !isKnown && floor?.isBelow(query, memory?.[best[0]] ?? 0, bm25?.[best[0]] ?? 0);
   return isBelow ? HEADER.no_match.below : null;
 }
 

@@ -225,7 +225,7 @@ class Floor {
     return sum / (marked.length - 2);
   }
 
-  /** For a query, and what the memory, if it counts, and BM25 give its first title. */
+  /** For a query, and what the memory and BM25, if they count, give its first title. */
   isBelow(query, memory, bm25) {
     const words = this.split(query);
     const n = Math.max(this.titles, 1);

@@ -1,0 +1,22 @@
+"""Changes of an index, trainings and pages, again and again: a sample of the long checks."""
+
+import sys
+
+import pytest
+from browsers import NODE
+from reliability import exported, faces, sequences
+from reliability.count import held
+
+
+def test_a_few_sequences_of_changes():
+    held(sequences.sequences(3))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_trainings_in_one_process_leave_nothing_behind():
+    held(faces.trained_soak(10))
+
+
+@pytest.mark.skipif(NODE is None, reason="no node to run the engine of a page")
+def test_a_few_pages_in_int8_are_near_their_index():
+    held(exported.exported(4))
