@@ -103,6 +103,30 @@ def test_clicks_on_titles_that_are_not_there_leave_the_recipe(model):
     assert fitted_to_clicks(ranker, later) == ranker.recipe
 
 
+def test_the_first_title_of_a_catalogue_teaches_as_the_others_do(model):
+    """It is right for every query of one log, and wrong for every query of another."""
+    titles = TITLES[:2]
+    log = ClickLog.from_pairs([(query, t, 5) for query in QUERIES for t in titles])
+    recipe = Recipe({"cosine": 1.0, "clicks": 20.0})
+    ranker = HybridRanker(model, recipe, ClickedQueries.of(log), titles=titles, threads=1)
+    first = ranker.alone("cosine").find(QUERIES, 1)[0][:, 0].tolist()
+    for right in (0, 1):
+        liked = [query for query, t in zip(QUERIES, first, strict=True) if t == right]
+        later = ClickLog.from_pairs([(query, titles[right]) for query in liked])
+        # Counts are equal, and the cosine is right.
+        assert fitted_to_clicks(ranker, later).weight("clicks") < 0.1
+
+
+def test_titles_without_clicks_are_candidates_too(model):
+    """The right title is the best of those with a click; some without clicks are better."""
+    pairs = [(query, TITLES[(k + j) % N]) for k, query in enumerate(QUERIES) for j in range(25)]
+    ranker = ranker_of(model, ClickLog.from_pairs(pairs), {"cosine": 1.0, "clicks": 20.0})
+    best = ranker.find(QUERIES, 1)[0][:, 0].tolist()
+    later = [(query, TITLES[t]) for query, t in zip(QUERIES, best, strict=True)]
+    recipe = fitted_to_clicks(ranker, ClickLog.from_pairs(later))
+    assert recipe.weight("clicks") > 0.2
+
+
 def test_direct_parts_outweigh_the_largest_difference():
     recipe = Recipe({"cosine": 2.0, "clicked_bm25": -0.5, "unclicked": 0.25}, 0.3, 0.2, "english")
     found = outweighing(recipe, {"cosine": 1.5, "clicked_bm25": 8.0})

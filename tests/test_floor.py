@@ -89,6 +89,9 @@ def test_names_of_titles_are_not_refused(ranker):
 def test_random_letters_are_a_function_of_their_seed():
     made = [random_letters(seed) for seed in (1, 1, 2)]
     assert made[0] == made[1] != made[2]
+    words = [text.split() for text in made[0]]
+    assert {*map(len, words)} == {1, 2, 3}
+    assert {len(word) for text in words for word in text} == set(range(3, 10))
 
 
 def test_there_is_no_floor_where_it_cannot_be_safe(ranker, sides):
@@ -96,6 +99,8 @@ def test_there_is_no_floor_where_it_cannot_be_safe(ranker, sides):
     few = sides[1].queries[: LEAST_QUERIES - 1]
     assert fitted_floor(ranker, few, 0, notes.append) is None
     assert "199 dev queries are too few to tell, 200 are needed" in notes[-1]
+    enough = sides[1].queries[:LEAST_QUERIES]
+    assert fitted_floor(ranker, enough, 0, notes.append) is not None and len(notes) == 1
     # Nobody can tell these from random letters.
     assert fitted_floor(ranker, random_letters(5), 0, notes.append) is None
     assert "would refuse more than 2% of the dev queries" in notes[-1]

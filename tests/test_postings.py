@@ -55,6 +55,14 @@ def test_pairs_are_collected(pairs, known):
     assert [postings.titles[e] for e in entry.tolist()] == [title for _, title in pairs]
 
 
+@given(st.lists(KEYS, max_size=5))
+def test_a_catalogue_of_one_title_or_of_none(keys):
+    postings, entry = collected([(key, 0) for key in keys], n_titles=1)
+    assert as_dict(postings) == {key: {0} for key in keys} and postings.n_titles == 1
+    assert entry.tolist() == [sorted(set(keys)).index(key) for key in keys]
+    assert as_dict(collected([], n_titles=0, known=keys)[0]) == {key: set() for key in keys}
+
+
 @given(PAIRS, st.lists(KEYS, max_size=4))
 @example([(1, 0), (1, 2), (2, 2), (2, 3)], [1, 2])
 def test_keys_are_looked_up(pairs, asked):
