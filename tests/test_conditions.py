@@ -467,7 +467,7 @@ def test_nested_functions_of_long_texts_end_in_time(monkeypatch):
         " or ".join([f"{deepest} = 'a'"] * 9),
         " or ".join(["x like '%a%b%c%d%e%a%b%c%d_____%z'"] * 20),
     ):
-        began = time.monotonic()
+        began = time.process_time()  # whatever else the machine does
         with pytest.raises(SentembError, match="takes too long"):
             fields.mask(condition)
-        assert time.monotonic() - began < 0.2 + 1.2
+        assert time.process_time() - began < 0.2 + 1.2
