@@ -286,7 +286,9 @@ def check(folder, printed, engine):
     assert in_log(by_query.queries, held_out.queries).all()
     assert not in_log(by_query.queries, trained.queries).any()
     as_json = json.loads(of['sentemb search index "cheap hotel in paris" -k 3 --json'])
-    assert len(as_json["titles"]) == 3 and 0 <= as_json["titles"][0]["confidence"] <= 1
+    # None where it would say no more than a constant, as on so small a shop.
+    confidence = as_json["titles"][0]["confidence"]
+    assert len(as_json["titles"]) == 3 and (confidence is None or 0 <= confidence <= 1)
     index = Index.open(folder / "index")
     assert sorted(index.ids) == sorted(line.split(TAB)[0] for line in titles[1:])  # after --sync
     _, documents = read_folder(folder / "elastic")

@@ -56,7 +56,7 @@ def test_python_runs(demo, monkeypatch):
     assert blocks
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
-    assert names["vectors"].shape == (2, 96) and names["vectors"].dtype == "float32"
+    assert names["vectors"].shape == (2, 192) and names["vectors"].dtype == "float32"
     assert names["model"].similarity(names["vectors"], names["vectors"]).shape == (2, 2)
     assert names["model"].trace("hotels in shanghai").i.shape == (3, 96)
 
