@@ -164,23 +164,23 @@ class ClickedQueries:
         """
         keys, numbers = list(self.keys), dict(self._number_of)
         renamed: dict[str, int] = {}
-        kept: set[str] = set()  # titles of products that are known by them
+        own_titles: set[str] = set()  # titles of products that are known by them
         n_same = n_others = 0
         for title, id in zip(map(str.strip, titles), ids, strict=True):
             by_title = self._number_of_title.get(title, -1)
             product = numbers.get(id, -1)
             if product < 0:
-                kept.add(title)
+                own_titles.add(title)
                 if by_title >= 0 and keys[by_title] == title:
                     numbers[id] = by_title
                     keys[by_title] = id
             elif product == by_title:
-                kept.add(title)
+                own_titles.add(title)
                 n_same += 1
             else:
                 n_others += by_title >= 0
                 renamed.setdefault(title, product)
-        known = {title: number for title, number in renamed.items() if title not in kept}
+        known = {title: number for title, number in renamed.items() if title not in own_titles}
         return replace(self, keys=keys, renamed=known if n_same >= n_others else {})
 
     @cached_property

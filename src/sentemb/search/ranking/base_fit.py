@@ -314,9 +314,8 @@ class BaseFit:
 
     def _drawn(self, allowed: NDArray[np.bool_]) -> _Pairs:
         """Titles drawn at random for each query."""
-        n_queries, places = len(self._right.queries), np.flatnonzero(allowed)
-        draw = np.random.default_rng([self._seed, KEY, 2])
-        titles = draw.choice(places, (n_queries, _DRAWN))
+        n_queries, draw = len(self._right.queries), np.random.default_rng([self._seed, KEY, 2])
+        titles = draw.choice(np.flatnonzero(allowed), (n_queries, _DRAWN))
         return np.repeat(np.arange(n_queries), _DRAWN), titles.ravel()
 
     def _candidates(
