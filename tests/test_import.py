@@ -491,7 +491,7 @@ def test_numbers_and_dates_of_parquet_become_texts(tmp_path):
         write_catalogue=titles,
     )
     assert text == "2026-03-01\t2026-03-01T09:30:00\t5\n"
-    assert titles.read_text() == "0.0000001\t2026-03-01T09:30:00\n"
+    assert titles.read_text() == "id\ttitle\n0.0000001\t2026-03-01T09:30:00\n"
     assert done.left_out == {"without a query": 1}
 
 
@@ -625,7 +625,7 @@ def test_the_page_s_command_for_orcas_reads_its_columns(tmp_path, monkeypatch):
     done = CliRunner().invoke(main, shlex.split(command))
     assert done.exit_code == 0, done.output
     assert Path("pairs.tsv").read_text() == 'blue "sky\tThe Blue Sky\ntap\tTaps\n'
-    assert Path("titles.tsv").read_text() == "D1\tThe Blue Sky\nD2\tTaps\n"
+    assert Path("titles.tsv").read_text() == "id\ttitle\nD1\tThe Blue Sky\nD2\tTaps\n"
 
 
 # -- memory -----------------------------------------------------------------------------------

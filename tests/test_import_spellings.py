@@ -230,7 +230,7 @@ def test_an_id_of_two_columns(tmp_path):
     given = {"catalogue": tmp_path / "p.csv", "write_catalogue": titles, "max_lost": 1}
     done = import_clicks([tmp_path / "c.csv"], out, Columns(**ids), **given)
     assert out.read_text() == "lamp\tLampe\nmug\tLamp\n"
-    assert titles.read_text() == "1_de\tLampe\n1_us\tLamp\n"
+    assert titles.read_text() == "id\ttitle\n1_de\tLampe\n1_us\tLamp\n"
     assert done.left_out == {"without an id": 1, "with an id that has no title": 1}
     (tmp_path / "p.csv").write_text("id,title,locale\n1 a,Lampe,de\n1,Lamp,a de\n")
     with pytest.raises(SentembError, match="would both be '1_a_de'; rename one of them"):

@@ -30,7 +30,7 @@ from sentemb.cli import main
 from sentemb.data.click_log import read_click_log
 from sentemb.data.importers.click_table import Columns, import_clicks
 from sentemb.data.importers.guessing import guess_columns
-from sentemb.data.record_file import RecordFile, is_record
+from sentemb.data.record_file import _APPLICATION, _FIRST_TABLES, RecordFile, is_record
 from sentemb.data.search_record import (
     COMMON,
     Searched,
@@ -83,6 +83,36 @@ def test_searches_and_clicks_are_read_as_they_were_made(path):
     assert path.stat().st_mode & 0o077 == 0
 
 
+def made_by_version_1(path):
+    """A record with one search, as sentemb 1.0 wrote it."""
+    with contextlib.closing(sqlite3.connect(path)) as base:
+        for statement in _FIRST_TABLES:
+            base.execute(statement)
+        base.execute(f"PRAGMA application_id={_APPLICATION}")
+        base.execute("PRAGMA user_version=1")
+        base.execute("PRAGMA journal_mode=WAL")
+        base.execute("INSERT INTO searches VALUES (1, 'first', 1.5, 'old', NULL, 2.0)")
+        base.execute("INSERT INTO titles VALUES (1, 'a', 'title a')")
+        base.execute("INSERT INTO shown VALUES (1, 1, 1, 3.5)")
+        base.commit()
+
+
+def test_records_of_version_1_are_read_and_continued(path):
+    made_by_version_1(path)
+    assert rows(path) == [("old", "title a", "a", 1, 1)]
+    assert insights(path).clicked == 1
+    record = SearchRecord(path)
+    by = ("model", None)
+    record.add_searches([searched("new", "a"), Searched("x", [("a", "title a")], None, 1.0, 1, [2.5], by)])
+    record.add_searches([Searched("y", [("a", "title a")], None, 1.0, 1, [0.5], by)])
+    record.close()
+    assert [row[0] for row in rows(path)] == ["old", "new", "x", "y"]
+    with contextlib.closing(sqlite3.connect(path)) as base:
+        assert base.execute("SELECT score FROM shown").fetchall() == [(None,), (None,), (2.5,), (0.5,)]
+        assert base.execute("SELECT answered_by FROM searches").fetchall() == [(None,), (None,), (1,), (1,)]
+        assert base.execute("SELECT * FROM indexes").fetchall() == [(1, *by)]
+
+
 def test_titles_that_change_keep_the_text_that_was_shown(path):
     record = SearchRecord(path)
     for title in ("old", "new"):
@@ -120,7 +150,7 @@ def test_only_records_are_continued_or_read(path):
         insights(path)
 
 
-@pytest.mark.parametrize("version", [-1, 0, 2])
+@pytest.mark.parametrize("version", [-1, 0, 3])
 def test_a_record_of_another_version_is_named_and_left_as_it_is(path, tmp_path, version):
     record = SearchRecord(path)
     (name,) = record.add_searches([searched("a")])
@@ -140,7 +170,7 @@ def test_a_record_of_another_version_is_named_and_left_as_it_is(path, tmp_path, 
             use()
     record.close()
     with contextlib.closing(sqlite3.connect(path)) as other:
-        other.execute("PRAGMA user_version=1")
+        other.execute("PRAGMA user_version=2")
     assert [row[0] for row in rows(path)] == ["a"] * 3
     assert not (tmp_path / "log.tsv").exists()
 
@@ -287,7 +317,8 @@ def test_a_record_is_imported_as_a_click_log(path, tmp_path):
     catalogue = tmp_path / "titles.tsv"
     run("import", path, "-o", tmp_path / "l.tsv", "--id-column", "id", "--write-catalogue",
         catalogue)  # fmt: skip
-    assert sorted(catalogue.read_text().splitlines()) == [f"{id}\ttitle {id}" for id in "abc"]
+    names, *lines = catalogue.read_text().splitlines()
+    assert (names, sorted(lines)) == ("id\ttitle", [f"{id}\ttitle {id}" for id in "abc"])
     catalogue.write_text("id\ttitle\na\ttitle a\nb\tnew name of b\nc\ttitle c\n")
     for file in ("serve.md", "howto/fresh.md"):
         (line,) = re.findall(r"^sentemb (import .*)", (DOCS / file).read_text("utf-8"), re.M)
@@ -309,7 +340,7 @@ def test_start_knows_the_columns_of_a_record(path, tmp_path):
     run("import", path, "-o", tmp_path / "log.tsv", *options,
         "--write-catalogue", tmp_path / "titles.tsv")  # fmt: skip
     assert (tmp_path / "log.tsv").read_text() == "desk\ttitle b\n"
-    assert (tmp_path / "titles.tsv").read_text() == "b\ttitle b\n"
+    assert (tmp_path / "titles.tsv").read_text() == "id\ttitle\nb\ttitle b\n"
 
 
 # -- the server --------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
@@ -46,6 +47,9 @@ class Searched:
     no_match : the reason why there was no good match, or None
     milliseconds : the duration of the answer
     first : the position of the first result, counted from 1
+    scores : of the results; empty if they are not known
+    answered_by : the fingerprint of the model that answered, and that of its index, None for one
+        without a folder; None if they are not known
     """
 
     query: str
@@ -53,6 +57,8 @@ class Searched:
     no_match: str | None
     milliseconds: float
     first: int = 1
+    scores: Sequence[float] = ()
+    answered_by: tuple[str, str | None] | None = None
 
 
 class SearchRecord:
@@ -74,6 +80,7 @@ class SearchRecord:
         # So that the file of counts cannot be guessed from: they are in memory alone, and keyed.
         self._key = secrets.token_bytes(32)
         self._titles: dict[tuple[str, str], int] = {}
+        self._indexes: dict[tuple[str, str | None], int] = {}
         with self._turn():
             self._opened()
 
@@ -90,15 +97,23 @@ class SearchRecord:
         name = secrets.token_urlsafe(12)
         query = self._storable(connection, search.query)
         number = connection.execute(
-            "INSERT INTO searches (search, time, query, no_match, milliseconds) "
-            "VALUES (?, ?, ?, ?, ?)",
-            (name, time.time(), query, search.no_match, search.milliseconds),
+            "INSERT INTO searches (search, time, query, no_match, milliseconds, answered_by) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                name,
+                time.time(),
+                query,
+                search.no_match,
+                search.milliseconds,
+                self._index(connection, search.answered_by),
+            ),
         ).lastrowid
+        scores = zip_longest(search.shown, search.scores[: len(search.shown)])
         connection.executemany(
-            "INSERT INTO shown (search, position, title) VALUES (?, ?, ?)",
+            "INSERT INTO shown (search, position, title, score) VALUES (?, ?, ?, ?)",
             [
-                (number, position, self._title(connection, *shown))
-                for position, shown in enumerate(search.shown, search.first)
+                (number, position, self._title(connection, *shown), score)
+                for position, (shown, score) in enumerate(scores, search.first)
             ],
         )
         return name
@@ -158,6 +173,7 @@ class SearchRecord:
                 yield
         except BaseException:
             self._titles.clear()  # their rows may be undone
+            self._indexes.clear()
             raise
         finally:
             self._lock.release()
@@ -176,7 +192,7 @@ class SearchRecord:
             else:
                 file.close()
             note(f"{place_name(self.path)}: was moved, emptied or deleted; opened again")
-        self._titles, self._file = {}, None
+        self._titles, self._indexes, self._file = {}, {}, None
         self._file = RecordFile(self.path)
         return self._file
 
@@ -189,6 +205,21 @@ class SearchRecord:
             ).fetchone()
             self._titles[key] = int(number)
         return self._titles[key]
+
+    def _index(
+        self, connection: sqlite3.Connection, answered_by: tuple[str, str | None] | None
+    ) -> int | None:
+        """The number of the index that answered."""
+        if answered_by is not None and answered_by not in self._indexes:
+            found = connection.execute(
+                "SELECT number FROM indexes WHERE model = ? AND contents IS ?", answered_by
+            ).fetchone()
+            number = found[0] if found else None
+            if number is None:
+                insert = "INSERT INTO indexes (model, contents) VALUES (?, ?)"
+                number = connection.execute(insert, answered_by).lastrowid
+            self._indexes[answered_by] = int(number)
+        return None if answered_by is None else self._indexes[answered_by]
 
     def _storable(self, connection: sqlite3.Connection, query: str) -> str | None:
         """The text of a query that may be stored."""
