@@ -252,6 +252,24 @@ def _writer(path: Path, check: Callable[[], None]) -> tuple[sqlite3.Connection, 
     return connection, watch
 
 
+@contextmanager
+def changing_record(path: AnyPath) -> Iterator[sqlite3.Connection]:
+    """A connection whose changes of a record are all made when the body ends, or none.
+
+    A file that does not exist becomes a record, readable by its owner alone. Raises `SentembError`
+    if it is something else or cannot be written, and for an error of SQLite or of the system.
+    """
+    with errors_of(path):
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        if os.path.getsize(path) and not is_record(path):
+            raise not_a_record(path)
+        connection, watch = _writer(Path(path), lambda: None)
+        with closing(connection), watch.watching():
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+
+
 def _make(connection: sqlite3.Connection, path: Path) -> None:
     """Make the tables of a record in an empty file, and refuse one that has others."""
     connection.execute("PRAGMA trusted_schema=OFF")

@@ -7,6 +7,7 @@ users and nothing that connects two searches.
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import sqlite3
@@ -242,18 +243,21 @@ COLUMNS = ("query", "title", "id", "clicks", "search", "position", "time")
 _ROWS = (
     "SELECT searches.query, titles.title, titles.id, shown.clicked IS NOT NULL, searches.search, "
     "shown.position, searches.time FROM searches JOIN shown ON shown.search = searches.number "
-    "JOIN titles ON titles.number = shown.title WHERE searches.query IS NOT NULL {}"
-    "ORDER BY searches.number, shown.position"
+    "JOIN titles ON titles.number = shown.title WHERE searches.query IS NOT NULL "
+    "AND searches.time >= ? {}ORDER BY searches.number, shown.position"
 )
 
 
-def record_rows(path: AnyPath, all_shown: bool) -> Iterator[tuple[object, ...]]:
+def record_rows(
+    path: AnyPath, all_shown: bool, since: float = -math.inf
+) -> Iterator[tuple[object, ...]]:
     """The results of a record in the order of the searches, one row each, with `COLUMNS`.
 
     They are clicks alone unless ``all_shown``, which adds the titles that were shown and not
-    clicked. A search whose query was not stored has none. Raises `SentembError` if the file cannot
+    clicked. A search whose query was not stored has none, nor has one before ``since``, in seconds
+    since 1970. Raises `SentembError` if the file cannot
     be read or is not a record.
     """
     with reading_record(path) as connection:
         only = "" if all_shown else "AND shown.clicked IS NOT NULL "
-        yield from connection.execute(_ROWS.format(only))
+        yield from connection.execute(_ROWS.format(only), (since,))
