@@ -345,7 +345,7 @@ def test_a_record_is_imported_as_a_click_log(path, tmp_path):
         (line,) = re.findall(r"^sentemb (import .*)", (DOCS / file).read_text("utf-8"), re.M)
         names = {"searches.sqlite": path, "titles.tsv": catalogue, "new-clicks.tsv": log}
         run(*(names.get(word, word) for word in line.split()), "--force")
-        assert "desk\tnew name of b\n" in log.read_text()
+        assert "desk\tnew name of b\t1\tb\n" in log.read_text()
     assert "no column" in run(
         "import", path, "-o", tmp_path / "x", "--title-column", "name", code=1
     )
@@ -446,7 +446,7 @@ def test_start_knows_the_columns_of_a_record(path, tmp_path):
     options = [word for role in roles for word in (f"--{role}-column", guess.need(role))]
     run("import", path, "-o", tmp_path / "log.tsv", *options,
         "--write-catalogue", tmp_path / "titles.tsv")  # fmt: skip
-    assert (tmp_path / "log.tsv").read_text() == "desk\ttitle b\n"
+    assert (tmp_path / "log.tsv").read_text() == "desk\ttitle b\t1\tb\n"
     assert (tmp_path / "titles.tsv").read_text() == "id\ttitle\nb\ttitle b\n"
 
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, tee
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -153,7 +153,8 @@ def import_clicks(
                 pairs = job.summed(stack.enter_context(PairSums()), pairs, min_clicks)
             if collects and not columns.ids:
                 pairs = map(job.collected, pairs)
-            lines = _json_lines(pairs) if as_json else tsv_lines(map(_PAIR, pairs))
+            has_ids = columns.ids and min_clicks == 1
+            lines = _json_lines(pairs) if as_json else _tsv_lines(pairs, bool(has_ids))
         write_lines(out, job.counted(lines, max_lost))
         if titles_file is not None:
             titles_file.writelines(f"{line}\n".encode() for line in job.catalogue_lines())
@@ -352,6 +353,14 @@ class _Import:
 def _search(click: Click) -> tuple[str, str]:
     """Id and query of a search, which all its rows share."""
     return click[4][1], click[0]
+
+
+def _tsv_lines(clicks: Iterable[Click], has_ids: bool) -> Iterator[str]:
+    """The lines of a log, with the ids of the titles if they are known."""
+    if not has_ids:
+        return tsv_lines(map(_PAIR, clicks))
+    pairs, ids = tee(clicks)
+    return tsv_lines(map(_PAIR, pairs), (click[4][-1] for click in ids))
 
 
 def _json_lines(clicks: Iterable[Click]) -> Iterator[str]:
