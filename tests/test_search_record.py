@@ -111,7 +111,7 @@ def test_records_of_version_1_are_read_and_continued(path):
     assert rows(path) == [("old", "title a", "a", 1, 1)]
     assert insights(path).clicked == 1
     record = SearchRecord(path)
-    by = ("model", None)
+    by = ("model", "")
     record.add_searches(
         [searched("new", "a"), Searched("x", [("a", "title a")], None, 1.0, 1, [2.5], by)]
     )

@@ -58,8 +58,8 @@ _FIRST_TABLES = (
 )
 # What version 2 has more: which index answered, and the scores.
 _SINCE_FIRST = (
-    "CREATE TABLE indexes (number INTEGER PRIMARY KEY, model TEXT NOT NULL, contents TEXT, "
-    "UNIQUE (model, contents))",
+    "CREATE TABLE indexes (number INTEGER PRIMARY KEY, model TEXT NOT NULL, "
+    "contents TEXT NOT NULL, UNIQUE (model, contents))",
     "ALTER TABLE searches ADD COLUMN answered_by INTEGER REFERENCES indexes",
     "ALTER TABLE shown ADD COLUMN score REAL",
 )
@@ -79,7 +79,7 @@ _VALUES = {
 _VALUES_SINCE_FIRST = {
     "searches": "typeof(answered_by) IN ('integer', 'null')",
     "shown": "typeof(score) IN ('real', 'null')",
-    "indexes": "typeof(model) = 'text' AND typeof(contents) IN ('text', 'null')",
+    "indexes": "typeof(model) = 'text' AND typeof(contents) = 'text'",
 }
 
 

@@ -20,13 +20,12 @@ _TITLES = (
     "searches.number JOIN titles ON titles.number = shown.title WHERE searches.time >= ?",
 )
 _INDEXES = (
-    "INSERT INTO indexes (model, contents) SELECT ?1, ?2 WHERE NOT EXISTS "
-    "(SELECT 1 FROM indexes WHERE model = ?1 AND contents IS ?2)",
+    "INSERT OR IGNORE INTO indexes (model, contents) VALUES (?, ?)",
     "SELECT model, contents FROM indexes WHERE ? IS NOT NULL",
 )
 _SEARCHES = (
     "INSERT OR IGNORE INTO searches (search, time, query, no_match, milliseconds, answered_by) "
-    "VALUES (?, ?, ?, ?, ?, (SELECT number FROM indexes WHERE model = ? AND contents IS ?))",
+    "VALUES (?, ?, ?, ?, ?, (SELECT number FROM indexes WHERE model = ? AND contents = ?))",
     "SELECT search, time, query, no_match, milliseconds, model, contents FROM searches "
     "LEFT JOIN indexes ON indexes.number = answered_by WHERE time >= ? ORDER BY searches.number",
 )

@@ -49,8 +49,8 @@ class Searched:
     milliseconds : the duration of the answer
     first : the position of the first result, counted from 1
     scores : of the results; empty if they are not known
-    answered_by : the fingerprint of the model that answered, and that of its index, None for one
-        without a folder; None if they are not known
+    answered_by : the fingerprint of the model that answered, and the identity of its index, empty
+        for one without a folder; None if they are not known
     """
 
     query: str
@@ -59,7 +59,7 @@ class Searched:
     milliseconds: float
     first: int = 1
     scores: Sequence[float] = ()
-    answered_by: tuple[str, str | None] | None = None
+    answered_by: tuple[str, str] | None = None
 
 
 class SearchRecord:
@@ -81,7 +81,7 @@ class SearchRecord:
         # So that the file of counts cannot be guessed from: they are in memory alone, and keyed.
         self._key = secrets.token_bytes(32)
         self._titles: dict[tuple[str, str], int] = {}
-        self._indexes: dict[tuple[str, str | None], int] = {}
+        self._indexes: dict[tuple[str, str], int] = {}
         with self._turn():
             self._opened()
 
@@ -208,18 +208,14 @@ class SearchRecord:
         return self._titles[key]
 
     def _index(
-        self, connection: sqlite3.Connection, answered_by: tuple[str, str | None] | None
+        self, connection: sqlite3.Connection, answered_by: tuple[str, str] | None
     ) -> int | None:
         """The number of the index that answered."""
         if answered_by is not None and answered_by not in self._indexes:
-            found = connection.execute(
-                "SELECT number FROM indexes WHERE model = ? AND contents IS ?", answered_by
-            ).fetchone()
-            number = found[0] if found else None
-            if number is None:
-                insert = "INSERT INTO indexes (model, contents) VALUES (?, ?)"
-                number = connection.execute(insert, answered_by).lastrowid
-            self._indexes[answered_by] = int(number)
+            insert = "INSERT OR IGNORE INTO indexes (model, contents) VALUES (?, ?)"
+            connection.execute(insert, answered_by)
+            select = "SELECT number FROM indexes WHERE model = ? AND contents = ?"
+            self._indexes[answered_by] = int(connection.execute(select, answered_by).fetchone()[0])
         return None if answered_by is None else self._indexes[answered_by]
 
     def _storable(self, connection: sqlite3.Connection, query: str) -> str | None:

@@ -55,8 +55,8 @@ class Answers:
         self._is_recurrent = isinstance(index.model.encoder, RecurrentEncoder)
         self._model_sha256 = fingerprint(index.model.saved())
         source = index.snapshot.source
-        # Of the model, and of the contents of the index: None for one that is in no folder.
-        self.identity = self._model_sha256, None if source is None else source[1]
+        # Of the model, and of the index, if it is in a folder.
+        self.identity = self._model_sha256, "" if source is None else source[1]
         self._began = time.monotonic()
         # Made on first use, which takes a moment.
         index.row_of()
