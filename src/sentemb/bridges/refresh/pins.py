@@ -109,13 +109,11 @@ def pin(shop: AnyPath, query: str, id: str | None) -> Pinned:
     Raises
     ------
     SentembError
-        For a folder that is no shop, an id that is not in the index, a query without words; if
-        nothing is pinned to the query that is to be removed, or the index does not count clicks.
+        For a folder that is no shop, an id that is not in the index, an empty query; if nothing is
+        pinned to the query whose pin is removed, or the index counts no clicks.
     """
     opened = Shop.open(shop)
     query = clean_text(query, "query")
-    if not exact_key(query):
-        raise SentembError("the query has no words; give it at least one")
     with locked(opened.path):
         index, pins = Index.open(opened.index), Pins.read(opened)
         names = dict(zip(index.ids, index.titles, strict=True))

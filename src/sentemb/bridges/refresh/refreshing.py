@@ -171,7 +171,7 @@ def refresh(
         if dry_run:
             return replace(result, is_dry=True)
         job.put_in_place(result)
-    shutil.rmtree(opened.work, ignore_errors=True)
+        shutil.rmtree(opened.work, ignore_errors=True)
     return result
 
 
@@ -257,7 +257,7 @@ class _Refreshing:
                 day = f"{datetime.fromtimestamp(stored['until'], UTC):%Y-%m-%d %H:%M}"
                 self._note(f"continues the refresh that was stopped, with searches until {day} UTC")
                 return stored
-            self._clear()
+        self._clear()
         write_text(path, json.dumps(inputs))
         return inputs
 
@@ -325,7 +325,7 @@ class _Refreshing:
                 serve_clicks(index, pins.in_place(index.ranker.clicks, names))
                 index.save(new, force=True)
                 self._store(result, pins)
-            until = _read_json(self._work / _INPUTS)["until"]
+            until = stored["until"]
             if result.has_new_model:
                 model = read_description(new).model_sha256
                 kept = {read_description(shop.index).model_sha256, model}
@@ -344,7 +344,7 @@ class _Refreshing:
         stored = _read_json(self._work / _RESULT)
         if read_description(self._shop.index).identity == stored["identity"]:
             self._note("finishes the refresh that was stopped; its index was in place")
-            self._end(_read_json(self._work / _INPUTS)["until"])
+            self._end(stored["until"])
             self._clear()
 
     def _end(self, until: float) -> None:
@@ -363,15 +363,15 @@ class _Refreshing:
         """Write down that the work is done."""
         identity = read_description(self._work / _INDEX).identity
         stored = {"identity": identity, "pins": pins.lines, "result": result.as_dict()}
-        write_text(self._work / _RESULT, json.dumps(stored))
+        until = _read_json(self._work / _INPUTS)["until"]
+        write_text(self._work / _RESULT, json.dumps({**stored, "until": until}))
 
     def _stored(self) -> Refreshed:
         return Refreshed.of_dict(_read_json(self._work / _RESULT)["result"])
 
     def _clear(self) -> None:
-        """Empty the work folder; what says that the work is done goes first."""
-        for name in (_RESULT, _INPUTS):
-            (self._work / name).unlink(missing_ok=True)
+        """Empty the work folder; without its inputs nothing in it is used again."""
+        (self._work / _INPUTS).unlink(missing_ok=True)
         for path in self._work.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
