@@ -25,7 +25,7 @@ SECTIONS = {
     },
     "Bring in": {
         "simulate": "Write a simulated click log with judged dev and test sets.",
-        "data": "Turn texts and public data into click logs, judged and labelled sets.",
+        "data": "Turn public data into click logs and judged sets.",
         "import": "Turn tables of clicks into a click log.",
         "split": "Split a click log into training, dev and test.",
         "prepare": "Prepare a click log that is larger than memory.",

@@ -30,7 +30,7 @@ def command(index: str, dev: str, dry_run: bool, as_json: bool) -> None:
     weights: `sentemb tune`, if you use it, comes first. Queries that nobody typed before and those
     that the log has clicks for each have a function and a table: the queries in six groups of equal
     size, by score. The Brier score is the mean squared error of the confidence, for queries that
-    the fit had not seen. A confidence that is no better than a constant is not shown.
+    the fit had not seen. A search shows a confidence only if it is better than a constant.
 
     \b
     sentemb calibrate index/ log/dev.tsv

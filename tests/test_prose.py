@@ -212,6 +212,13 @@ def test_plain_english(room):
     assert not found, "\n" + "\n".join(found)
 
 
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_merge_is_half_done(room):
+    """The changelog once had the marks of two conflicts of git."""
+    marks = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
+    assert not [path for path in ROOMS[room] if marks.search(path.read_text("utf-8"))]
+
+
 def empty_names(code):
     """(line, name) of every function, class, parameter, variable or attribute in `EMPTY_NAMES`."""
     for node in ast.walk(ast.parse(code)):

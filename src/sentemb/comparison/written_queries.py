@@ -29,7 +29,7 @@ def measure_written(
     typed: Sequence[str],
     has_floor: bool,
 ) -> WrittenQueries | None:
-    """Measure a ranking of ``titles``; None if there are no names among them.
+    """Measure a ranking of ``titles``, or return None if no title has a name.
 
     ``answer`` gives the place of the first title for each query, -1 where nothing is found;
     ``typed`` are the queries of the log.

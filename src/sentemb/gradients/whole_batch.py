@@ -52,9 +52,9 @@ def made_up_batch(known: Iterable[str], n_texts: int, rng: np.random.Generator) 
 
 
 def made_up_lengths(n_texts: int, rng: np.random.Generator) -> list[int]:
-    """The numbers of words of some texts: 6 in the mean, but 16 for one text in ten.
+    """Draw the numbers of words of some texts: 6 in the mean, but 16 for one text in ten.
 
-    Few have one word: the shortest texts are in the last blocks, which are to have steps, too.
+    Few have one word: the last blocks hold the shortest texts and are to have steps, too.
     """
     mean = _MORE_WORDS * np.where(rng.random(n_texts) < 1 / 10, 3, 1)
     lengths: list[int] = (1 + rng.poisson(mean)).tolist()

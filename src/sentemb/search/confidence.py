@@ -5,8 +5,8 @@ A logistic function of the score, fitted to held-out clicks by maximum likelihoo
     p(s) = 1 / (1 + exp(-(a + b s)))
 
 Queries that the log has clicks for and those that nobody typed before are right so unequally often
-that each kind has a function of its own. One that is no better than a constant, for queries that
-its fit had not seen, is not shown. benchmarks/ranking.py compares it with isotonic regression.
+that each kind has a function of its own. A search shows it only if it is better than a constant for
+queries that its fit had not seen. benchmarks/ranking.py compares it with isotonic regression.
 """
 
 from dataclasses import dataclass

@@ -37,7 +37,7 @@ class Catalogue:
         with an id that already has another title
     first_without_title : number of the first row without a title, 0 if there is none
     variants : rows without a title that have that of their product
-    missing : cells that say that there is no value
+    missing : cells that mark a missing value, such as NULL
     too_long : fields that were left empty because no text may be so long
     escaped : titles that had entities of HTML
     rounded : ids that a spreadsheet has rounded
@@ -168,7 +168,7 @@ class Catalogue:
             )
 
     def _there(self, cell: str) -> str:
-        """A cell; empty, and counted, if it says that there is no value."""
+        """Return a cell, or count it and return an empty one if it marks a missing value."""
         if is_missing(cell):
             self.missing += 1
             return ""

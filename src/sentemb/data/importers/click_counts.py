@@ -58,7 +58,7 @@ class Counts:
         self._thousands = {mark: _are_thousands(mark, self._seen) for mark in _OTHER}
 
     def read(self, cell: str) -> int:
-        """The number of clicks in a cell; none if it is empty or says that there is no value.
+        """The number of clicks in a cell; 0 if it is empty or marks a missing value.
 
         Raises `SentembError`, without a place, for what is neither an integer from 0 nor a flag.
         """

@@ -1,4 +1,4 @@
-"""Cells that say that there is no value, and rows that sum up others."""
+"""Cells such as NULL, which mark a missing value, and rows that sum up others."""
 
 import re
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ _FIGURE = re.compile(r"[-+<>~]?[0-9][0-9.,'’\s\u00a0\u202f]*%?")
 
 
 def is_missing(cell: str) -> bool:
-    r"""Whether a cell says that there is no value; an empty one does not say it.
+    r"""Whether a cell marks a missing value, as NULL does; an empty cell does not.
 
     Examples
     --------
@@ -62,5 +62,5 @@ def is_total_row(cells: Iterable[str]) -> bool:
 
 
 def missing_cells(count: int) -> str:
-    """The note on cells that say that there is no value."""
-    return f"cells that say that there is no value, such as NULL, were read as empty: {count:,}"
+    """The note on cells that mark a missing value."""
+    return f"cells such as NULL, (not set) or - were read as empty: {count:,}"
