@@ -162,7 +162,7 @@ def test_few_searches_bring_titles_and_clicks_alone(shop, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["no-such-shop"], "no-such-shop: is no folder of `sentemb start`"),
+        (["no-such-shop"], "no-such-shop: was not made by `sentemb start`"),
         (["shop", "--record", "products.csv"], "products.csv: not a record of searches"),
         (["shop", "--record", "none.sqlite"], "none.sqlite"),
         (["shop", "--catalogue", "clicks.csv"], "no column 'name'"),
@@ -289,7 +289,7 @@ def test_a_pin_is_first_at_once_explained_and_kept(shop, tmp_path):
     refresh(shop)
     assert Index.open(shop / "index").search(query, 1)[0].id == last
     done = pin(shop, "Red Lamp buy 0!", before[-2].id)
-    assert (done.place, done.replaced) == (1, [last])
+    assert (done.position, done.replaced) == (1, [last])
     assert f"{before[-2].id} is no longer pinned" in run("pin", shop, query, "--remove")
     after = Index.open(shop / "index").search(query, 60, everything=True)
     assert [(hit.id, hit.score) for hit in after] == [(hit.id, hit.score) for hit in before]
@@ -307,7 +307,7 @@ def test_what_cannot_be_pinned(shop):
     ):
         assert message in run("pin", shop, *arguments, code=code)
     assert identity(shop) == before
-    assert "is no folder of `sentemb start`" in run("pin", shop / "index", "a", "P1", code=1)
+    assert "was not made by `sentemb start`" in run("pin", shop / "index", "a", "P1", code=1)
 
 
 def test_a_pin_made_while_a_refresh_is_under_way_is_kept(shop):
