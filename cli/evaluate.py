@@ -147,15 +147,15 @@ def command(
     if (held_out is None) != bool(record):
         raise click.UsageError("give either JUDGED|CLICKS|LABELLED or --record")
     if held_out is None:
-        others: dict[str, Any] = {
+        options: dict[str, Any] = {
             "--metrics": metrics,
             "--gain": gain,
             "--log": log,
             "--threshold": threshold,
         }
         flags = {"--per-query": per_query, "--labels": labels, "--cosine": cosine}
-        others |= {name: True for name, is_given in flags.items() if is_given}
-        refuse({**of_clicks, **others}, "--record")
+        options |= {name: True for name, is_given in flags.items() if is_given}
+        refuse({**of_clicks, **options}, "--record")
         with working("ranking"):
             printed = _recorded(model_or_run, record, since, as_json)
         write_lines("-", printed)

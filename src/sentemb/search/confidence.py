@@ -116,7 +116,7 @@ class Confidence:
             in_part = np.arange(s.size) % _PARTS == part
             of_others = _fit(s[~in_part], y[~in_part], n[~in_part])
             left_out[in_part] = _logistic(*of_others, s[in_part])
-        # Of a query with several searches the outcomes differ among themselves too.
+        # The outcomes of several searches for one query differ among themselves too.
         brier, base_brier = (
             float(_mean((p - y) ** 2 + y * (1 - y), n)) for p in (left_out, _mean(y, n))
         )

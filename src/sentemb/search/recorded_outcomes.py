@@ -1,8 +1,8 @@
-"""What recorded searches say about the titles that an index puts first now.
+"""Recorded searches as a measure of the titles that an index puts first now.
 
-A search says something about a title that it showed, at whatever position. Of the users a share of
-position ** -`PLACE_BIAS` looks at a position, so such a search counts as that share of one that
-showed the title first. Searches without a click count like all others.
+A search says something about a title that it showed, at whatever position. A share of
+position ** -`PLACE_BIAS` of the users looks at a position, so such a search counts as that share of
+one that showed the title first. Searches without a click count like all others.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class FirstTitles(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordedOutcome:
-    """What recorded searches say about the first titles of an index, for some kind of query.
+    """Recorded searches for a kind of query, and what they say about the first titles of an index.
 
     kind : the kind
     searches : all of them
