@@ -89,6 +89,17 @@ def tune(
     return tuned.ranker
 
 
+def serve_clicks(index: Index, clicks: ClickedQueries) -> None:
+    """Let an index read other clicks, with the weights, statistics and confidence that it has.
+
+    Raises `SentembError` if another thread changes the index meanwhile.
+    """
+    snapshot = index.snapshot
+    if snapshot.ranker.recipe.needs_clicks:
+        served = index.ranked_by(snapshot.ranker.serving(clicks))
+        index.adopt(served.changed(confidence=snapshot.confidence), snapshot)
+
+
 def calibrate(
     index: Index, clicks: ClickLog, on_note: Callable[[str], None] | None = None
 ) -> Confidence:

@@ -336,6 +336,13 @@ class HybridRanker:
             return self
         return self._with(self.recipe, self._titles, self.clicks.with_ids(titles, ids))
 
+    def serving(self, clicks: ClickedQueries) -> HybridRanker:
+        """The same weights and statistics with other clicks, and without a catalogue."""
+        fields = self.fields if self.recipe.reads_words else self._fields
+        return HybridRanker(
+            self.model, self.recipe, clicks, fields, None, self.dev, self.floor, self._threads
+        )
+
     def _with(
         self, recipe: Recipe, titles: Sequence[str] | None, clicks: ClickedQueries | None = None
     ) -> HybridRanker:
