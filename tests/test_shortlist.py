@@ -219,7 +219,7 @@ def test_an_index_on_disk_searches_as_in_memory(bag, clicks, dtype, tmp_path):
         "count": len(made.clusters.clusters.centres),
         "rows": len(made.clusters.clusters.titles),
         "probed": made.clusters.breadth.probed,
-        "kept": made.clusters.breadth.kept,
+        "retained": made.clusters.breadth.retained,
         "recall": made.clusters.recall,
         "measured_with": "queries",
     }
@@ -306,7 +306,7 @@ def test_a_description_that_is_wrong_is_refused(index, tmp_path):
     values = json.loads(description.read_text())
     clusters = values["clusters"]
     for wrong in (
-        {}, 3, {"count": 1}, {**clusters, "kept": 0}, {**clusters, "rows": 0},
+        {}, 3, {"count": 1}, {**clusters, "retained": 0}, {**clusters, "rows": 0},
         {**clusters, "probed": 0}, {**clusters, "more": 1},
         {**clusters, "probed": 10**6}, {**clusters, "recall": 2},
         {**clusters, "recall": None}, {**clusters, "count": "20"},

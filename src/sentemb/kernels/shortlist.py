@@ -109,8 +109,8 @@ def add_entries(net, factor, offsets, titles, numbers, few_offsets, few_titles, 
         if numbers[few] < 0:
             continue
         entry, end = offsets[numbers[few]], offsets[numbers[few] + 1]
-        for other in range(few_offsets[few], few_offsets[few + 1]):
-            while entry < end and titles[entry] < few_titles[other]:
+        for few_entry in range(few_offsets[few], few_offsets[few + 1]):
+            while entry < end and titles[entry] < few_titles[few_entry]:
                 entry += 1
-            if entry < end and titles[entry] == few_titles[other]:
-                net[entry] += factor * few_weights[other]
+            if entry < end and titles[entry] == few_titles[few_entry]:
+                net[entry] += factor * few_weights[few_entry]

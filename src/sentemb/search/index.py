@@ -402,7 +402,7 @@ class Index(Searcher):
 
     @property
     def clusters(self) -> Shortlist | None:
-        """What looks titles up in clusters of vectors; None where a search compares all."""
+        """Looks titles up in clusters of vectors; None where a search compares all."""
         return self._snapshot.clusters
 
     @property

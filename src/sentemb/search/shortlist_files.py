@@ -18,7 +18,7 @@ from sentemb.system.checked_files import CheckedFiles
 
 FOLDER = "clusters"
 _MOST = 2**31 - 1
-_NUMBERS = ("count", "rows", "probed", "kept")
+_NUMBERS = ("count", "rows", "probed", "retained")
 _NAMES = {*_NUMBERS, "recall", "measured_with"}
 # Version 1.0 had clusters for rankings by the cosine alone; they are not read.
 _OF_1_0 = {"count", "probed", "recall"}, ("centres", "offsets", "titles")
@@ -36,7 +36,7 @@ def arrays_of(shortlist: Shortlist) -> dict[str, np.ndarray]:
 
 
 def description_of(shortlist: Shortlist) -> dict[str, Any]:
-    """What the description of an index says of a shortlist."""
+    """The facts of a shortlist in the description of an index."""
     centres, rows = shortlist.clusters.centres, shortlist.clusters.rows
     numbers = (len(centres), len(rows), *shortlist.breadth)
     described: dict[str, Any] = dict(zip(_NUMBERS, numbers, strict=True))
@@ -63,7 +63,7 @@ def files_of(description: Mapping[str, Any] | None) -> set[str]:
     """The files of the shortlist that a description has."""
     if description is None:
         return set()
-    return set(map(_file, _ARRAYS if "kept" in description else _OF_1_0[1]))
+    return set(map(_file, _ARRAYS if "retained" in description else _OF_1_0[1]))
 
 
 def opened(
@@ -78,7 +78,7 @@ def opened(
 
     Raises `Unfit`, with the name of a file, if kernels could not use an array.
     """
-    if description is None or "kept" not in description:
+    if description is None or "retained" not in description:
         return None
     count, n, *breadth = (description[name] for name in _NUMBERS)
     entries = entries_of(parts, recipe)

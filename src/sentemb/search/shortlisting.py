@@ -53,8 +53,8 @@ def with_shortlist(
     breadth = _LEAST
     while breadth.probed <= MOST_PROBED * len(shortlist.clusters.centres):
         shortlist = replace(shortlist, breadth=breadth, measured_with=measured_with)
-        found = _best(catalogue, shortlist, ranker, asked, workers)
-        shortlist = replace(shortlist, recall=_recall(found, exact))
+        near = _best(catalogue, shortlist, ranker, asked, workers)
+        shortlist = replace(shortlist, recall=_recall(near, exact))
         if shortlist.recall >= LEAST_RECALL:
             return replace(catalogue, shortlist=shortlist)
         breadth = Breadth(*(2 * number for number in breadth))
@@ -78,9 +78,9 @@ def _best(
     return engine.best(catalogue.parts, ranker.recipe, *titles)
 
 
-def _recall(found: engine.Ranked, exact: engine.Ranked) -> float:
+def _recall(near: engine.Ranked, exact: engine.Ranked) -> float:
     """The share of the best titles that are found; others with the same score count as well."""
     is_there = exact.titles >= 0
     lowest = np.where(is_there, exact.scores, np.inf).min(axis=1, initial=np.inf)
-    n_found = np.count_nonzero((found.titles >= 0) & (found.scores >= lowest[:, None]), axis=1)
+    n_found = np.count_nonzero((near.titles >= 0) & (near.scores >= lowest[:, None]), axis=1)
     return float(np.minimum(n_found, is_there.sum(axis=1)).sum() / max(1, is_there.sum()))

@@ -78,7 +78,7 @@ class Snapshot:
 
     @property
     def clusters(self) -> Shortlist | None:
-        """What looks titles up in clusters; None where a search compares all."""
+        """Looks titles up in clusters; None where a search compares all."""
         return self.catalogue.shortlist
 
     @property

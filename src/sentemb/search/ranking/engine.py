@@ -37,7 +37,7 @@ _QUERIES = 128
 # The most titles of a shortlist: its recall is that of the first 10. A measurement up to rank 100
 # looks one title further, to see whether its score is equal.
 MOST_OF_SHORTLIST = 200
-# With one title in so many left by a mask, scoring each of them takes less time than all together.
+# Where a mask leaves this part of the titles, each is scored: one fiftieth.
 _SHARE_OF_FEW = 50
 # Pairs of `_Catalogue.rank_all` at a time, and how many are not worth another thread.
 _PAIRS, _FEW_PAIRS = 1_000_000, 2000
@@ -203,7 +203,7 @@ class _Catalogue:
         self, ranked: Ranked, asked: Asked, shortlist: Shortlist, share: float
     ) -> None:
         """The titles of shortlists; ``share`` of all may be found."""
-        found: list[NDArray[np.int64]] = [np.empty(0, np.int64)] * len(asked)
+        candidates: list[NDArray[np.int64]] = [np.empty(0, np.int64)] * len(asked)
         clicks = _clicks(self.parts, self.recipe)
         if clicks is not None:
             asked.is_typed = clicks.knows(asked)
@@ -212,11 +212,11 @@ class _Catalogue:
         def find(first: int, end: int) -> None:
             for q in range(first, end):
                 of_query = asked, q, self.k, named[q]
-                found[q] = shortlist.candidates(*of_query, self.mask, share)
+                candidates[q] = shortlist.candidates(*of_query, self.mask, share)
 
         self.workers.over(len(asked), find)
-        query_index = np.repeat(np.arange(len(asked)), list(map(len, found)))
-        self._rank_pairs(ranked, 0, asked, query_index, np.concatenate(found))
+        query_index = np.repeat(np.arange(len(asked)), list(map(len, candidates)))
+        self._rank_pairs(ranked, 0, asked, query_index, np.concatenate(candidates))
         # Where fewer titles are found than there may be, all are looked at.
         least = min(self.k, int(share * self.is_empty.size))
         lacks = (ranked.titles[:, least - 1] < 0) & asked.rows.exact.any(axis=1)

@@ -3,9 +3,9 @@
 The cosine and the memory of a title are products of the query with rows of the title: the rows of
 the nearest clusters are met (`sentemb.retrieval.cluster_rows`). The other parts are lists of
 titles: for each word there is one, with the weighted sum of both BM25. Words that all together add
-little are not walked, as in MaxScore (Turtle and Flood, "Query evaluation: strategies and
-optimizations", 1995). The titles with the highest sums of lists, and those of the rows with the
-highest sums of product and lists, are scored exactly: a title may be missed, a score is the score.
+little are not walked, as in MaxScore (Turtle and Flood, Information Processing & Management 31,
+1995). The titles with the highest sums of lists, and those of the rows with the highest sums of
+product and lists, are scored exactly: a title may be missed, a score is the score.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class Breadth(NamedTuple):
     """How much a query meets.
 
     probed : clusters
-    kept : of the titles with the highest sums of lists, and of the rows with the highest sums of
-        product and lists, those that are looked at again, for the 10 best titles
+    retained : the titles with the highest sums of lists, and the rows with the highest sums of
+        product and lists, that are looked at again for the 10 best titles
     """
 
     probed: int
-    kept: int
+    retained: int
 
 
 class Named(NamedTuple):
@@ -84,7 +84,7 @@ class _Words(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Shortlist:
-    """What finds the titles of a catalogue that can be among the best, by one recipe.
+    """Finds the titles of a catalogue that can be among the best, by one recipe.
 
     Attributes
     ----------
@@ -95,13 +95,13 @@ class Shortlist:
     clusters : ClusterRows
         The rows of the memory or, without it, of the cosine.
     net : (n_entries,) float32
-        What each entry of the lists of words adds to a score.
+        The addition of each entry of the lists of words to a score.
     breadth : Breadth
         How much a query meets.
     recall : float
         The share of the 10 best titles that was found when the breadth was chosen.
     measured_with : {"titles", "queries"}
-        What it was measured with: titles, or queries of the log.
+        The queries that it was measured with: titles, or queries of the log.
     """
 
     parts: Mapping[str, Part]
@@ -160,7 +160,7 @@ class Shortlist:
 
     @cached_property
     def _constants(self) -> NDArray[np.float32]:
-        """What is added to the titles whatever the query is, (n_titles,), or (0,)."""
+        """The additions to the titles whatever the query is, (n_titles,), or (0,)."""
         weight = self.recipe.weight(UNCLICKED)
         if not weight:
             return _NONE
@@ -192,7 +192,7 @@ class Shortlist:
         ``share`` of all.
         """
         allowed = _ALL if mask is None else mask
-        kept = self.breadth.kept * max(1, k // RECALL_AT)
+        retained = self.breadth.retained * max(1, k // RECALL_AT)
         words, n = self._words(asked, q), 0
         try:
             sums = self._unused.pop()
@@ -207,10 +207,10 @@ class Shortlist:
         met = met[:n]
         values = np.empty(n, np.float32)
         sums_of(values, met, sums, self._constants)
-        found = [met[highest(values, kept)]]
+        chosen = [met[highest(values, retained)]]
         if asked.rows.exact[q].any():
-            found.append(self._near(asked, q, kept, sums, allowed, share))
-        titles = np.unique(np.concatenate(found))
+            chosen.append(self._near(asked, q, retained, sums, allowed, share))
+        titles = np.unique(np.concatenate(chosen))
         values = np.empty(titles.size, np.float32)
         sums_of(values, titles, sums, self._constants)
         clear(sums, met)
@@ -235,7 +235,7 @@ class Shortlist:
         self,
         asked: Asked,
         q: int,
-        kept: int,
+        retained: int,
         sums: NDArray[np.float32],
         mask: NDArray[np.bool_],
         share: float,
@@ -249,7 +249,7 @@ class Shortlist:
         codes = clusters.offsets, clusters.titles, clusters.rows.codes, clusters.rows.scales
         query = rows.integers[q], np.float32(rows.steps[q]), np.float32(self._of_rows)
         meet_clusters(values, met, nearest, *codes, *query, sums, self._constants, mask)
-        best = highest(values, kept)
+        best = highest(values, retained)
         return met[best[values[best] > -np.inf]] if mask.size else met[best]
 
     def _chosen(
@@ -272,8 +272,8 @@ class Shortlist:
         for name in (COSINE, MEMORY):
             if self.recipe.weight(name):
                 total += self.recipe.weight(name) * self.parts[name].of_pairs(*pairs)
-        place = titles.size - k
-        limit = np.partition(total, place)[place] + words.least - words.most
+        above = titles.size - k
+        limit = np.partition(total, above)[above] + words.least - words.most
         error = _ERROR * max(1.0, float(np.abs(total).max()))
         chosen: NDArray[np.int64] = titles[total >= limit - 2 * error]
         return chosen
@@ -312,7 +312,7 @@ def entries_of(parts: Mapping[str, Part], recipe: Recipe) -> int:
 
 
 def _net(parts: Mapping[str, Part], recipe: Recipe) -> NDArray[np.float32]:
-    """What each entry of `_lists` adds to a score."""
+    """The addition of each entry of `_lists` to a score."""
     lists = _lists(parts, recipe)
     if lists is None:
         return _NONE
