@@ -299,6 +299,18 @@ def since_option() -> Decorator:
     )
 
 
+def records_option() -> Decorator:
+    """``--record`` of a command that measures an index by recorded searches."""
+    return option(
+        "--record",
+        metavar="RECORD",
+        type=click.Path(),
+        multiple=True,
+        help="A record of searches, as `sentemb serve --record` writes it. Can be given several "
+        "times; a search that is in several counts once.",
+    )
+
+
 def markdown_option(what: str) -> Decorator:
     """``--markdown``."""
     return option("--markdown", is_flag=True, help=f"Print {what} in Markdown.")

@@ -224,23 +224,24 @@ def _listed(
     rankings: Iterable[Ranking], several: bool, columns: int | None, first: int
 ) -> Iterator[str]:
     """Lines to read: rank from ``first``, score, id and title; several have queries above."""
-    from sentemb.search.searcher import BELOW_FLOOR, NO_MORE
+    from sentemb.search.searcher import NO_MORE
     from sentemb.system.tables import value_text, visible
 
     for ranking in rankings:
         if several:
             yield visible(ranking.query)
-        width = max((len(hit["id"]) for hit in ranking.hits), default=0)
-        for rank, hit in enumerate(ranking.hits, first):
+        if not ranking.hits:
+            start = "" if ranking.reason == NO_MORE else "no good match: "
+            nearest = "; nearest:" if ranking.nearest else ""
+            yield f"       {start}{ranking.reason}{nearest}"
+        listed = ranking.hits or ranking.nearest
+        width = max((len(hit["id"]) for hit in listed), default=0)
+        for rank, hit in enumerate(listed, first):
             fields = "".join(f"  {visible(text)}" for text in _fields(hit))
             # The score did not put it there.
             score = f"{'id':>6}" if hit["by_id"] else f"{hit['score']:6.3f}"
             left = f"{rank:5}  {score}  {visible(hit['id']):{width}}  "
             yield line_of(left, hit["title"], fields, columns)
-        if not ranking.hits:
-            remedy = "; --all shows the nearest titles" if ranking.reason == BELOW_FLOOR else ""
-            start = "" if ranking.reason == NO_MORE else "no good match: "
-            yield f"       {start}{ranking.reason}{remedy}"
         if ranking.did_you_mean is not None:
             yield f"       did you mean {visible(ranking.did_you_mean)}?"
         for name, counts in ranking.facets.items():
@@ -267,7 +268,8 @@ def _rankings(
 
 
 def _ranking(id: str, query: str, hits: "list[Hit]") -> Ranking:
-    of_query = (getattr(hits, name) for name in ("reason", "facets", "did_you_mean"))
+    names = ("reason", "facets", "did_you_mean", "nearest")
+    of_query = (getattr(hits, name) for name in names)
     return Ranking(id, query, hits, *of_query)
 
 

@@ -235,7 +235,8 @@ class Searcher:
         list of Hit, or a list of them for each query
             Best first, equal scores in the order of the titles. Empty where there is no good match;
             the attribute ``reason`` then says why: neither the model nor BM25 knows a word of the
-            query, it is below the floor, or another limit leaves every title out. A title whose id
+            query, it is below the floor, or another limit leaves every title out. Below the floor
+            the attribute ``nearest`` has the hits that there would be without one. A title whose id
             is the query, or the query in capitals or small letters, comes first. For a query
             without a good match, or with a word that no title has, the attribute ``did_you_mean``
             is the nearest frequent query of the log that finds something, or None.
@@ -347,6 +348,7 @@ class Searcher:
             reason: str | None = NOTHING_KNOWN if n_titles and k else limits.none_left
             if matches:
                 reason = limits.reason(is_below[q], of_first)
+            nearest = limits.of(matches)[offset : offset + k] if reason == BELOW_FLOOR else []
             matches = [] if reason else limits.of(matches)
             if not matches and reason is None:
                 reason = f"every score is below {limits.min_score:g}"
@@ -354,7 +356,7 @@ class Searcher:
             matches = limits.ordered(shards, matches)
             named = self._named(shards, text, mask, limits.cosine) if k else None
             if named is not None:
-                reason = None
+                reason, nearest = None, []
                 matches = [named, *(match for match in matches if match.row != named.row)]
             meant = None
             if named is None and is_unknown is not None and (reason or is_unknown[q]):
@@ -367,7 +369,8 @@ class Searcher:
             shown = _hits(shards, recipe, matches, of_first if is_shown else None)
             if named is not None and not offset:
                 shown[0]["by_id"] = True
-            hits.append(Rows(shown, text, reason, facets, meant))
+            near = _hits(shards, recipe, nearest, None)
+            hits.append(Rows(shown, text, reason, facets, meant, near))
         return hits
 
     def _meant(self, shards: Shards, text: str) -> str | None:
