@@ -104,6 +104,11 @@ _PORTION = 1024
     is_flag=True,
     help="Show the best titles even if none is a good match.",
 )
+@option(
+    "--exact",
+    is_flag=True,
+    help="Look at all titles, also in an index with clusters, which may miss a few of the best.",
+)
 @form_options("json", "tsv", "trec")
 @text_output_option("what is found")
 @threads_option()
@@ -121,6 +126,7 @@ def command(
     min_confidence: float | None,
     cosine: bool,
     everything: bool,
+    exact: bool,
     as_json: bool,
     as_tsv: bool,
     as_trec: bool,
@@ -171,6 +177,7 @@ def command(
         "sort": sort,
         "facets": facets or [],
         "cosine": cosine,
+        "exact": exact,
     }
     of_query = {"only": only, "min_score": min_score, "min_confidence": min_confidence}
     if similar is not None:
