@@ -85,7 +85,7 @@ reliability: ## Run the long checks of reliability and write docs/reliability.md
 
 .PHONY: gradcheck
 gradcheck: venv ## Check the gradients of every model and variant
-	$(BIN)/sentemb gradcheck --model all
+	PYTHONPATH=benchmarks $(BIN)/python -m lab gradcheck --model all
 
 .PHONY: quality
 quality: venv ## Train on the shared data sets and write docs/results/presets.md (7 minutes)

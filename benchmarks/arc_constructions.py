@@ -2,12 +2,12 @@
 
 import numpy as np
 from arc_lab import Rows
+from lab.arc1_in_arc2 import arc2_from_arc1
 from numpy.lib.stride_tricks import sliding_window_view
 
 from sentemb import PairScorer
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.models.pairs import make_pair_model
-from sentemb.models.pairs.arc1_in_arc2 import arc2_from_arc1
 from sentemb.models.pairs.matcher import Matcher
 from sentemb.models.pairs.registry import AND, PRINTED
 from sentemb.text.vocabulary import Vocabulary

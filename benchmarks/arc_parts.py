@@ -22,9 +22,9 @@ from arc_lab import (
     read,
     shuffled,
 )
+from lab.sets.labelled_files import import_labelled
 
 from sentemb.data.click_log import ClickLogBuilder
-from sentemb.data.importers.labelled_files import import_labelled
 from sentemb.data.labelled_pairs import LabelledPairs, read_labelled_pairs
 from sentemb.evaluation.binary import count_predictions, labelled_scores
 from sentemb.evaluation.significance import compare_all, holm

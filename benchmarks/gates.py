@@ -11,11 +11,11 @@ import itertools
 import numpy as np
 from arc_constructions import MAX_WORDS as C5_LONGEST
 from arc_constructions import contained
+from lab.arc1_in_arc2 import arc2_from_arc1
 from pages import ROOT, fill
 
 from sentemb.gradients.pair_models import PairPasses
 from sentemb.models.pairs import make_pair_model
-from sentemb.models.pairs.arc1_in_arc2 import arc2_from_arc1
 from sentemb.models.pairs.matcher import Matcher
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize

@@ -6,11 +6,11 @@ Used by sif_theory.py. What is measured on simulated data uses seed 0.
 from dataclasses import replace
 
 import numpy as np
+from lab.likelihood.generative import concentration, discourse_vectors, likeliest, on_sphere
 from pages import DATA
 from sif_printed import printed, wrong_means
 from sif_simulation import Settings, cosines, first_component, simulate, sums
 
-from sentemb.models.vectors.generative import concentration, discourse_vectors, likeliest, on_sphere
 from sentemb.models.vectors.probabilities import zipf
 
 COUNTS = DATA / "sts" / "enwiki_vocab_min200.txt"

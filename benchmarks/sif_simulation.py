@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
-
-from sentemb.models.vectors.generative import (
+from lab.likelihood.generative import (
     concentration,
     discourse_vectors,
     draw_sentences,
     on_sphere,
 )
-from sentemb.models.vectors.likelihood import Likelihood, Sentences
+from lab.likelihood.likelihood import Likelihood, Sentences
+
 from sentemb.models.vectors.probabilities import zipf
 
 

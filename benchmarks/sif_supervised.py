@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from lab.classifier.training import train_classifier
 from pages import DATA, RESULTS
 
 from sentemb.data.labelled import ValuedTexts, read_labelled, read_valued, score_of
@@ -33,7 +34,6 @@ from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import split_words
-from sentemb.training.classifiers.classifier import train_classifier
 
 CSV = RESULTS / "sif" / "supervised.csv"
 FIELDS = (

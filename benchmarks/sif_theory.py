@@ -14,13 +14,13 @@ from functools import cache
 
 import numpy as np
 from charts import DPI, FIGURES
+from lab.likelihood.generative import concentration, likeliest, on_sphere
+from lab.likelihood.likelihood import Likelihood, Sentences
 from pages import DATA, RESULTS, csv_of
 from sif_misprints import loose_steps, misprints
 from sif_simulation import Settings, cosines, first_component, removed, simulate, sums
 
 from sentemb.analysis.figures.palette import BLUE, ORANGE
-from sentemb.models.vectors.generative import concentration, likeliest, on_sphere
-from sentemb.models.vectors.likelihood import Likelihood, Sentences
 from sentemb.models.vectors.probabilities import zipf
 from sentemb.models.vectors.reading import read_word_vectors
 from sentemb.system.tables import markdown_table

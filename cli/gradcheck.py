@@ -93,12 +93,7 @@ def command(model: str | None, entry: str | None, as_json: bool, **options: Any)
     With --form printed, the recursions printed in the paper are checked. They pass for the RNN, and
     for the LSTM only on texts of one word.
 
-    sif-likelihood checks the log-likelihood of sentences (SIF paper, equation 2), differentiated by
-    their discourse vectors, at random points and at 0. Its --form printed drops the gradient of the
-    partition function, as that paper does. sif-classifier checks the loss of that paper's
-    supervised classifier, on fixed vectors and on the embeddings of a tower; --task chooses what it
-    predicts. urae-reconstruction checks the loss that the auto-encoder of the pair model urae
-    learns from.
+    urae-reconstruction checks the loss that the auto-encoder of the pair model urae learns from.
 
     All blocks of a pair model, such as arc2, have the side "pair". With the hinge its loss is
     piecewise linear in each parameter (except in urae), so larger steps are taken and errors are

@@ -20,6 +20,21 @@ settings.register_profile(
 settings.register_profile("random", derandomize=False, deadline=None)
 settings.load_profile("repeatable")
 
+
+@pytest.fixture
+def laboratory(monkeypatch):
+    """Let the package know, for one test, the checks and commands of `python -m lab`."""
+    from lab import checks, commands
+
+    from sentemb.cli import data
+    from sentemb.gradients.checks import CHECKS
+
+    for entry in checks.LAB_CHECKS:
+        monkeypatch.setitem(CHECKS, entry.name, entry)
+    for command in commands.LAB_COMMANDS:
+        monkeypatch.setitem(data.command.commands, command.name, command)
+
+
 TEXTS = ["hotels in shanghai", "shanghai hotels and resorts", "fix a bath tub", "bath tub repair"]
 
 

@@ -7,6 +7,19 @@ import naive
 import numpy as np
 import pytest
 from helpers import made_up_weights, made_up_words
+from lab.classifier.classifier_settings import HYPERPARAMETERS, ClassifierSettings
+from lab.classifier.classifier_task import ClassifierTask, Labels, Scores
+from lab.classifier.objective import (
+    BLOCKS,
+    Head,
+    blocks,
+    class_targets,
+    loss_tasks,
+    probability_tasks,
+    score_targets,
+)
+from lab.classifier.text_features import FixedVectors, TrainedTower
+from lab.classifier.training import train_classifier
 
 import sentemb
 from sentemb import SentembError
@@ -17,22 +30,11 @@ from sentemb.models.towers.towers import Towers
 from sentemb.models.words.workspace import Workspace
 from sentemb.system.parallel import Workers
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.training.classifiers.classifier import train_classifier
-from sentemb.training.classifiers.classifier_settings import HYPERPARAMETERS, ClassifierSettings
-from sentemb.training.classifiers.classifier_task import ClassifierTask, Labels, Scores
-from sentemb.training.classifiers.text_features import FixedVectors, TrainedTower
 from sentemb.training.contracts import Task
-from sentemb.training.objectives.classifier import (
-    BLOCKS,
-    Head,
-    blocks,
-    class_targets,
-    loss_tasks,
-    probability_tasks,
-    score_targets,
-)
 from sentemb.training.optimisers.dense_adam import DenseAdam
 from sentemb.training.stopping import Interrupted
+
+pytestmark = pytest.mark.usefixtures("laboratory")
 
 SHAPES = {
     "pairs of vectors": Head(5, True, 4, 3, 7),
@@ -156,13 +158,13 @@ def test_kinks_of_the_distance_are_left_out_and_counted(monkeypatch):
 
 @pytest.mark.usefixtures("two_steps")
 def test_a_wrong_gradient_fails(monkeypatch):
-    from sentemb.gradients import sif_classifier
+    from lab.classifier import check
 
     def without_the_distance(*arguments):
         losses, gradient, dH = yield from loss_tasks(*arguments)
         return losses, gradient, 0.99 * dH
 
-    monkeypatch.setattr(sif_classifier, "loss_tasks", without_the_distance)
+    monkeypatch.setattr(check, "loss_tasks", without_the_distance)
     assert sentemb.gradcheck("sif-classifier", entries=4).failed == ["tower.h"]
 
 
@@ -353,7 +355,7 @@ def test_a_folder_is_only_continued_by_the_same_training(tmp_path):
         train_classifier(train, dev, **other, resume=True)
     with pytest.raises(SentembError, match="another dev set"):
         train_classifier(train, **settings, resume=True)
-    with pytest.raises(SentembError, match="a classifier, which train_classifier reads with"):
+    with pytest.raises(SentembError, match="a classifier of the papers' laboratory"):
         sentemb.load(tmp_path / "m")
     tensors = tmp_path / "m" / "model.safetensors"
     tensors.write_bytes(tensors.read_bytes()[:-1] + b"\x7f")

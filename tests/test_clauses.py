@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers import tree
+from lab.sets import clauses
+from lab.sets.clauses import import_clauses, sentences
 
 from sentemb import SentembError
 from sentemb.cli import main
 from sentemb.data.click_log import read_click_log
-from sentemb.data.importers import clauses
-from sentemb.data.importers.clauses import import_clauses, sentences
 from sentemb.data.importers.plain_words import words_of
 from sentemb.data.judged_set import read_judged_set
 
@@ -293,6 +293,7 @@ def test_bad_input_writes_nothing(content, settings, message, made_up, tmp_path)
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.usefixtures("laboratory")
 def test_command(made_up, tmp_path):
     path, _ = made_up
     vectors = tmp_path / "vectors.txt"

@@ -98,7 +98,6 @@ def test_only_the_exact_gradient_has_a_whole_batch():
     assert not sentemb.gradcheck("lstm", **SMALL).batch_line
     assert not sentemb.gradcheck("lstm", **sizes, form="printed").batch
     assert not sentemb.gradcheck("lstm", **sizes, fault="b_g").batch
-    assert not sentemb.gradcheck("sif-likelihood", n_texts=10, entries=2).batch
 
 
 def test_printed_form_passes_for_the_rnn():

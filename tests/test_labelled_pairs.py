@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from lab.sets.labelled_files import import_labelled
 
 from sentemb import PairScorer, SentembError, load
 from sentemb.cli import main
-from sentemb.data.importers.labelled_files import import_labelled
 from sentemb.data.labelled_pairs import (
     LabelledPairs,
     read_labelled_pairs,
@@ -174,6 +174,7 @@ def test_what_cannot_be_imported(content, settings, message, tmp_path):
     assert not (tmp_path / "out.tsv").exists()
 
 
+@pytest.mark.usefixtures("laboratory")
 def test_import_command(tmp_path):
     source = written(tmp_path / "in.tsv", "1\ta\tb\n0\tc\td\n1\te\tf\n")
     out = tmp_path / "out.tsv"

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from helpers import made_up_model, made_up_pair_model
+from lab.classifier.training import train_classifier
 from test_html_tables import cells
 
 import sentemb
@@ -41,7 +42,6 @@ from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
 from sentemb.search.searcher import NOTHING_KNOWN
 from sentemb.system.html_tables import Rows, excerpt, facts_table
-from sentemb.training.classifiers.classifier import train_classifier
 
 MARKUP = "<script>alert(1)</script>"
 TITLES = [f"red shoes {MARKUP}", "blue shoes & hats", "red hat", "tap repair", "blue tap", "hat"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers import made_up_texts, relative_error
+from lab.arc1_in_arc2 import arc2_from_arc1
 
 import sentemb
 from sentemb import SentembError
@@ -18,7 +19,6 @@ from sentemb.gradients.differences import entry_differences
 from sentemb.gradients.pair_models import PairModelProblem, PairPasses
 from sentemb.kernels.dropout import dropout_rows
 from sentemb.models.pairs import PAIR_MODELS, make_pair_model
-from sentemb.models.pairs.arc1_in_arc2 import arc2_from_arc1
 from sentemb.models.pairs.head import Dropout
 from sentemb.models.pairs.matcher import Matcher
 from sentemb.system.parallel import Workers

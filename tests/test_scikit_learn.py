@@ -12,6 +12,7 @@ import joblib
 import numpy as np
 import pytest
 from helpers import made_up_model, made_up_pair_model
+from lab.classifier.training import train_classifier
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
@@ -33,7 +34,6 @@ from sentemb.models.vectors.writing import write_word_vectors
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
-from sentemb.training.classifiers.classifier import train_classifier
 
 # Words for numbers, so that scikit-learn's checks, which make up numbers, reach a vectorizer.
 NUMBERS = [f"c{column}n{value}" for column in range(20) for value in range(19)]

@@ -4,17 +4,17 @@ import warnings
 
 import numpy as np
 import pytest
-
-from sentemb import SentembError
-from sentemb.models.vectors import generative
-from sentemb.models.vectors.generative import (
+from lab.likelihood import generative
+from lab.likelihood.generative import (
     concentration,
     discourse_vectors,
     draw_sentences,
     likeliest,
     on_sphere,
 )
-from sentemb.models.vectors.likelihood import Likelihood, Sentences
+from lab.likelihood.likelihood import Likelihood, Sentences
+
+from sentemb import SentembError
 from sentemb.models.vectors.probabilities import zipf
 
 

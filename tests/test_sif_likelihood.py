@@ -1,20 +1,24 @@
 """Equation (2) of the SIF paper: the likelihood, its gradient, and the check of both."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
+import lab
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from lab.likelihood.likelihood import Likelihood, Partition, Sentences
 from naive import sif_likelihood
 
 import sentemb
 from sentemb import SentembError
-from sentemb.cli import main
 from sentemb.gradients import checks
 from sentemb.gradients.checks import CHECKS, CheckEntry, register_check
 from sentemb.gradients.entry_trace import explain_gradient
 from sentemb.models.towers.registry import CELLS
-from sentemb.models.vectors.likelihood import Likelihood, Partition, Sentences
+
+pytestmark = pytest.mark.usefixtures("laboratory")
 
 
 def made_up(seed=0, n_words=40, dim=5, scale=1.0):
@@ -99,6 +103,7 @@ def test_an_empty_sentence_is_refused():
 def test_the_exact_gradient_passes_and_the_printed_one_does_not(settings):
     report = sentemb.gradcheck("sif-likelihood", **settings)
     assert report.passed and report.repeatable and report.directional < 1e-8
+    assert not report.batch  # sentences are independent of each other
     point, origin = report.blocks
     assert (point.block, origin.block) == ("point.c", "origin.c")
     assert max(point.relative, origin.relative) < 1e-8
@@ -162,7 +167,7 @@ def test_an_unknown_name_lists_models_and_checks():
 
 def test_a_check_can_be_registered_with_settings_of_encoders(monkeypatch):
     monkeypatch.setattr(checks, "CHECKS", dict(CHECKS))
-    entry = CheckEntry("twice", "sentemb.gradients.sif_likelihood:SIFLikelihood", (), (CELLS,))
+    entry = CheckEntry("twice", "lab.likelihood.check:SIFLikelihood", (), (CELLS,))
     register_check(entry)
     assert entry.names == ("cells", "seed") and "twice" in checks.CHECKS
     for name in ("twice", "lstm"):
@@ -171,18 +176,22 @@ def test_a_check_can_be_registered_with_settings_of_encoders(monkeypatch):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, ["gradcheck", *arguments])
+    """Run the command in a process of its own: its choices are made when it is imported."""
+    command = [sys.executable, "-m", "lab", "gradcheck", "--model", "sif-likelihood", *arguments]
+    return subprocess.run(
+        command, cwd=Path(lab.__file__).parents[1], capture_output=True, text=True
+    )
 
 
 def test_the_command_prints_both_gradients():
-    result = run("--model", "sif-likelihood", "--lengths", "2,3")
-    assert result.exit_code == 0 and "sif-likelihood, form scan: alpha 0.3" in result.stdout
-    result = run("--model", "sif-likelihood", "--form", "printed")
-    assert result.exit_code == 1 and "at fault in point.c, origin.c:" in result.stdout
-    (report,) = json.loads(run("--model", "sif-likelihood", "--json").stdout)
+    result = run("--lengths", "2,3")
+    assert result.returncode == 0 and "sif-likelihood, form scan: alpha 0.3" in result.stdout
+    result = run("--form", "printed")
+    assert result.returncode == 1 and "at fault in point.c, origin.c:" in result.stdout
+    (report,) = json.loads(run("--json").stdout)
     assert report["passed"] and report["settings"]["alpha"] == 0.3
-    result = run("--model", "sif-likelihood", "--explain", "origin.c[0,1]")
-    assert result.exit_code == 0 and "PASS: relative error" in result.stdout
+    result = run("--explain", "origin.c[0,1]")
+    assert result.returncode == 0 and "PASS: relative error" in result.stdout
     for refused in (("--cells", "3"), ("--break", "b_g"), ("--form", "trace")):
-        result = run("--model", "sif-likelihood", *refused)
-        assert result.exit_code == 1 and "Error: sif-likelihood has no" in result.output
+        result = run(*refused)
+        assert result.returncode == 1 and "Error: sif-likelihood has no" in result.stderr

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from sentemb.analysis.synonyms import synonyms
     from sentemb.analysis.topics import topics
     from sentemb.bridges.export.targets import export
+    from sentemb.bridges.refresh.pins import Pinned, pin
+    from sentemb.bridges.refresh.refreshing import Refreshed, refresh
     from sentemb.comparison.baselines.chance import Chance
     from sentemb.comparison.difference import RankingDifference, diff
     from sentemb.comparison.measuring import evaluate
@@ -52,10 +54,7 @@ if TYPE_CHECKING:
     from sentemb.models.loading import load
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.models.pairs import make_pair_model
-    from sentemb.models.pairs.arc1_in_arc2 import arc2_from_arc1
     from sentemb.models.sentence_encoder import GateTrace, SentenceEncoder
-    from sentemb.models.vectors.generative import concentration, draw_sentences, likeliest
-    from sentemb.models.vectors.likelihood import Likelihood, Sentences
     from sentemb.models.vectors.reading import read_word_vectors
     from sentemb.models.vectors.sif import SIF
     from sentemb.models.vectors.skip_gram import train_word_vectors
@@ -70,7 +69,6 @@ if TYPE_CHECKING:
     from sentemb.text.vocabulary import Vocabulary
     from sentemb.text.words import letter_trigrams
     from sentemb.training.batches.preparing import prepare_log
-    from sentemb.training.classifiers.classifier import Classifier, train_classifier
     from sentemb.training.progress import Progress
     from sentemb.training.trainer import train
 
@@ -85,9 +83,6 @@ _SECTIONS = {
         "SIF": "models.vectors.sif",
         "GateTrace": "models.sentence_encoder",
         "make_pair_model": "models.pairs",
-        "arc2_from_arc1": "models.pairs.arc1_in_arc2",
-        "train_classifier": "training.classifiers.classifier",
-        "Classifier": "training.classifiers.classifier",
     },
     "Search": {
         "Index": "search.index",
@@ -97,6 +92,10 @@ _SECTIONS = {
         "fit_ranker": "search.ranking.fitting",
         "load_ranker": "search.ranking.opening",
         "export": "bridges.export.targets",
+        "refresh": "bridges.refresh.refreshing",
+        "Refreshed": "bridges.refresh.refreshing",
+        "pin": "bridges.refresh.pins",
+        "Pinned": "bridges.refresh.pins",
         "overview": "analysis.overview",
         "Overview": "analysis.overview",
     },
@@ -160,20 +159,12 @@ _SECTIONS = {
         "write_word_vectors": "models.vectors.writing",
         "train_word_vectors": "models.vectors.skip_gram",
     },
-    "The generative model behind SIF": {
-        "Likelihood": "models.vectors.likelihood",
-        "Sentences": "models.vectors.likelihood",
-        "draw_sentences": "models.vectors.generative",
-        "likeliest": "models.vectors.generative",
-        "concentration": "models.vectors.generative",
-    },
 }
 
 __all__ = [
     "NDCG",
     "SIF",
     "Chance",
-    "Classifier",
     "ClickLog",
     "ClickLogBuilder",
     "Columns",
@@ -187,24 +178,21 @@ __all__ = [
     "Index",
     "JudgedSet",
     "LabelledPairs",
-    "Likelihood",
     "Overview",
     "PairScorer",
+    "Pinned",
     "PreparedLog",
     "Progress",
     "RankingDifference",
     "Reading",
     "Recipe",
+    "Refreshed",
     "SentembError",
     "SentenceEncoder",
-    "Sentences",
     "Vocabulary",
     "WordVectors",
     "__version__",
-    "arc2_from_arc1",
-    "concentration",
     "diff",
-    "draw_sentences",
     "evaluate",
     "explain",
     "explain_gradient",
@@ -214,13 +202,13 @@ __all__ = [
     "gradient_flow",
     "import_clicks",
     "letter_trigrams",
-    "likeliest",
     "load",
     "load_ranker",
     "loss_and_gradient",
     "make_pair_model",
     "neighbours",
     "overview",
+    "pin",
     "plot_cells",
     "plot_gates",
     "plot_gradient_flow",
@@ -235,13 +223,13 @@ __all__ = [
     "read_labelled_pairs",
     "read_similarity_set",
     "read_word_vectors",
+    "refresh",
     "simulate",
     "split_log",
     "sts",
     "synonyms",
     "topics",
     "train",
-    "train_classifier",
     "train_word_vectors",
     "word_effects",
     "write_click_log",

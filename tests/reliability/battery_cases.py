@@ -58,7 +58,7 @@ WHOLE = {
     "sts": ("sts", "weighted", "sts"),
 }
 # The models and losses whose gradients are checked in some case.
-GRADCHECKED = ("lstm", "dssm", "clsm", "sif-likelihood", "sif-classifier")
+GRADCHECKED = ("lstm", "dssm", "clsm")
 MAKES = ("new", "new/*", "new.*")
 
 
@@ -341,17 +341,13 @@ def settings():
         REFUSED,
     )
     for name, more in {
-        "task of an lstm": ("--task", "sentiment"),
-        "hinge of a classifier": ("--model", "sif-classifier", "--objective", "hinge"),
-        "cells of a likelihood": ("--model", "sif-likelihood", "--cells", "5"),
+        "output gate of a CLSM": ("--model", "clsm", "--no-output-gate"),
     }.items():
         yield Case(f"settings: gradcheck, {name}", ("gradcheck", *more), REFUSED)
     for name, more in {
         "softmax": ("--objective", "softmax"),
         "hinge": ("--objective", "hinge"),
-        **{model: ("--model", model) for model in GRADCHECKED[-2:]},
-        "sentiment": ("--model", "sif-classifier", "--task", "sentiment"),
-        "printed": ("--model", "sif-likelihood", "--form", "printed", "--json"),
+        "printed": ("--form", "printed", "--json"),
     }.items():
         code = 1 if name == "printed" else 0
         yield Case(f"gradients: {name}", ("gradcheck", *more), code)

@@ -66,8 +66,6 @@ WHOLE = {
     "plot-match": ("plot-match", "arc2", "hotels in rome", "Rome hotels", "-o", "new.svg"),
     "plot-loss": ("plot-loss", "arc2", "-o", "new.svg"),
     "gradcheck": ("gradcheck", "--model", "arc2"),
-    "data clauses": ("data", "clauses", "prose.txt", "-o", "new", "--dev", "5", "--test", "5"),
-    "data labelled": ("data", "labelled", "scored.tsv", "-o", "new.tsv", "--positive-from", "3"),
 }
 
 
@@ -141,8 +139,6 @@ def usage():
         (("evaluate", "arc2", "labelled.tsv", "--labels", "--metrics", "mrr@1"), "--metrics"),
         (("evaluate", "arc2", "judged", "--threshold", "0"), "--labels"),
         (("plot-match", "arc2", "hotels"), "TITLE"),
-        (("data", "clauses", "prose.txt"), "--output"),
-        (("data", "labelled", "scored.tsv"), "OUT"),
     ):
         yield Case(f"pairs usage: {' '.join(argv[:2])} {argv[-2]} {argv[-1]}", argv, 2, (says,))
 
@@ -452,7 +448,7 @@ FINE = ("an empty line", "a NUL")
 
 
 def data():
-    """Files of labelled pairs, runs, judged sets and prose."""
+    """Files of labelled pairs, runs and judged sets."""
     for what, text in LABELLED.items():
         raw = text if isinstance(text, bytes) else text.encode()
 
@@ -473,19 +469,8 @@ def data():
                 "--threshold",
                 "given.tsv",
             ),
-            "import": ("data", "labelled", "given.tsv", "-o", "new.tsv"),
-            "import of scores": (
-                "data",
-                "labelled",
-                "given.tsv",
-                "-o",
-                "new.tsv",
-                "--positive-from",
-                "1",
-            ),
         }.items():
-            imported = "import" in name and what in ("label 1.0", "label 2")
-            wanted = ANY if one_class or imported else code
+            wanted = ANY if one_class else code
             yield Case(
                 f"pairs data: labels {what}, {name}",
                 argv,
@@ -631,112 +616,6 @@ def data():
                 ),
                 0,
             )
-    prose = {
-        "empty": b"",
-        "no sentence": b"one two three\n",
-        "one sentence": b"We saw the old town of Rome on that day, and we came back later on.\n",
-        "not UTF-8": b"We saw \xff the town, and we came back.\n",
-        "one long line": b"word " * 300_000,
-        "commas only": b"," * 100_000,
-        "a long word": b"w" * 100_000 + b", and so on.\n",
-        "NULs": b"\0" * 1000,
-    }
-    for what, raw in prose.items():
-
-        def setup(box, raw=raw):
-            (box / "given.txt").write_bytes(raw)
-
-        yield Case(
-            f"pairs data: clauses, {what}",
-            ("data", "clauses", "given.txt", "-o", "new"),
-            1,
-            (),
-            setup=setup,
-        )
-    clauses = WHOLE["data clauses"]
-    for option, value in (
-        ("--dev", "0"),
-        ("--dev", "-1"),
-        ("--dev", "x"),
-        ("--test", "0"),
-        ("--test", "10000000000"),
-        ("--least", "0"),
-        ("--least", "30"),
-        ("--most", "0"),
-        ("--most", "99999999999"),
-        ("--seed", "-1"),
-        ("--dev", "23"),
-        ("--vectors", "glove.txt"),
-        ("--vectors", "nowhere"),
-    ):
-        yield Case(
-            f"pairs data: clauses {option} {value}", (*clauses, option, value), ANY, makes=MAKES
-        )
-    yield Case("pairs data: clauses", clauses, 0, makes=MAKES)
-    yield Case(
-        "pairs data: hard clauses without vectors",
-        (*clauses, "--hard"),
-        REFUSED,
-        ("--vectors",),
-    )
-    yield Case(
-        "pairs data: hard clauses, no vectors",
-        (*clauses, "--hard", "--vectors", "nowhere"),
-        1,
-        ("nowhere",),
-    )
-    yield Case(
-        "pairs data: hard clauses, other words",
-        (*clauses, "--hard", "--vectors", "bad14.txt"),
-        ANY,
-        makes=MAKES,
-    )
-    for place in ("nowhere", "nothing", "binary", "bad.gz", "cut.gz", "utf16.txt", ""):
-        yield Case(
-            f"pairs data: clauses from {place!r}",
-            ("data", "clauses", place, "-o", "new"),
-            REFUSED,
-            (place,),
-        )
-        yield Case(
-            f"pairs data: labelled from {place!r}",
-            ("data", "labelled", place, "-o", "new.tsv"),
-            REFUSED,
-            (place,),
-        )
-    for value in ("nan", "inf", "x", "", "-1", "0", "99"):
-        yield Case(
-            f"pairs data: labelled --positive-from {value!r}",
-            ("data", "labelled", "scored.tsv", "-o", "new.tsv", "--positive-from", value),
-            ANY,
-            makes=MAKES,
-        )
-    for out, code in (
-        ("labelled.tsv", 1),
-        ("nothing", 1),
-        ("file/x", 1),
-        ("loop", 1),
-        ("-", 0),
-        ("scored.tsv", 1),
-    ):
-        if out in ("nothing", "loop"):
-            yield Case(
-                f"pairs data: labelled to {out}, force",
-                ("data", "labelled", "scored.tsv", "-o", out, "--positive-from", "3", "--force"),
-                1,
-                (out,),
-            )
-        yield Case(
-            f"pairs data: labelled to {out}",
-            ("data", "labelled", "scored.tsv", "-o", out, "--positive-from", "3"),
-            code,
-        )
-    yield Case(
-        "pairs data: labelled onto itself",
-        ("data", "labelled", "scored.tsv", "-o", "scored.tsv", "--positive-from", "3", "--force"),
-        ANY,
-        makes=("scored.tsv",),
-    )
 
 
 def damaged():
@@ -1104,19 +983,9 @@ def commands():
         "evaluate",
         "evaluate --labels",
         "plot-match --json",
-        "data labelled -",
     ):
         argv = {
             "plot-match --json": (*WHOLE["plot-match"][:-2], "--json"),
-            "data labelled -": (
-                "data",
-                "labelled",
-                "scored.tsv",
-                "-o",
-                "-",
-                "--positive-from",
-                "3",
-            ),
         }.get(command) or WHOLE[command]
         for what in ("full", "closed", "broken"):
             yield Case(

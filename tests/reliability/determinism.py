@@ -11,6 +11,7 @@ Run it with ``python -m reliability.determinism`` in the folder ``tests``.
 
 import hashlib
 import itertools
+import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 import llvmlite.binding
 import numpy as np
 from helpers import made_up_judged_set, made_up_log, run_python
+from lab.classifier.training import train_classifier
 
 from reliability.count import Count
 from sentemb import SIF, train
@@ -31,9 +33,10 @@ from sentemb.models.vectors.skip_gram import train_word_vectors
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.search.index import Index
 from sentemb.search.index_tuning import calibrate, tune
-from sentemb.training.classifiers.classifier import train_classifier
 
 TESTS = Path(__file__).parents[1]
+# Where other processes find the tests and the laboratory of the papers.
+_PLACES = os.pathsep.join(map(str, (TESTS, TESTS.parent / "benchmarks")))
 SETTINGS = {"cells": 24, "epochs": 3, "batch_size": 64}
 TRAININGS = {
     "adam": {"hard_negatives": 2},
@@ -98,7 +101,7 @@ def matrix(threads=(1, 2, 7), hash_seeds=(0, 1), blas=None, targets=None, cells=
             target, n_threads, hash_seed, core = cell
             path = Path(folder) / "arrays.npz"
             environment = {"PYTHONHASHSEED": str(hash_seed), "OPENBLAS_CORETYPE": core}
-            environment |= {"PYTHONPATH": str(TESTS)} | TARGETS[target]
+            environment |= {"PYTHONPATH": _PLACES} | TARGETS[target]
             ended = run_python(CHILD, path, n_threads, **environment)
             count.tried += 1
             place = f"{target}, {n_threads} threads, hash seed {hash_seed}, BLAS {core}"

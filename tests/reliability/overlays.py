@@ -24,11 +24,8 @@ from sentemb.search.index_files import listed_files
 FILES_OUT = {**battery_cases.OUTPUT_FILES, **battery_shop.OUTPUT_FILES}
 FOLDERS_OUT = {**battery_cases.OUTPUT_FOLDERS, **battery_shop.OUTPUT_FOLDERS}
 FILES_OUT |= {
-    "data labelled OUT": (".tsv", ("data", "labelled", "labelled.tsv", "-o", "X")),
     "encode --ids": (".npy", ("encode", "lstm", "docs.tsv", "--ids", "-o", "X")),
 }
-FOLDERS_OUT |= {"data clauses OUT": ("data", "clauses", "prose.txt", "-o", "X")}
-FOLDERS_OUT["data clauses OUT"] += ("--dev", "2", "--test", "2", "--least", "3")
 # Commands that change an index where it is.
 IN_PLACE = {
     "index --add": ("index", "sums", "--add", "more.tsv"),

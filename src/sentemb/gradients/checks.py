@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sentemb.errors import SentembError
 from sentemb.gradients.check_options import DROPOUT, Problem
 from sentemb.models.pairs.registry import PAIR_MODELS
-from sentemb.models.towers.registry import CELLS, ENCODERS, HIDDEN
+from sentemb.models.towers.registry import CELLS, ENCODERS
 from sentemb.system.hyperparameters import MODEL, Hyperparameter
 
 if TYPE_CHECKING:
@@ -60,42 +60,6 @@ def register_check(entry: CheckEntry) -> None:
     CHECKS[entry.name] = entry
 
 
-ALPHA = Hyperparameter(
-    name="alpha",
-    kind=float,
-    default=0.3,
-    help="Share of words drawn by frequency alone: alpha in equation (2).",
-    group=MODEL,
-    above=0,
-    below=1,
-)
-register_check(
-    CheckEntry(
-        name="sif-likelihood",
-        home="sentemb.gradients.sif_likelihood:SIFLikelihood",
-        takes=("lengths",),
-        parameters=(ALPHA,),
-        forms=("scan", "printed"),
-        variants=({}, {"alpha": 0.01}),
-    )
-)
-
-TASK = Hyperparameter(
-    name="task",
-    kind=str,
-    default="similarity",
-    help="What the classifier predicts: scores of pairs, labels of pairs, or labels of texts.",
-    group=MODEL,
-    choices=("similarity", "entailment", "sentiment"),
-)
-register_check(
-    CheckEntry(
-        name="sif-classifier",
-        home="sentemb.gradients.sif_classifier:SIFClassifier",
-        parameters=(TASK, HIDDEN),
-        variants=tuple({"task": task} for task in TASK.choices),
-    )
-)
 register_check(
     CheckEntry(
         name="urae-reconstruction",

@@ -56,12 +56,10 @@ def gradcheck(
     model : str
         One of `sentemb.models.towers.ENCODERS`: "lstm", "bilstm", "rnn", "irnn", "bag", "dssm",
         "clsm", "dan"; one of `sentemb.models.pairs.PAIR_MODELS`, such as "arc2"; or one of
-        `sentemb.gradients.checks.CHECKS`: "sif-likelihood", the log-likelihood of sentences under
-        equation (2) of the SIF paper by the discourse vector c, "sif-classifier", the classifier of
-        its appendix A.2, and "urae-reconstruction", the auto-encoder of the pair model "urae".
+        `sentemb.gradients.checks.CHECKS`: "urae-reconstruction", the auto-encoder of the pair model
+        "urae".
     form : {"scan", "trace", "printed"}
-        Which gradient to check. For "sif-likelihood" there is no "trace", and "printed" drops
-        the slope of the partition function, as the SIF paper does.
+        Which gradient to check.
     shared_towers : bool
         One tower for queries and titles.
     lengths : sequence of int
@@ -94,8 +92,7 @@ def gradcheck(
         As for training: ``cells`` (6 unless given), ``forget_gate``, ``peepholes``, ``bag_dim``,
         ``output_gate``, ``hidden`` (5 unless given), ``window``, ``layers``, ``activation``; for
         pair models those of `sentemb.models.pairs.registry` and ``dropout``, the share of values
-        that are dropped; for "sif-likelihood": ``alpha``; for "sif-classifier": ``task``
-        ("similarity", "entailment" or "sentiment").
+        that are dropped.
 
     Returns
     -------

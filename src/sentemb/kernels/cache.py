@@ -122,9 +122,17 @@ class KernelCache(NullCache):
         function = self._function
         settings = [str(getattr(numba.config, name, None)) for name in _SETTINGS]
         code = function.__module__, function.__qualname__, function.__code__.co_code
+        code += (_source_elsewhere(function),)
         key = repr((self._folder.name, code, sig, codegen.magic_tuple(), settings))
         digest = hashlib.sha256(key.encode()).hexdigest()[:32]
         return self._folder / f"{function.__name__}-{digest}.kernel"
+
+
+def _source_elsewhere(function):
+    """The source of a kernel that is not in this folder; the stamp has those that are."""
+    source = Path(function.__code__.co_filename)
+    is_elsewhere = source.parent != Path(__file__).parent and source.is_file()
+    return source.read_bytes() if is_elsewhere else b""
 
 
 def _loaded(path, target_context):

@@ -181,7 +181,7 @@ def _parts(
     """Configuration, shape, vocabulary and history of the model in folder ``path``."""
     if CLASSIFIER in file.metadata:
         raise SentembError(
-            f"{path}: holds a classifier, which train_classifier reads with resume=True; give a "
+            f"{path}: holds a classifier of the papers' laboratory; give a "
             "folder of `sentemb train` or `sentemb sif`"
         )
     config = checked_config(file.path, file.metadata.get("config"))

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from lab.likelihood.likelihood import Likelihood, Sentences
 from sentemb.gradients.check_options import SCALE
 from sentemb.gradients.problem import CheckedProblem
-from sentemb.models.vectors.likelihood import Likelihood, Sentences
 from sentemb.system.contracts import Arrays
 
 _WORDS, _DIM = 300, 10

@@ -12,6 +12,15 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lab.classifier.classifier_settings import ClassifierSettings
+from lab.classifier.objective import (
+    Head,
+    class_targets,
+    loss_tasks,
+    probability_tasks,
+    score_targets,
+)
+from lab.classifier.text_features import Learner, TextFeatures, TrainedTower
 from sentemb.data.labelled import ValuedTexts
 from sentemb.errors import SentembError
 from sentemb.evaluation.correlation import pearson
@@ -22,16 +31,7 @@ from sentemb.models.files.tensor_files import open_tensors, write_tensors
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
-from sentemb.training.classifiers.classifier_settings import ClassifierSettings
-from sentemb.training.classifiers.text_features import Learner, TextFeatures, TrainedTower
 from sentemb.training.contracts import StoredState, UnpreparedTask
-from sentemb.training.objectives.classifier import (
-    Head,
-    class_targets,
-    loss_tasks,
-    probability_tasks,
-    score_targets,
-)
 from sentemb.training.optimisers.dense_adam import DenseAdam
 from sentemb.training.stopping import Diverged
 

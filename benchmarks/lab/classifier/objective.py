@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sentemb.kernels.classifier import (
+from lab.classifier.kernels import (
     divergence_columns,
     hidden_errors,
     hidden_rows,

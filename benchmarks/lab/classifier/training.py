@@ -11,6 +11,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lab.classifier.classifier_settings import (
+    HIDDEN_FOR_LABELS,
+    HIDDEN_FOR_SCORES,
+    MAP_DIM,
+    ClassifierSettings,
+)
+from lab.classifier.classifier_task import (
+    ClassifierTask,
+    Examples,
+    Labels,
+    Outcome,
+    SavedClassifier,
+    Values,
+    fingerprint,
+    probabilities,
+)
+from lab.classifier.objective import Head
+from lab.classifier.text_features import FixedVectors, TextFeatures, TrainedTower
 from sentemb.data.labelled import ValuedTexts
 from sentemb.errors import SentembError
 from sentemb.models.towers.towers import Towers
@@ -23,26 +41,8 @@ from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.text.arguments import as_texts
 from sentemb.training.checkpoints import remove_checkpoints
-from sentemb.training.classifiers.classifier_settings import (
-    HIDDEN_FOR_LABELS,
-    HIDDEN_FOR_SCORES,
-    MAP_DIM,
-    ClassifierSettings,
-)
-from sentemb.training.classifiers.classifier_task import (
-    ClassifierTask,
-    Examples,
-    Labels,
-    Outcome,
-    SavedClassifier,
-    Values,
-    fingerprint,
-    probabilities,
-)
-from sentemb.training.classifiers.text_features import FixedVectors, TextFeatures, TrainedTower
 from sentemb.training.identity import Identity
 from sentemb.training.loop import ModelFiles, TrainingLoop
-from sentemb.training.objectives.classifier import Head
 from sentemb.training.output import check_output, is_finished
 from sentemb.training.progress import Progress
 from sentemb.training.stopping import stop_signals

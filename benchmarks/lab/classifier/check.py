@@ -5,13 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.gradients.check_options import SCALE
-from sentemb.gradients.problem import CheckedProblem
-from sentemb.gradients.whole_batch import BatchForms, in_parts
-from sentemb.models.words.workspace import Workspace
-from sentemb.system.contracts import Arrays
-from sentemb.system.parallel import Workers
-from sentemb.training.objectives.classifier import (
+from lab.classifier.objective import (
     Head,
     blocks,
     branches,
@@ -20,6 +14,12 @@ from sentemb.training.objectives.classifier import (
     loss_tasks,
     score_targets,
 )
+from sentemb.gradients.check_options import SCALE
+from sentemb.gradients.problem import CheckedProblem
+from sentemb.gradients.whole_batch import BatchForms, in_parts
+from sentemb.models.words.workspace import Workspace
+from sentemb.system.contracts import Arrays
+from sentemb.system.parallel import Workers
 
 _EXAMPLES, _DIM, _MAP_DIM = 7, 6, 8
 _LOWEST, _HIGHEST = 1, 5

@@ -5,7 +5,7 @@ its words is drawn, independently of the others, from
 
     p(w | c) = alpha p(w) + (1 - alpha) exp(<v_w, c>) / Z(c),    c = beta c0 + (1 - beta) c_s
 
-with c0 orthogonal to c_s. `sentemb.models.vectors.likelihood` has its likelihood and the gradient.
+with c0 orthogonal to c_s. `lab.likelihood.likelihood` has its likelihood and the gradient.
 """
 
 import warnings
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lab.likelihood.likelihood import Likelihood, Sentences
 from sentemb.errors import SentembError
-from sentemb.models.vectors.likelihood import Likelihood, Sentences
 
 Matrix = NDArray[np.float64]
 

@@ -1,0 +1,1 @@
+"""The classifier of the SIF paper, appendix A.2."""

@@ -1,0 +1,1 @@
+"""The generative model of the SIF paper and its likelihood."""
