@@ -1,6 +1,6 @@
 """The pictures of docs/paper.md: ours on the scales that version 2 of the paper prints.
 
-Cells are counted from 1 and there are as many as in the paper. The colour bar beside a panel goes
+Cells are counted from 1 and there are as many as in the paper. The colour bar of a panel goes
 from the first to the last printed tick; above the panel is the range of our own values, which may
 lie beyond both ends.
 """

@@ -35,7 +35,7 @@ def open_questions() -> Iterator[list[str]]:
     ]  # fmt: skip
     yield [
         "IV, Figure 3", "How negatives are drawn from the training data",
-        "From the clicked titles of the other pairs of the mini-batch, anew in every update",
+        "From the clicked titles of the other pairs of the mini-batch, drawn again in every update",
     ]  # fmt: skip
     yield [
         "Algorithm 1", "\"Small random numbers\" to begin with",

@@ -108,7 +108,7 @@ def attenuated(title: str, lab: Laboratory, *, small: float = 1.0, most: float =
         "head": ["", *words],
         "rows": [["mean of i", *_three(mean)], ["cells below their mean", *_percent(shares)]],
         "verdict": HOLDS if right == len(named) else IN_PART if 2 * right >= len(named) else FAILS,
-        "why": f"Of the 32 cells the gate is small in: {listed}; of the other words in "
+        "why": f"The gate is small in these shares of 32 cells: {listed}; at other words in "
         f"{others.min():.0%} to {others.max():.0%}. The mean gate of the named words is "
         f"{abs(1 - ratio):.0%} {'lower' if ratio < 1 else 'higher'} than that of the others, and "
         f"goes from {gate.min():.2f} to {gate.max():.2f} in single cells.",

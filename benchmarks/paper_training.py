@@ -15,7 +15,7 @@ from sentemb.text.words import split_words
 # Equal numbers of parameters, as the paper has in its comparisons (V-B.1).
 EQUAL = {"LSTM": "lstm-96", "RNN": "rnn-288"}
 # Epochs of the comparison of Nesterov's method with plain descent, and where the search of the step
-# size begins; it goes on by factors of 3 until the best is between two others.
+# size begins; factors of 3 follow until the best is between two others.
 DESCENT_EPOCHS, FACTOR = 12, 3
 MOMENTA = {"Nesterov": (0.995, 0.06), "plain": (0.0, 2.0)}
 _ROUNDS, _EPOCHS = 3, 2

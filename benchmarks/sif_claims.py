@@ -339,8 +339,8 @@ def supervised_means(tables):
 def as_features(tables, *, equal=0.5):
     """C10: It holds in part if SIF is at least equal to RNN and LSTM on a task of SICK, or behind.
 
-    Equal is at most so many points behind the better of both; behind is meant on SST. It cannot
-    hold: DAN, LSTM(no) and skip-thought, the nearest rivals, are not measured.
+    ``equal`` is the largest number of points behind the better of both; behind is meant on SST. It
+    cannot hold: DAN, LSTM(no) and skip-thought, the nearest rivals, are not measured.
     """
     found = supervised_means(tables)
     trained = ("rnn", "lstm")

@@ -26,7 +26,7 @@ class Doc2Vec(VectorBaseline):
 
     def __init__(self, size: int = 100, window: int = 5, epochs: int = 30) -> None:
         self._doc2vec = package("gensim.models.doc2vec", "baselines")
-        self._settings = {"vector_size": size, "window": window, "epochs": epochs}
+        self.size, self.window, self.epochs = size, window, epochs
 
     def fit(self, log: ClickLog | None, titles: Sequence[str] = (), seed: int = 0) -> Self:
         """Train the word vectors; see `Baseline.fit`."""
@@ -39,7 +39,9 @@ class Doc2Vec(VectorBaseline):
         # One worker and a hash without salt give the same vectors every time.
         self._model = self._doc2vec.Doc2Vec(
             tagged,
-            **self._settings,
+            vector_size=self.size,
+            window=self.window,
+            epochs=self.epochs,
             sample=1e-4,
             negative=5,
             min_count=1,
@@ -52,7 +54,7 @@ class Doc2Vec(VectorBaseline):
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
         """Inferred vectors, (k, size) float64; zero for a text without a known word."""
-        vectors = np.zeros((len(texts), self._settings["vector_size"]))
+        vectors = np.zeros((len(texts), self.size))
         # gensim starts a vector from Python's own hash of the text, which differs in each process,
         # and has no argument for another one.
         start = functools.partial(self._doc2vec.pseudorandom_weak_vector, hashfxn=_text_hash)
