@@ -1,6 +1,7 @@
 """Options: from a declaration, in groups of the help; and those shared."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC
 from typing import Any
 
 import click
@@ -283,6 +284,18 @@ def json_option(instead_of: str) -> Decorator:
     """``--json`` of a command whose result is printed."""
     return option(
         "--json", "as_json", is_flag=True, help=f"Print one JSON object instead of {instead_of}."
+    )
+
+
+def since_option() -> Decorator:
+    """``--since`` of a command that reads recorded searches."""
+    return option(
+        "--since",
+        type=click.DateTime(["%Y-%m-%d", "%Y-%m-%d %H:%M"]),
+        metavar="DATE",
+        callback=lambda ctx, parameter, value: value and value.replace(tzinfo=UTC),
+        help="Leave earlier searches of a record out: a day such as 2026-11-01, or with a time, in "
+        "UTC.",
     )
 
 

@@ -54,6 +54,9 @@ class Answers:
         self._explainer = Explainer(index.ranker, log, on_progress)
         self._is_recurrent = isinstance(index.model.encoder, RecurrentEncoder)
         self._model_sha256 = fingerprint(index.model.saved())
+        source = index.snapshot.source
+        # Of the model, and of the index, if it is in a folder.
+        self.identity = self._model_sha256, "" if source is None else source[1]
         self._began = time.monotonic()
         # Made on first use, which takes a moment.
         index.row_of()
