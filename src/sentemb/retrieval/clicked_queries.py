@@ -13,7 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
+from sentemb.data.examinations import Examinations
+from sentemb.text.hashes import hashes_of
 from sentemb.text.words import exact_key
+
+
+class ExaminedTitles(NamedTuple):
+    """Titles of a catalogue that were looked at for a query.
+
+    keys : (n,), hashes of the `exact_key` of queries
+    titles : (n,), numbers of titles; a pair may be there twice
+    times : (n,), how often
+    """
+
+    keys: NDArray[np.int64]
+    titles: NDArray[np.int64]
+    times: NDArray[np.float64]
 
 
 class ClicksOfTitles(NamedTuple):
@@ -25,6 +40,7 @@ class ClicksOfTitles(NamedTuple):
     shares : (n_entries,), the title's share of all clicks of the query, above 0 and at most 1
     clicks : (n_entries,), the clicks themselves
     totals : (n_queries,), all clicks of each query, on whatever title
+    examined : how often titles were looked at for a query: its hash, the title and how often
     """
 
     offsets: NDArray[np.int64]
@@ -32,6 +48,7 @@ class ClicksOfTitles(NamedTuple):
     shares: NDArray[np.float64]
     clicks: NDArray[np.int64]
     totals: NDArray[np.int64]
+    examined: ExaminedTitles
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +65,7 @@ class ClickedQueries:
     titles, product_of : the titles of the log, and the product of each (n_titles,); the first one
         where several have the title
     renamed : titles that a catalogue has for products of the log, and the product of each
+    examinations : how often products were looked at for a query, if a record says it
     """
 
     keys: Sequence[str]
@@ -58,6 +76,7 @@ class ClickedQueries:
     titles: Sequence[str]
     product_of: NDArray[np.int32]
     renamed: Mapping[str, int] = field(default_factory=dict)
+    examinations: Examinations = field(default_factory=Examinations.nothing)
 
     @classmethod
     def of(cls, log: ClickLog) -> Self:
@@ -234,5 +253,35 @@ class ClickedQueries:
         starts = np.repeat(self.offsets[numbers] - offsets[:-1], lengths)
         entries = starts + np.arange(offsets[-1])
         return ClicksOfTitles(
-            offsets, self.clicked[entries], self.shares[entries], self.clicks[entries], self.totals
+            offsets,
+            self.clicked[entries],
+            self.shares[entries],
+            self.clicks[entries],
+            self.totals,
+            _examined(self.examinations, titles, ids),
         )
+
+
+def _examined(
+    examinations: Examinations, titles: Sequence[str], ids: Sequence[str | None] | None
+) -> ExaminedTitles:
+    """The examinations of the titles of a catalogue, known by their ids if they have any."""
+    if not examinations.times.size:
+        return ExaminedTitles(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    names = examinations.titles if ids is None else examinations.ids
+    products: dict[str, list[int]] = {}
+    for number, name in enumerate(names):
+        products.setdefault(name.strip(), []).append(number)
+    titles_of = [
+        (number, t)
+        for t, name in enumerate(titles if ids is None else ids)
+        if name is not None
+        for number in products.get(name.strip(), ())
+    ]
+    title_of = np.full(len(names), -1)
+    for number, t in titles_of:
+        title_of[number] = t
+    title = title_of[examinations.product_index]
+    is_there = title >= 0
+    keys = hashes_of(list(examinations.queries))[examinations.query_index]
+    return ExaminedTitles(keys[is_there], title[is_there], examinations.times[is_there])

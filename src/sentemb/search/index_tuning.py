@@ -1,6 +1,6 @@
 """The weights of an index fitted to held-out clicks, and the confidence of its scores."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
+from sentemb.data.search_record import read_examinations
 from sentemb.data.seen_queries import never_typed_and_typed
 from sentemb.errors import SentembError
 from sentemb.retrieval.clicked_queries import ClickedQueries
@@ -18,6 +19,7 @@ from sentemb.search.ranking.fitting import fit_weights_of
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.shards import Shards
 from sentemb.system.html_tables import Rows
+from sentemb.system.paths import AnyPath
 
 # What queries of a kind are called, by whether the log has clicks for them.
 KINDS = {False: "that nobody typed before", True: "that the log has clicks for"}
@@ -41,6 +43,7 @@ def tune(
     index: Index,
     clicks: ClickLog,
     log: ClickLog | None = None,
+    record: Sequence[AnyPath] = (),
     *,
     seed: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
@@ -57,6 +60,9 @@ def tune(
     log : ClickLog, optional
         The clicks that the ranker reads, without the queries of ``clicks``. By default those that
         the ranker of the index has.
+    record : sequence of path
+        Records of searches, as for `sentemb.fit_ranker`. By default the examinations that the
+        ranker of the index has.
     seed : int
         As for `sentemb.fit_ranker`.
     on_progress : function, optional
@@ -70,7 +76,9 @@ def tune(
         If another thread changes the index meanwhile.
     """
     snapshot = index.snapshot
-    known = snapshot.ranker.clicks if log is None else ClickedQueries.of(log)
+    served = snapshot.ranker.clicks
+    examinations = read_examinations(record) if record else served.examinations
+    known = replace(served if log is None else ClickedQueries.of(log), examinations=examinations)
     right, typed = never_typed_and_typed(clicks, known.queries)
     ranker = fit_weights_of(
         index.model,

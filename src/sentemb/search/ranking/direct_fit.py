@@ -16,7 +16,14 @@ from sentemb.data.click_log import ClickLog
 from sentemb.search.ranking.base_fit import CANDIDATES
 from sentemb.search.ranking.direct_parts import KAPPA
 from sentemb.search.ranking.ranker import HybridRanker
-from sentemb.search.ranking.recipe import CLICKS, MAX_WEIGHT, NAME, UNCLICKED, Recipe
+from sentemb.search.ranking.recipe import (
+    CLICKS,
+    EXAMINED,
+    MAX_WEIGHT,
+    NAME,
+    UNCLICKED,
+    Recipe,
+)
 from sentemb.search.ranking.weights import Candidates, fit_weights
 
 # With fewer queries than this the weight of clicks is not fitted.
@@ -41,15 +48,21 @@ def outweighing(recipe: Recipe, spread: Mapping[str, float]) -> Recipe:
 def fitted_to_clicks(ranker: HybridRanker, typed: ClickLog) -> Recipe:
     """The recipe of ``ranker`` with the weight of clicks that ranks held-out clicks best.
 
-    ``typed`` are single clicks that were held out, of queries that the ranker has clicks for; its
-    titles are those of the ranker.
+    Where a record says how often titles were looked at, that gets the same weight. ``typed`` are
+    single clicks that were held out, of queries that the ranker has clicks for; its titles are
+    those of the ranker.
     """
-    recipe, titles = ranker.recipe, ranker.titles
+    titles, direct = ranker.titles, [CLICKS]
+    if ranker.clicks.examinations.times.size:
+        direct.append(EXAMINED)
+        most = ranker.recipe.weight(CLICKS)
+        ranker = ranker.weighted({**ranker.recipe.weights, EXAMINED: most})
+    recipe = ranker.recipe
     number_of = {title.strip(): number for number, title in enumerate(titles)}
     numbers = np.array([number_of.get(title.strip(), -1) for title in typed.titles], np.int64)
     is_there = numbers[typed.title_index] >= 0
     right = typed.query_index[is_there].astype(np.int64), numbers[typed.title_index[is_there]]
-    without = {part: recipe.weight(part) for part in recipe.parts if part != CLICKS}
+    without = {part: recipe.weight(part) for part in recipe.parts if part not in direct}
     best = [_best(each, typed.queries) for each in (ranker, ranker.weighted(without))]
     counts = typed.clicks[is_there].astype(np.float64)
     candidates = Candidates.of(right, counts, best, len(titles))
@@ -57,16 +70,16 @@ def fitted_to_clicks(ranker: HybridRanker, typed: ClickLog) -> Recipe:
         return recipe
     pairs = candidates.query_index, candidates.title_index
     scores, values = ranker.parts_of_pairs(typed.queries, titles, *pairs)
-    clicks = values[CLICKS]
-    rest = scores - recipe.weight(CLICKS) * clicks
+    of_query = np.sum([values[part] for part in direct], axis=0)
+    rest = scores - recipe.weight(CLICKS) * of_query
     # The sum was fitted to other queries, so its scale is free, and only the ratio counts.
-    fit = fit_weights(np.stack([rest, clicks], axis=1), candidates, None, not_negative=_BOTH)
+    fit = fit_weights(np.stack([rest, of_query], axis=1), candidates, None, not_negative=_BOTH)
     scale, of_clicks = fit.weights.tolist()
     most = recipe.weight(CLICKS)
     weight = min(of_clicks / scale, most) if scale else most
     # The first click of a title takes the constant of titles without clicks from it.
     weight = max(weight, max(recipe.weight(UNCLICKED), 0) / _FIRST_CLICK, _LEAST)
-    return recipe.weighted({**recipe.weights, **_rounded({CLICKS: weight})})
+    return recipe.weighted({**recipe.weights, **_rounded(dict.fromkeys(direct, weight))})
 
 
 def _best(

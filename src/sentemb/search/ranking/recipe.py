@@ -11,17 +11,18 @@ from sentemb.retrieval.bm25 import K1, MAX_K1, B
 from sentemb.retrieval.words_and_stems import Words, words_of
 from sentemb.system.bounds import brief, number, share
 
-COSINE, MEMORY, BM25, CLICKED_BM25, UNCLICKED, CLICKS, NAME = (
+COSINE, MEMORY, BM25, CLICKED_BM25, UNCLICKED, CLICKS, EXAMINED, NAME = (
     "cosine",
     "memory",
     "bm25",
     "clicked_bm25",
     "unclicked",
     "clicks",
+    "examined",
     "name",
 )
 # Those that look a query up as it is written; they follow whatever else is the ranking.
-DIRECT = (CLICKS, NAME)
+DIRECT = (CLICKS, EXAMINED, NAME)
 # In the order in which they are added and in which tables list them, with their names in tables.
 PARTS = {
     COSINE: "cosine",
@@ -30,6 +31,7 @@ PARTS = {
     CLICKED_BM25: "BM25 of clicked queries",
     UNCLICKED: "no clicks",
     CLICKS: "clicks of this query",
+    EXAMINED: "shown for this query",
     NAME: "name",
 }
 # What each part measures, for readers who know nothing of models.
@@ -40,6 +42,7 @@ MEANINGS = {
     CLICKED_BM25: "words of the query that are in queries clicked on the title",
     UNCLICKED: "1 for a title that has no clicks yet",
     CLICKS: "ln(1 + clicks / 0.3) of the title for exactly this query",
+    EXAMINED: "-ln(1 + n / 3) of a title that was looked at n times for exactly this query",
     NAME: "whether the title has all words of the query; less where others have its clicks",
 }
 MAX_WEIGHT = 1e3
@@ -138,7 +141,7 @@ class Recipe:
 
         Names, and the lack of clicks, say nothing of most titles.
         """
-        parts = (part for part in PARTS if part not in (UNCLICKED, NAME))
+        parts = (part for part in PARTS if part not in (UNCLICKED, EXAMINED, NAME))
         return tuple(part for part in parts if part == COSINE or self.weight(part))
 
     @property
