@@ -18,6 +18,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.data.record_file import reading_record
+from sentemb.data.record_merge import one_record
+from sentemb.system.paths import AnyPath
 from sentemb.text.words import exact_key
 
 # What the exponent is without a record that says more, and how sure that is: mean and standard
@@ -25,6 +28,13 @@ from sentemb.text.words import exact_key
 EXPONENT, _SPREAD = 0.7, 0.3
 _MOST_EXPONENT = 3.0
 _STEPS = 50
+_PLACES = (
+    "SELECT searches.query, titles.id, titles.title, shown.position, count(*), "
+    "count(shown.clicked) FROM searches JOIN shown ON shown.search = searches.number "
+    "JOIN titles ON titles.number = shown.title WHERE searches.query IS NOT NULL "
+    "GROUP BY searches.query, titles.number, shown.position "
+    "ORDER BY titles.number, searches.query, shown.position"
+)
 
 
 @dataclass(frozen=True)
@@ -112,6 +122,17 @@ class Examinations:
         )
 
 
+def read_examinations(records: Sequence[AnyPath]) -> Examinations:
+    """Count how often titles of records were looked at for each query, each search once.
+
+    Raises `SentembError` if a file cannot be read or is no record.
+    """
+    if not records:
+        return Examinations.nothing()
+    with one_record(records) as path, reading_record(path) as connection:
+        return Examinations.of(Shown(*row) for row in connection.execute(_PLACES))
+
+
 def place_exponent(
     place: NDArray[np.int64],
     times: NDArray[np.int64],
@@ -143,8 +164,8 @@ def place_exponent(
         mean = np.add.reduceat(share * logs, starts)
         variance = np.add.reduceat(share * (logs - mean[pair]) ** 2, starts)
         slope = of_pair @ mean - clicks @ logs - (exponent - EXPONENT) / _SPREAD**2
-        step = slope / (of_pair @ variance + 1 / _SPREAD**2)
+        step = float(slope / (of_pair @ variance + 1 / _SPREAD**2))
         exponent = min(max(exponent + step, 0.0), _MOST_EXPONENT)
         if abs(step) < 1e-9:
             break
-    return float(exponent)
+    return exponent

@@ -22,7 +22,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
-from sentemb.data.examinations import Examinations, Shown
 from sentemb.data.record_file import RecordFile, errors_of, reading_record
 from sentemb.errors import SentembError
 from sentemb.system.files import place_name
@@ -243,21 +242,6 @@ _ROWS = (
     "JOIN titles ON titles.number = shown.title WHERE searches.query IS NOT NULL "
     "AND searches.time >= ? {}ORDER BY searches.number, shown.position"
 )
-
-_PLACES = (
-    "SELECT searches.query, titles.id, titles.title, shown.position, count(*), "
-    "count(shown.clicked) FROM searches JOIN shown ON shown.search = searches.number "
-    "JOIN titles ON titles.number = shown.title WHERE searches.query IS NOT NULL "
-    "AND searches.time >= ? GROUP BY searches.query, titles.number, shown.position "
-    "ORDER BY titles.number, searches.query, shown.position"
-)
-
-
-def read_examinations(paths: Sequence[AnyPath], since: float = -math.inf) -> Examinations:
-    """How often titles of records were looked at for each query, each search counted once."""
-    with one_record(paths, since) as path, reading_record(path) as connection:
-        rows = connection.execute(_PLACES, (since,))
-        return Examinations.of(Shown(*row) for row in rows)
 
 
 def record_rows(

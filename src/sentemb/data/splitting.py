@@ -64,6 +64,9 @@ PAIRS_AND_SKIPPED = "pairs.jsonl"
 _SIDES = ("training", "dev", "test")
 _TRAIN, _DEV, _TEST = range(3)
 _SHARE = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(\s*%)?")
+_USUAL_SHARE, _LARGEST_SHARE = 0.05, 0.2
+# With fewer, some part of a log has no query in one of some thousand cases.
+_HELD_OUT_QUERIES = 10
 _HASH_BYTES = 8
 _WHOLE = 1 << 8 * _HASH_BYTES
 
@@ -237,6 +240,16 @@ def split_log(
         builder.build(bad[side]) if counts[side] else None for side, builder in enumerate(builders)
     )
     return train, held_dev, held_test
+
+
+def suited_split(log: ClickLog) -> tuple[str, float]:
+    """How a log is held out best: ``by``, and the share of dev and of test.
+
+    Single clicks are held out too where some pair has several, which is where queries are typed
+    again and again; a small log needs larger shares.
+    """
+    share = min(max(_USUAL_SHARE, _HELD_OUT_QUERIES / len(log.queries)), _LARGEST_SHARE)
+    return BOTH if log.clicks.max() > 1 else QUERY, share
 
 
 def hold_out_clicks(log: ClickLog, share: float, seed: int, most: int) -> tuple[ClickLog, ClickLog]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
-from sentemb.data.search_record import read_examinations
+from sentemb.data.examinations import read_examinations
 from sentemb.data.seen_queries import never_typed_and_typed
 from sentemb.errors import SentembError
 from sentemb.retrieval.clicked_queries import ClickedQueries
@@ -95,6 +95,17 @@ def tune(
     tuned = index.ranked_by(ranker)
     index.adopt(tuned, snapshot)
     return tuned.ranker
+
+
+def serve_clicks(index: Index, clicks: ClickedQueries) -> None:
+    """Let an index read other clicks, with the weights, statistics and confidence that it has.
+
+    Raises `SentembError` if another thread changes the index meanwhile.
+    """
+    snapshot = index.snapshot
+    if snapshot.ranker.recipe.needs_clicks:
+        served = index.ranked_by(snapshot.ranker.serving(clicks))
+        index.adopt(served.changed(confidence=snapshot.confidence), snapshot)
 
 
 def calibrate(

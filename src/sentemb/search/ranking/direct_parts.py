@@ -143,7 +143,8 @@ class Examined:
     def build(cls, material: Material) -> Self:
         keys, titles, times = material.clicks.examined
         postings, entry = Postings.of(keys, titles, len(material.titles))
-        return cls(postings, np.bincount(entry, times, postings.titles.size))
+        summed = np.bincount(entry, times, postings.titles.size)
+        return cls(postings, summed.astype(np.float64))
 
     def of_query(self, asked: Asked, q: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """The titles that were looked at for query ``q``, ascending, and how often."""

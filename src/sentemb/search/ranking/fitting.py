@@ -10,7 +10,7 @@ import numpy as np
 
 from sentemb.data.best_graded import best_graded
 from sentemb.data.click_log import ClickLog, Clicks
-from sentemb.data.search_record import read_examinations
+from sentemb.data.examinations import read_examinations
 from sentemb.data.seen_queries import in_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.catalogue import in_tie_order

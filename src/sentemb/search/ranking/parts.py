@@ -9,8 +9,8 @@
     examined(q, t)      -ln(1 + n / 3) if t was looked at n times for exactly this query
     name(q, t)          1 if all words of q are in t, else 0; the engine says when it counts
 
-`PART_TYPES` lists them: the fit, the index and its files take them from there. The last three are in
-`sentemb.search.ranking.direct_parts`.
+`PART_TYPES` lists them: the fit, the index and its files take them from there. The last three are
+in `sentemb.search.ranking.direct_parts`.
 """
 
 from __future__ import annotations

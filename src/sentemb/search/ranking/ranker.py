@@ -24,7 +24,7 @@ from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.memory import DOCUMENT, TITLE
 from sentemb.retrieval.read_queries import ReadQueries
 from sentemb.search.ranking import engine
-from sentemb.search.ranking.direct_parts import Clicks
+from sentemb.search.ranking.direct_parts import Clicks, Examined
 from sentemb.search.ranking.floor import Floor
 from sentemb.search.ranking.part import Asked, Fields, Material, Part
 from sentemb.search.ranking.parts import PART_TYPES, Bm25, Memory
@@ -73,6 +73,8 @@ class Share:
         For BM25, the words of the query that the title has, with what each adds to the value.
     clicks : int or None
         For the clicks of the query, how many the title has.
+    examined : float or None
+        How often the title was looked at for the query, as the records of searches say.
     """
 
     part: str
@@ -81,6 +83,7 @@ class Share:
     nearest: Nearest | None = None
     words: tuple[tuple[str, float], ...] = ()
     clicks: int | None = None
+    examined: float | None = None
 
     @property
     def added(self) -> float:
@@ -97,6 +100,8 @@ class Share:
             facts["words"] = dict(self.words)
         if self.clicks is not None:
             facts["clicks"] = self.clicks
+        if self.examined is not None:
+            facts["examined"] = self.examined
         return facts
 
 
@@ -332,6 +337,13 @@ class HybridRanker:
         if not self.recipe.needs_clicks:
             return self
         return self._with(self.recipe, self._titles, self.clicks.with_ids(titles, ids))
+
+    def serving(self, clicks: ClickedQueries) -> HybridRanker:
+        """The same weights and statistics with other clicks, and without a catalogue."""
+        fields = self.fields if self.recipe.reads_words else self._fields
+        return HybridRanker(
+            self.model, self.recipe, clicks, fields, None, self.dev, self.floor, self._threads
+        )
 
     def _with(
         self, recipe: Recipe, titles: Sequence[str] | None, clicks: ClickedQueries | None = None
@@ -674,6 +686,8 @@ def shares(
             source["words"] = part.lists.of_words(asked.tokens, title)
         elif isinstance(part, Clicks):
             source["clicks"] = int(part.counts(asked, *pair)[0])
+        elif isinstance(part, Examined):
+            source["examined"] = float(part.of(asked, *pair)[0])
         result.append(Share(name, recipe.weight(name), value, **source))
     return result
 
