@@ -41,9 +41,9 @@ def command(shop: str, query: str, id: str | None, remove: bool, as_json: bool) 
     if id is None:
         write_lines("-", [f"{', '.join(done.replaced)} is no longer pinned to {query}"])
         return
-    place = "below place 100" if done.place is None else f"at place {done.place}"
-    write_lines("-", [f"{id}, {done.title}: pinned to {query}, now {place}"])
+    where = "below place 100" if done.position is None else f"at place {done.position}"
+    write_lines("-", [f"{id}, {done.title}: pinned to {query}, now {where}"])
     if done.replaced:
         note(f"note: it replaces {', '.join(done.replaced)}")
-    if done.place != 1:
+    if done.position != 1:
         note("note: the ranker of this index gives clicks too little weight to put it first")

@@ -363,7 +363,7 @@ def test_searches_before_a_time_are_left_out(path, tmp_path):
     run("import", path, "-o", log, "--since", "2026-01-01")
     assert log.read_text() == "new\ttitle a\n"
     message = run("import", log, path, "-o", tmp_path / "x", "--since", "2026-01-01", code=1)
-    assert "log.tsv: is no record" in message and not (tmp_path / "x").exists()
+    assert "log.tsv: is not a record" in message and not (tmp_path / "x").exists()
 
 
 def test_a_search_in_several_records_is_counted_once(path, tmp_path):

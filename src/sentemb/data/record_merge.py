@@ -49,7 +49,7 @@ _OF_VERSION_1 = (
 
 
 class Merged(NamedTuple):
-    """What was new in some records: searches, and clicks."""
+    """The searches and the clicks that were new in some records."""
 
     searches: int
     clicks: int
@@ -60,7 +60,7 @@ def merge_records(paths: Sequence[AnyPath], into: AnyPath, since: float = -math.
 
     A record ``into`` that does not exist is made. ``since`` leaves earlier searches out, in seconds
     since 1970. A search that is there already gets the clicks that it lacks. Raises `SentembError`
-    if a file is no record or cannot be read or written.
+    if a file is something else or cannot be read or written.
     """
     with changing_record(into) as target:
         before = _counts(target)

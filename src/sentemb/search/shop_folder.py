@@ -75,7 +75,7 @@ class Shop:
         path = path_of(folder)
         if not is_index(path / MADE):
             raise SentembError(
-                f"{folder}: is no folder of `sentemb start`, since it has no {MADE}; make one with "
+                f"{folder}: was not made by `sentemb start`, since it has no {MADE}; make one with "
                 "that, or name the folder that has the index"
             )
         described = path / DESCRIPTION
@@ -133,7 +133,7 @@ class Shop:
 
     @property
     def work(self) -> Path:
-        """What a refresh has made so far."""
+        """The folder of a refresh that has not ended."""
         return self.path / "refreshing"
 
 

@@ -31,12 +31,12 @@ _RESULTS = (
 class JudgedSearch:
     """A search that the next model does not learn from.
 
-    places : by the id of each result, its place from 1
+    positions : by the id of each result, its position from 1
     clicked : the ids that were clicked
     """
 
     query: str
-    places: Mapping[str, int]
+    positions: Mapping[str, int]
     clicked: frozenset[str]
 
 
@@ -68,11 +68,11 @@ class ShopClicks:
                 rows = record.execute(_RESULTS, (until,))
                 for (search, time, query), group in groupby(rows, key=lambda row: row[:3]):
                     shown = [row[3:] for row in group]
-                    places = {id: place for id, place, _ in shown}
+                    positions = {id: position for id, position, _ in shown}
                     clicked = [id for id, _, clicked in shown if clicked is not None]
                     is_judged = time > trained and _is_drawn(search)
                     if is_judged:
-                        judged = JudgedSearch(query, places, frozenset(clicked))
+                        judged = JudgedSearch(query, positions, frozenset(clicked))
                         clicks.judged.append(judged)
                     clicks._add_clicks(query, clicked, is_judged)
         return clicks

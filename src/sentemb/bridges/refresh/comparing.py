@@ -71,7 +71,7 @@ def compare(before: Index, after: Index, judged: Sequence[JudgedSearch]) -> Clic
     differing = 0
     for search in judged:
         old, new = (first[search.query] for first in firsts)
-        if old in search.places and new in search.places:
+        if old in search.positions and new in search.positions:
             differing += old != new
             values.append([_clicks(search, old), _clicks(search, new)])
     clicks = np.array(values).reshape(-1, 2)
@@ -90,4 +90,4 @@ def _first_ids(index: Index, queries: Sequence[str]) -> list[str]:
 
 def _clicks(search: JudgedSearch, id: str) -> float:
     """The clicks on a title, had it been shown first."""
-    return search.places[id] ** _PLACE_BIAS if id in search.clicked else 0.0
+    return search.positions[id] ** _PLACE_BIAS if id in search.clicked else 0.0

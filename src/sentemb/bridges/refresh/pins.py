@@ -24,20 +24,20 @@ from sentemb.system.locks import locked
 from sentemb.system.paths import AnyPath
 from sentemb.text.words import exact_key
 
-# Places at which a pinned title is looked for.
-_PLACES = 100
+# How far down a pinned title is looked for.
+_DEEPEST = 100
 
 
 class Pinned(NamedTuple):
-    """What `pin` has done.
+    """A title that was pinned, or is not pinned any more.
 
     title : the text of the title
-    place : where it is now for the query, from 1; None below the first hundred
+    position : where it is now for the query, from 1; None below the first hundred
     replaced : ids that were pinned to the query before
     """
 
     title: str
-    place: int | None
+    position: int | None
     replaced: list[str]
 
 
@@ -109,13 +109,11 @@ def pin(shop: AnyPath, query: str, id: str | None) -> Pinned:
     Raises
     ------
     SentembError
-        For a folder that is no shop, an id that is not in the index, a query without words; if
-        nothing is pinned to the query that is to be removed, or the index does not count clicks.
+        For a folder of another kind, an id that is not in the index, an empty query; if nothing is
+        pinned to the query whose pin is removed, or the index counts no clicks.
     """
     opened = Shop.open(shop)
     query = clean_text(query, "query")
-    if not exact_key(query):
-        raise SentembError("the query has no words; give it at least one")
     with locked(opened.path):
         index, pins = Index.open(opened.index), Pins.read(opened)
         names = dict(zip(index.ids, index.titles, strict=True))
@@ -136,7 +134,7 @@ def pin(shop: AnyPath, query: str, id: str | None) -> Pinned:
         index.save(opened.index, force=True)
     if id is None:
         return Pinned(names.get(replaced[0], ""), None, replaced)
-    rows = index.ranked([query], _PLACES).titles[0].tolist()
-    found = [index.ids[row] for row in rows if row >= 0]
-    place = found.index(id) + 1 if id in found else None
-    return Pinned(names[id], place, [old for old in replaced if old != id])
+    rows = index.ranked([query], _DEEPEST).titles[0].tolist()
+    ids = [index.ids[row] for row in rows if row >= 0]
+    position = ids.index(id) + 1 if id in ids else None
+    return Pinned(names[id], position, [old for old in replaced if old != id])

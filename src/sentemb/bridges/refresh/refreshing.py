@@ -53,7 +53,7 @@ _INPUTS, _RESULT, _LOG, _MODEL, _INDEX = "inputs.json", "result.json", "log", "m
 
 @dataclass(frozen=True)
 class Refreshed:
-    """What `refresh` has done.
+    """A refresh of a shop.
 
     searches, clicks : those that were new in the records
     added, changed, removed : titles of the catalogue
@@ -87,7 +87,7 @@ class Refreshed:
 
     @classmethod
     def of_dict(cls, values: dict[str, Any]) -> Refreshed:
-        """What `as_dict` was given."""
+        """The object that `as_dict` was asked of."""
         compared = values["compared"]
         values = {**values, "lost": [SearchedQuery(**query) for query in values["lost"]]}
         return cls(**{**values, "compared": compared and ClicksCompared(**compared)})
@@ -158,8 +158,8 @@ def refresh(
     Raises
     ------
     SentembError
-        If the folder is no shop, a record or the catalogue cannot be read, another process is
-        refreshing the shop, or the disk is full.
+        If the folder is of another kind, a record or the catalogue cannot be read, another process
+        is refreshing the shop, or the disk is full.
     """
     opened = Shop.open(shop)
     usual = opened.path / "searches.sqlite"
@@ -173,7 +173,7 @@ def refresh(
         if dry_run:
             return replace(result, is_dry=True)
         job.put_in_place(result)
-    shutil.rmtree(opened.work, ignore_errors=True)
+        shutil.rmtree(opened.work, ignore_errors=True)
     return result
 
 
@@ -199,28 +199,27 @@ class _Refreshing:
         shop = self._shop
         self._step("reading the records")
         merged = merge_records(records, shop.searches) if records else Merged(0, 0)
-        before = Index.open(shop.index, self._threads)
-        inputs = self._inputs(before, catalogue, merged)
+        current, changes = Index.open(shop.index, self._threads), Changes(0, 0, 0)
+        inputs = self._inputs(current, catalogue, merged)
         if is_file(self._work / _RESULT):
             return self._stored()
         trained, until = shop.trained.get(inputs["model"], 0.0), inputs["until"]
-        kept, changes = before, Changes(0, 0, 0)
         if catalogue is not None:
             self._step("reading the catalogue")
             today = read_products(shop, catalogue, self._work / "titles.tsv", self._note)
-            changes = kept.sync(today.titles, today.ids, fields=today.fields)
-        names = dict(zip(kept.ids, kept.titles, strict=True))
+            changes = current.sync(today.titles, today.ids, fields=today.fields)
+        names = dict(zip(current.ids, current.titles, strict=True))
         clicks = ShopClicks.of(shop, names, trained, until)
         learned = clicks.learned.build() if len(clicks.learned) else None
         why = _why_not(learned, clicks)
         compared = None
-        index = kept
+        index = current
         if learned is not None and not why:
-            new = self._trained(learned, kept)
-            serve_clicks(kept, self._clicks(learned))
+            new = self._trained(learned, current)
+            serve_clicks(current, self._clicks(learned))
             self._step("comparing with the index before")
-            compared = compare(kept, new, clicks.judged)
-            index, why = (new if compared.is_ahead else kept), compared.verdict
+            compared = compare(current, new, clicks.judged)
+            index, why = (new if compared.is_ahead else current), compared.verdict
         self._step("writing the index")
         everything = clicks.everything.build() if len(clicks.everything) else None
         pins = Pins.read(shop)
@@ -235,7 +234,7 @@ class _Refreshing:
             0 if everything is None else len(everything.clicks),
             clicks.gone,
             compared,
-            index is not kept,
+            index is not current,
             why,
             self._lost(),
             False,
@@ -244,7 +243,7 @@ class _Refreshing:
         return result
 
     def _inputs(self, before: Index, catalogue: AnyPath | None, merged: Merged) -> dict[str, Any]:
-        """What this refresh is made from: that of one that was stopped, if it was the same."""
+        """The inputs of this refresh: those of one that was stopped, if they were the same."""
         inputs = {
             "model": fingerprint(before.model.saved()),
             "catalogue": None if catalogue is None else _sha256(catalogue),
@@ -259,11 +258,11 @@ class _Refreshing:
                 day = f"{datetime.fromtimestamp(stored['until'], UTC):%Y-%m-%d %H:%M}"
                 self._note(f"continues the refresh that was stopped, with searches until {day} UTC")
                 return stored
-            self._clear()
+        self._clear()
         write_text(path, json.dumps(inputs))
         return inputs
 
-    def _trained(self, learned: ClickLog, kept: Index) -> Index:
+    def _trained(self, learned: ClickLog, current: Index) -> Index:
         """A new model, with its ranker, over the titles of the index before."""
         log, model = self._work / _LOG, self._work / _MODEL
         if not is_file(log / DEV):
@@ -274,7 +273,7 @@ class _Refreshing:
             split_file(pairs, log, share, 0, by, force=True)
         self._step("training")
         train_log, dev = read_click_log(log / "pairs.tsv"), read_click_log(log / DEV)
-        titles = dict(zip(kept.ids, kept.titles, strict=True))
+        titles = dict(zip(current.ids, current.titles, strict=True))
         trained = train(
             train_log,
             dev=dev,
@@ -288,7 +287,12 @@ class _Refreshing:
         assert isinstance(trained, SentenceEncoder)
         self._step("fitting the ranker")
         new = Index.build(
-            trained, kept.titles, kept.ids, kept.fields, dtype=kept.dtype, threads=self._threads
+            trained,
+            current.titles,
+            current.ids,
+            current.fields,
+            dtype=current.dtype,
+            threads=self._threads,
         )
         known = self._clicks(train_log)
         right, typed = never_typed_and_typed(dev, known.queries)
@@ -336,12 +340,12 @@ class _Refreshing:
                 serve_clicks(index, pins.in_place(index.ranker.clicks, names))
                 index.save(new, force=True)
                 self._store(result, pins)
-            until = _read_json(self._work / _INPUTS)["until"]
+            until = stored["until"]
             if result.has_new_model:
                 model = read_description(new).model_sha256
-                kept = {read_description(shop.index).model_sha256, model}
+                known_models = {read_description(shop.index).model_sha256, model}
                 known = {**shop.trained, model: until}
-                times = {name: time for name, time in known.items() if name in kept}
+                times = {name: time for name, time in known.items() if name in known_models}
                 self._shop = shop = replace(shop, trained=times)
                 shop.save()
             _replace(shop.before, shop.index)
@@ -355,7 +359,7 @@ class _Refreshing:
         stored = _read_json(self._work / _RESULT)
         if read_description(self._shop.index).identity == stored["identity"]:
             self._note("finishes the refresh that was stopped; its index was in place")
-            self._end(_read_json(self._work / _INPUTS)["until"])
+            self._end(stored["until"])
             self._clear()
 
     def _end(self, until: float) -> None:
@@ -374,15 +378,15 @@ class _Refreshing:
         """Write down that the work is done."""
         identity = read_description(self._work / _INDEX).identity
         stored = {"identity": identity, "pins": pins.lines, "result": result.as_dict()}
-        write_text(self._work / _RESULT, json.dumps(stored))
+        until = _read_json(self._work / _INPUTS)["until"]
+        write_text(self._work / _RESULT, json.dumps({**stored, "until": until}))
 
     def _stored(self) -> Refreshed:
         return Refreshed.of_dict(_read_json(self._work / _RESULT)["result"])
 
     def _clear(self) -> None:
-        """Empty the work folder; what says that the work is done goes first."""
-        for name in (_RESULT, _INPUTS):
-            (self._work / name).unlink(missing_ok=True)
+        """Empty the work folder; without its inputs nothing in it is used again."""
+        (self._work / _INPUTS).unlink(missing_ok=True)
         for path in self._work.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 

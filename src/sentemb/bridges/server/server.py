@@ -229,12 +229,12 @@ def watching(path: AnyPath, on_change: Callable[[], None]) -> Iterator[None]:
 
 
 def _identity(path: AnyPath) -> tuple[int, ...] | None:
-    """What tells one file in a place from another; None if there is none now."""
+    """A key that the next file in a place does not share; None if there is no file now."""
     try:
-        found = os.stat(path)
+        metadata = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+    return metadata.st_dev, metadata.st_ino, metadata.st_mtime_ns, metadata.st_size
 
 
 @contextlib.contextmanager

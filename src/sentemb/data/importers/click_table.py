@@ -161,11 +161,11 @@ def import_clicks(
 
 
 def _since(how: Reading, files: Sequence[AnyPath], since: datetime) -> Reading:
-    """How files are read from a time on; a `SentembError` if they are no records."""
+    """How files are read from a time on; a `SentembError` if one is something else."""
     for path in files:
         if not is_record(path):
             raise SentembError(
-                f"{place_name(path)}: is no record of `sentemb serve`, so its clicks have no "
+                f"{place_name(path)}: is not a record of `sentemb serve`, so its clicks have no "
                 "times; leave --since out"
             )
     return replace(how, since=since.timestamp())

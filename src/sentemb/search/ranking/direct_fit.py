@@ -2,7 +2,8 @@
 
 They are added to a sum that is finished. Names, and the clicks of a log without counts, outweigh
 the sum: a pair that is a judgement is right whatever the model says, and no held-out query can say
-by how much. Where single clicks were held out, those tell the weight of clicks.
+by how much. Where single clicks were held out, those tell the weight of clicks. Where a record says how
+often titles were looked at, clicks count by these.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ FEW_TYPED = 50
 _BOTH = np.ones(2, np.bool_)
 # Some weight is left, so that more clicks never lower a title.
 _LEAST = 0.01
+# The weight of clicks over examinations; docs/results/loop.md has others.
+OF_EXAMINATIONS = 2.0
 # What the first click adds to the value of its part.
 _FIRST_CLICK = float(np.log1p(1 / KAPPA))
 
@@ -48,21 +51,15 @@ def outweighing(recipe: Recipe, spread: Mapping[str, float]) -> Recipe:
 def fitted_to_clicks(ranker: HybridRanker, typed: ClickLog) -> Recipe:
     """The recipe of ``ranker`` with the weight of clicks that ranks held-out clicks best.
 
-    Where a record says how often titles were looked at, that gets the same weight. ``typed`` are
-    single clicks that were held out, of queries that the ranker has clicks for; its titles are
-    those of the ranker.
+    ``typed`` are single clicks that were held out, of queries that the ranker has clicks for; its
+    titles are those of the ranker.
     """
-    titles, direct = ranker.titles, [CLICKS]
-    if ranker.clicks.examinations.times.size:
-        direct.append(EXAMINED)
-        most = ranker.recipe.weight(CLICKS)
-        ranker = ranker.weighted({**ranker.recipe.weights, EXAMINED: most})
-    recipe = ranker.recipe
+    recipe, titles = ranker.recipe, ranker.titles
     number_of = {title.strip(): number for number, title in enumerate(titles)}
     numbers = np.array([number_of.get(title.strip(), -1) for title in typed.titles], np.int64)
     is_there = numbers[typed.title_index] >= 0
     right = typed.query_index[is_there].astype(np.int64), numbers[typed.title_index[is_there]]
-    without = {part: recipe.weight(part) for part in recipe.parts if part not in direct}
+    without = {part: recipe.weight(part) for part in recipe.parts if part != CLICKS}
     best = [_best(each, typed.queries) for each in (ranker, ranker.weighted(without))]
     counts = typed.clicks[is_there].astype(np.float64)
     candidates = Candidates.of(right, counts, best, len(titles))
@@ -70,16 +67,30 @@ def fitted_to_clicks(ranker: HybridRanker, typed: ClickLog) -> Recipe:
         return recipe
     pairs = candidates.query_index, candidates.title_index
     scores, values = ranker.parts_of_pairs(typed.queries, titles, *pairs)
-    of_query = np.sum([values[part] for part in direct], axis=0)
-    rest = scores - recipe.weight(CLICKS) * of_query
+    clicks = values[CLICKS]
+    rest = scores - recipe.weight(CLICKS) * clicks
     # The sum was fitted to other queries, so its scale is free, and only the ratio counts.
-    fit = fit_weights(np.stack([rest, of_query], axis=1), candidates, None, not_negative=_BOTH)
+    fit = fit_weights(np.stack([rest, clicks], axis=1), candidates, None, not_negative=_BOTH)
     scale, of_clicks = fit.weights.tolist()
     most = recipe.weight(CLICKS)
     weight = min(of_clicks / scale, most) if scale else most
+    return recipe.weighted({**recipe.weights, **_rounded({CLICKS: _at_least(recipe, weight)})})
+
+
+def with_examinations(recipe: Recipe) -> Recipe:
+    """The recipe with the weight of clicks over examinations.
+
+    The weight is not fitted: held-out clicks favour what was shown high, as the clicks do that are
+    there. The sum is fitted as the logarithm of a probability, and so is this.
+    """
+    weight = _at_least(recipe, OF_EXAMINATIONS)
+    direct = _rounded({CLICKS: weight, EXAMINED: weight})
+    return recipe.weighted({**recipe.weights, **direct})
+
+
+def _at_least(recipe: Recipe, weight: float) -> float:
     # The first click of a title takes the constant of titles without clicks from it.
-    weight = max(weight, max(recipe.weight(UNCLICKED), 0) / _FIRST_CLICK, _LEAST)
-    return recipe.weighted({**recipe.weights, **_rounded(dict.fromkeys(direct, weight))})
+    return max(weight, max(recipe.weight(UNCLICKED), 0) / _FIRST_CLICK, _LEAST)
 
 
 def _best(

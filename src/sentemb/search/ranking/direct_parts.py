@@ -21,7 +21,7 @@ from sentemb.text.words import folded_words
 
 # Clicks by which a title gains ln 2, and examinations by which it loses as much.
 KAPPA = 0.3
-EXAMINATIONS = 3.0
+EXAMINATIONS = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,9 +128,7 @@ class Examined:
     """How often a title was looked at for exactly this query, n: -ln(1 + n / `EXAMINATIONS`).
 
     Together with `Clicks`, with the same weight, it is the logarithm of clicks over examinations:
-    ln((c + a p) / (n + a)) - ln p with a = `EXAMINATIONS` and p = `KAPPA` / a. One more search that
-    shows a title at place r and has a click on it adds 1 to c and r ** -exponent <= 1 to n, so it
-    never lowers the title as long as there were no more clicks than searches.
+    ln((c + a p) / (n + a)) - ln p with a = `EXAMINATIONS` and p = `KAPPA` / a.
     """
 
     queries: Postings

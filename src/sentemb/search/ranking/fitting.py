@@ -21,7 +21,12 @@ from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.ranking.base_fit import KEY, BaseFit
-from sentemb.search.ranking.direct_fit import FEW_TYPED, fitted_to_clicks, outweighing
+from sentemb.search.ranking.direct_fit import (
+    FEW_TYPED,
+    fitted_to_clicks,
+    outweighing,
+    with_examinations,
+)
 from sentemb.search.ranking.floor_fit import fitted_floor
 from sentemb.search.ranking.opening import with_two_towers
 from sentemb.search.ranking.ranker import HybridRanker
@@ -205,6 +210,8 @@ def fit_weights_of(
         recipe = fitted_to_clicks(knowing, drawn_single)
         dev["typed_queries"] = len(drawn_single.queries)
         ranker = ranker.weighted(recipe.weights)
+    if served.examinations.times.size:
+        ranker = ranker.weighted(with_examinations(ranker.recipe).weights)
     of_sum = held_out.evaluate(ranker)
     if _is_ahead(without_names, of_sum, 2):
         note("on dev titles with all words of a query are mostly wrong, so names do not count")

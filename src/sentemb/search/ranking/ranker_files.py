@@ -98,7 +98,7 @@ def write_ranker(folder: Path, stored: StoredRanker) -> None:
             for name, dtype in _NUMBERS_EXAMINED.items():
                 array = np.ascontiguousarray(getattr(examinations, name), dtype)
                 tensors[f"examined_{name}"] = array
-            description["clicks"]["exponent"] = examinations.exponent
+            description["clicks"]["examined"] = examinations.times.size
     fields = stored.fields() if callable(stored.fields) else stored.fields
     if fields is not None:
         description["fields"] = {}
@@ -267,7 +267,7 @@ def _are_clicks(clicks: ClickedQueries) -> bool:
 
 def _examined_dtypes(record: dict[str, Any]) -> dict[str, Any]:
     """The tensors of examinations; none if a ranker has no examinations."""
-    if not isinstance(record["clicks"], dict) or "exponent" not in record["clicks"]:
+    if not isinstance(record["clicks"], dict) or "examined" not in record["clicks"]:
         return {}
     dtypes = {**dict.fromkeys(_TEXTS_EXAMINED, np.uint8), **_NUMBERS_EXAMINED}
     return {f"examined_{name}": dtype for name, dtype in dtypes.items()}
@@ -282,7 +282,7 @@ def _examinations(
     values: dict[str, Any] = {name: arrays[f"examined_{name}"] for name in _NUMBERS_EXAMINED}
     for name in _TEXTS_EXAMINED:
         values[name] = lines_of(path, arrays[f"examined_{name}"].tobytes())
-    examinations = Examinations(**values, exponent=record["clicks"]["exponent"])
+    examinations = Examinations(**values)
     if not _are_examinations(examinations):
         raise file.damaged("how often titles were looked at does not fit its queries")
     return examinations
@@ -291,8 +291,7 @@ def _examinations(
 def _are_examinations(examined: Examinations) -> bool:
     times = examined.times
     return bool(
-        is_finite(examined.exponent)
-        and examined.query_index.shape == examined.product_index.shape == times.shape
+        examined.query_index.shape == examined.product_index.shape == times.shape
         and times.ndim == 1
         and len(examined.ids) == len(examined.titles)
         and _are_places(examined.query_index, len(examined.queries))
