@@ -11,7 +11,7 @@ ranks sees what was shown and clicked and nothing else.
 import argparse
 import time
 from collections import Counter, defaultdict
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from sentemb.retrieval.bm25 import TitleWords
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.index_tuning import calibrate
 from sentemb.search.ranking.fitting import fit_weights_of
-from dataclasses import replace
 
 TITLES, INITIAL = 2000, 1500
 RIGHT, STRAY, CONTENT = 0.7, 0.03, 0.8
@@ -82,7 +81,9 @@ class World:
         return {self.id_of[title] for title in titles if title in self.id_of}
 
     def _draw_queries(self, rng):
-        first = {query: min(self.arrival[int(id[1:])] for id in ids) for query, ids in self.right.items()}
+        first = {
+            query: min(self.arrival[int(id[1:])] for id in ids) for query, ids in self.right.items()
+        }
         queries = list(self.right)
         rng.shuffle(queries)
         self.frequent = [query for query in queries if first[query] == 1][:2200]
@@ -244,10 +245,10 @@ class Shop:
             model, right, snapshot.titles, snapshot.ids, known, served, typed, threads=1
         )
         import os
+
         W = os.environ.get("W")
         if W:
             w = float(W)
-            from sentemb.search.ranking.ranker import HybridRanker
             weights = {**ranker.recipe.weights, "clicks": w}
             if self.policy == "refresh":
                 weights["examined"] = w * float(os.environ.get("WE", 1))
@@ -271,8 +272,14 @@ def year(world, policy, exponent, seed):
         facts = {}
         if month < world.months:
             ranking, facts = shop.learned(month)
-        print(policy, seed, {k: round(v, 3) for k, v in rows[-1].items()}, facts,
-              f"{time.process_time() - start:.1f} s", flush=True)
+        print(
+            policy,
+            seed,
+            {k: round(v, 3) for k, v in rows[-1].items()},
+            facts,
+            f"{time.process_time() - start:.1f} s",
+            flush=True,
+        )
     return rows
 
 

@@ -17,15 +17,7 @@ if TYPE_CHECKING:
 
 @new_command("refresh")
 @click.argument("shop", type=click.Path())
-@option(
-    "--record",
-    "records",
-    metavar="FILE",
-    type=click.Path(),
-    multiple=True,
-    help="What `sentemb serve --record` wrote; give it once for each file. [default: "
-    "searches.sqlite in SHOP]",
-)
+@records_option("[default: searches.sqlite in SHOP]")
 @option(
     "--catalogue",
     metavar="FILE",

@@ -12,7 +12,6 @@ nothing in a record says better, and an exponent that is wrong by .3 changes lit
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
@@ -73,15 +72,17 @@ class Examinations:
         queries: dict[str, int] = {}
         title_of: dict[str, str] = {}
         products: dict[str, int] = {}
-        times: Counter[tuple[int, int]] = Counter()
+        times: dict[tuple[int, int], float] = {}
         for one in shown:
             query = queries.setdefault(exact_key(one.query), len(queries))
             product = products.setdefault(one.id, len(products))
             title_of[one.id] = one.title
-            times[query, product] += one.times * one.place**-EXPONENT  # type: ignore[assignment]
-        pairs = np.array(list(times), np.int32).reshape(-1, 2)
+            looked = one.times * float(one.place) ** -EXPONENT
+            times[query, product] = times.get((query, product), 0.0) + looked
+        query_index, product_index = np.array(list(times), np.int32).reshape(-1, 2).T.copy()
         counted = np.array(list(times.values()), np.float64)
-        return cls(list(queries), list(products), list(title_of.values()), *pairs.T, counted)
+        titles = list(title_of.values())
+        return cls(list(queries), list(products), titles, query_index, product_index, counted)
 
     def without_queries(self, queries: Iterable[str]) -> Self:
         """Leave some queries out, by `exact_key`."""

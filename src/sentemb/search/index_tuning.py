@@ -15,8 +15,10 @@ from sentemb.errors import SentembError
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
 from sentemb.search.index import Index
+from sentemb.search.ranking.direct_fit import with_examinations
 from sentemb.search.ranking.fitting import fit_weights_of
 from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import CLICKS
 from sentemb.search.shards import Shards
 from sentemb.system.html_tables import Rows
 from sentemb.system.paths import AnyPath
@@ -103,9 +105,15 @@ def serve_clicks(index: Index, clicks: ClickedQueries) -> None:
     Raises `SentembError` if another thread changes the index meanwhile.
     """
     snapshot = index.snapshot
-    if snapshot.ranker.recipe.needs_clicks:
-        served = index.ranked_by(snapshot.ranker.serving(clicks))
-        index.adopt(served.changed(confidence=snapshot.confidence), snapshot)
+    recipe = snapshot.ranker.recipe
+    if not recipe.needs_clicks:
+        return
+    ranker = snapshot.ranker.serving(clicks)
+    if clicks.examinations.times.size and recipe.weight(CLICKS):
+        ranker = ranker.weighted(with_examinations(recipe).weights)
+        ranker.floor = snapshot.ranker.floor  # it does not read the sum
+    served = index.ranked_by(ranker)
+    index.adopt(served.changed(confidence=snapshot.confidence), snapshot)
 
 
 def calibrate(

@@ -2,8 +2,8 @@
 
 They are added to a sum that is finished. Names, and the clicks of a log without counts, outweigh
 the sum: a pair that is a judgement is right whatever the model says, and no held-out query can say
-by how much. Where single clicks were held out, those tell the weight of clicks. Where a record says how
-often titles were looked at, clicks count by these.
+by how much. Where single clicks were held out, those tell the weight of clicks. Where a record says
+how often titles were looked at, clicks count by these.
 """
 
 from __future__ import annotations

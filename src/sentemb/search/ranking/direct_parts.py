@@ -132,7 +132,7 @@ class Examined:
     """
 
     queries: Postings
-    times: NDArray[np.float64]
+    times: NDArray[np.float32]
     name: ClassVar[str] = EXAMINED
     is_evidence: ClassVar[bool] = False
     needs_clicks: ClassVar[bool] = True
@@ -142,9 +142,9 @@ class Examined:
         keys, titles, times = material.clicks.examined
         postings, entry = Postings.of(keys, titles, len(material.titles))
         summed = np.bincount(entry, times, postings.titles.size)
-        return cls(postings, summed.astype(np.float64))
+        return cls(postings, summed.astype(np.float32))
 
-    def of_query(self, asked: Asked, q: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    def of_query(self, asked: Asked, q: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The titles that were looked at for query ``q``, ascending, and how often."""
         entries = self.queries.entries(int(asked.numbers_in(self.queries)[q]))
         return self.queries.titles[entries], self.times[entries]
@@ -156,7 +156,7 @@ class Examined:
         for q in range(len(asked)):
             titles, times = self.of_query(asked, q)
             if titles.size:
-                added = -weight * np.log1p(times / EXAMINATIONS)
+                added = -weight * np.log1p(times.astype(np.float64) / EXAMINATIONS)
                 total[q, titles] += added.astype(np.float32)
                 reach[q] = np.abs(added).max()
         return Bound(2 * UNIT * reach, reach, 1)
@@ -193,7 +193,7 @@ class Examined:
     @classmethod
     def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
         queries, times = _postings(arrays, n_titles), arrays["times"]
-        check("times", times.shape == queries.titles.shape and times.dtype == np.float64)
+        check("times", times.shape == queries.titles.shape and times.dtype == np.float32)
         check("times", bool(((times > 0) & np.isfinite(times)).all()), "one is not above 0")
         return cls(queries, times)
 

@@ -6,8 +6,8 @@
     clicked_bm25(q, t)  BM25 over the words of its clicked queries alone
     unclicked(q, t)     1 for a title without clicks, else 0
     clicks(q, t)        ln(1 + c / 0.3) for c clicks on t for exactly this query
-    examined(q, t)      -ln(1 + n) if t was looked at n times for exactly this query
     name(q, t)          1 if all words of q are in t, else 0; the engine says when it counts
+    examined(q, t)      -ln(1 + n) if t was looked at n times for exactly this query
 
 `PART_TYPES` lists them: the fit, the index and its files take them from there. The last three are
 in `sentemb.search.ranking.direct_parts`.
@@ -325,8 +325,8 @@ PART_TYPES: tuple[type[Part], ...] = (
     ClickedBm25,
     Unclicked,
     Clicks,
-    Examined,
     Name,
+    Examined,
 )
 
 

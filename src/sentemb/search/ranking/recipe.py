@@ -11,18 +11,18 @@ from sentemb.retrieval.bm25 import K1, MAX_K1, B
 from sentemb.retrieval.words_and_stems import Words, words_of
 from sentemb.system.bounds import brief, number, share
 
-COSINE, MEMORY, BM25, CLICKED_BM25, UNCLICKED, CLICKS, EXAMINED, NAME = (
+COSINE, MEMORY, BM25, CLICKED_BM25, UNCLICKED, CLICKS, NAME, EXAMINED = (
     "cosine",
     "memory",
     "bm25",
     "clicked_bm25",
     "unclicked",
     "clicks",
-    "examined",
     "name",
+    "examined",
 )
 # Those that look a query up as it is written; they follow whatever else is the ranking.
-DIRECT = (CLICKS, EXAMINED, NAME)
+DIRECT = (CLICKS, NAME, EXAMINED)
 # In the order in which they are added and in which tables list them, with their names in tables.
 PARTS = {
     COSINE: "cosine",
@@ -31,8 +31,8 @@ PARTS = {
     CLICKED_BM25: "BM25 of clicked queries",
     UNCLICKED: "no clicks",
     CLICKS: "clicks of this query",
-    EXAMINED: "shown for this query",
     NAME: "name",
+    EXAMINED: "shown for this query",
 }
 # What each part measures, for readers who know nothing of models.
 MEANINGS = {
@@ -42,8 +42,8 @@ MEANINGS = {
     CLICKED_BM25: "words of the query that are in queries clicked on the title",
     UNCLICKED: "1 for a title that has no clicks yet",
     CLICKS: "ln(1 + clicks / 0.3) of the title for exactly this query",
-    EXAMINED: "-ln(1 + n) of a title that was looked at n times for exactly this query",
     NAME: "whether the title has all words of the query; less where others have its clicks",
+    EXAMINED: "-ln(1 + n) of a title that was looked at n times for exactly this query",
 }
 MAX_WEIGHT = 1e3
 
