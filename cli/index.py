@@ -44,10 +44,10 @@ _DTYPES = ["float32", "float16", "int8"]
 )
 @cosine_option()
 @option(
-    "--clusters",
+    "--exact",
     is_flag=True,
-    help="Look nearest titles up in clusters: for millions of titles, a query takes a fraction of "
-    "the time and misses a few of the nearest titles. Only for a ranking by the cosine.",
+    help="Let every search look at all titles. By default, from 30,000 titles on, it looks at some "
+    "of them and misses a few of the best.",
 )
 @option("--add", metavar="TITLES", type=click.Path(), help="Add the titles of a file to an index.")
 @option(
@@ -72,7 +72,7 @@ def command(
     output: str | None,
     dtype: str | None,
     cosine: bool,
-    clusters: bool,
+    exact: bool,
     add: str | None,
     remove: str | None,
     sync: str | None,
@@ -102,7 +102,7 @@ def command(
     from sentemb.search.index_files import is_index
 
     began = time.perf_counter()
-    new = {"dtype": dtype, "cosine": cosine, "clusters": clusters, "dask": dask}
+    new = {"dtype": dtype, "cosine": cosine, "exact": exact, "dask": dask}
     changes = {"add": add, "remove": remove, "sync": sync}
     is_change = any(changes.values()) or (titles is None and is_index(source))
     _check_usage(is_change, titles, output, changes, new)
@@ -178,8 +178,7 @@ def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index"
     """A new index; ``new`` are the options that were given."""
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index import Index
-    from sentemb.search.ranking.opening import load_best, load_ranker
-    from sentemb.search.ranking.ranker_files import has_ranker
+    from sentemb.search.ranking.opening import load_best
     from sentemb.system.growing import scratch_folder
 
     ranker = load_best(model, cosine=new["cosine"])
@@ -187,9 +186,7 @@ def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index"
         ranker.saved().towers()  # raises the error for a pair model
     scratch = scratch_folder(output)
     ids, texts, fields = read_titles(titles, scratch)
-    settings = {"dask": new["dask"], "clusters": new["clusters"]}
-    if new["clusters"] and has_ranker(model):
-        settings["clusters"] = load_ranker(model).clicks.queries
+    settings = {"dask": new["dask"], "exact": new["exact"]}
     settings |= {"dtype": new["dtype"] or _DTYPES[0], "scratch": scratch}
     with closing(TimeLeft("titles")) as line:
         index = Index.build(ranker, texts, ids, fields, **settings, on_progress=line.show)

@@ -7,7 +7,7 @@ import click
 
 from sentemb.cli.common import warnings_to_stderr
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import json_option, option, threads_option
+from sentemb.cli.options import json_option, option, records_option, threads_option
 from sentemb.cli.program import note, say
 from sentemb.system.terminal import ProgressLine
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from sentemb import Index, SentembError
 from sentemb.analysis.explanation import explain
 from sentemb.bridges.refresh import refreshing
-from sentemb.bridges.refresh.clicks_of_shop import JudgedSearch
 from sentemb.bridges.refresh.comparing import FEWEST, ClicksCompared, compare
 from sentemb.bridges.refresh.pins import pin
 from sentemb.bridges.refresh.refreshing import Refreshed, refresh
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLog
+from sentemb.data.recorded_searches import RecordedSearch
 from sentemb.data.search_record import Searched, SearchRecord
 from sentemb.retrieval.clicked_queries import PIN, ClickedQueries
 from sentemb.search.index_files import read_description
@@ -255,11 +255,11 @@ class Firsts:
 
 def test_clicks_on_lower_places_count_for_the_users_who_do_not_look_there():
     searches = [
-        JudgedSearch("q", {"a": 1, "b": 2}, frozenset("a")),
-        JudgedSearch("q", {"a": 1, "b": 2}, frozenset("b")),
-        JudgedSearch("q", {"a": 1, "c": 2}, frozenset("c")),  # b was not shown
-        JudgedSearch("same", {"c": 1}, frozenset()),
-        JudgedSearch("nothing", {"a": 1}, frozenset()),
+        RecordedSearch("q", {"a": 1, "b": 2}, frozenset("a")),
+        RecordedSearch("q", {"a": 1, "b": 2}, frozenset("b")),
+        RecordedSearch("q", {"a": 1, "c": 2}, frozenset("c")),  # b was not shown
+        RecordedSearch("same", {"c": 1}, frozenset()),
+        RecordedSearch("nothing", {"a": 1}, frozenset()),
     ]
     done = compare(Firsts({"q": "a", "same": "c"}), Firsts({"q": "b", "same": "c"}), searches)
     assert (done.searches, done.compared, done.differing) == (5, 3, 2)

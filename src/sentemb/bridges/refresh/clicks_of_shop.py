@@ -14,6 +14,7 @@ from itertools import groupby
 
 from sentemb.data.click_log import ClickLogBuilder, add_lines
 from sentemb.data.record_file import reading_record
+from sentemb.data.recorded_searches import RecordedSearch
 from sentemb.errors import SentembError
 from sentemb.search.shop_folder import Shop
 from sentemb.system.files import is_file
@@ -25,19 +26,6 @@ _RESULTS = (
     "JOIN shown ON shown.search = searches.number JOIN titles ON titles.number = shown.title "
     "WHERE query IS NOT NULL AND time <= ? ORDER BY searches.number, position"
 )
-
-
-@dataclass(frozen=True)
-class JudgedSearch:
-    """A search that the next model does not learn from.
-
-    positions : by the id of each result, its position from 1
-    clicked : the ids that were clicked
-    """
-
-    query: str
-    positions: Mapping[str, int]
-    clicked: frozenset[str]
 
 
 @dataclass
@@ -54,7 +42,7 @@ class ShopClicks:
     names: Mapping[str, str]
     everything: ClickLogBuilder = field(default_factory=ClickLogBuilder)
     learned: ClickLogBuilder = field(default_factory=ClickLogBuilder)
-    judged: list[JudgedSearch] = field(default_factory=list)
+    judged: list[RecordedSearch] = field(default_factory=list)
     gone: int = 0
 
     @classmethod
@@ -72,7 +60,7 @@ class ShopClicks:
                     clicked = [id for id, _, clicked in shown if clicked is not None]
                     is_judged = time > trained and _is_drawn(search)
                     if is_judged:
-                        judged = JudgedSearch(query, positions, frozenset(clicked))
+                        judged = RecordedSearch(query, positions, frozenset(clicked))
                         clicks.judged.append(judged)
                     clicks._add_clicks(query, clicked, is_judged)
         return clicks

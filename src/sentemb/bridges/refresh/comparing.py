@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sentemb.bridges.refresh.clicks_of_shop import JudgedSearch
+from sentemb.data.recorded_searches import RecordedSearch
 from sentemb.search.index import Index
+from sentemb.search.recorded_outcomes import PLACE_BIAS
 
 # With fewer searches nothing can be said.
 FEWEST = 100
-# How the share of users who look at a place falls with the place.
-_PLACE_BIAS = 0.7
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class ClicksCompared:
         )
 
 
-def compare(before: Index, after: Index, judged: Sequence[JudgedSearch]) -> ClicksCompared:
+def compare(before: Index, after: Index, judged: Sequence[RecordedSearch]) -> ClicksCompared:
     """Compare the first titles of two indexes on judged searches."""
     queries = list(dict.fromkeys(search.query for search in judged))
     firsts = [
@@ -88,6 +87,6 @@ def _first_ids(index: Index, queries: Sequence[str]) -> list[str]:
     return [index.ids[row[0]] if row.size and row[0] >= 0 else "" for row in rows]
 
 
-def _clicks(search: JudgedSearch, id: str) -> float:
+def _clicks(search: RecordedSearch, id: str) -> float:
     """The clicks on a title, had it been shown first."""
-    return search.positions[id] ** _PLACE_BIAS if id in search.clicked else 0.0
+    return search.positions[id] ** PLACE_BIAS if id in search.clicked else 0.0

@@ -28,12 +28,13 @@ from sentemb.data.record_merge import Merged, merge_records
 from sentemb.data.seen_queries import never_typed_and_typed
 from sentemb.data.split_description import DEV
 from sentemb.data.splitting import split_file, suited_split
+from sentemb.errors import SentembError
 from sentemb.models.files.model_files import fingerprint
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.index import Changes, Index
 from sentemb.search.index_files import listed_files, read_description
-from sentemb.search.index_tuning import serve_clicks
+from sentemb.search.index_tuning import calibrate, serve_clicks
 from sentemb.search.ranking.fitting import fit_weights_of
 from sentemb.search.shop_folder import Shop
 from sentemb.system.descriptions import parse_json
@@ -220,6 +221,10 @@ class _Refreshing:
             self._step("comparing with the index before")
             compared = compare(current, new, clicks.judged)
             index, why = (new if compared.is_ahead else current), compared.verdict
+            try:
+                calibrate(index, clicks.judged, self._note)
+            except SentembError as error:  # it works without a confidence
+                self._note(f"no new confidence: {error}")
         self._step("writing the index")
         everything = clicks.everything.build() if len(clicks.everything) else None
         pins = Pins.read(shop)

@@ -139,6 +139,8 @@ class Answers:
         for name, attribute in (("no_match", "reason"), ("did_you_mean", "did_you_mean")):
             if (value := getattr(hits, attribute, None)) is not None:
                 result[name] = value
+        if nearest := getattr(hits, "nearest", []):
+            result["nearest"] = nearest
         return result
 
     def suggest(self, begun: str) -> dict[str, Any]:

@@ -292,14 +292,16 @@ class _App:
         searches = [
             Searched(
                 result["query"],
-                [(hit["id"], hit["title"]) for hit in result["hits"]],
+                [(hit["id"], hit["title"]) for hit in shown],
                 None if offset else result.get("no_match"),
                 milliseconds,
                 offset + 1,
-                [hit["score"] for hit in result["hits"]],
+                [hit["score"] for hit in shown],
                 answers.identity,
             )
             for result in results
+            # What is nearest is shown too, so that a query that is refused can get its click.
+            for shown in [result["hits"] or result.get("nearest", [])]
         ]
         try:
             names = self._record.add_searches(searches)
