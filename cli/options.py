@@ -299,18 +299,6 @@ def since_option() -> Decorator:
     )
 
 
-def records_option() -> Decorator:
-    """``--record`` of a command that measures an index by recorded searches."""
-    return option(
-        "--record",
-        metavar="RECORD",
-        type=click.Path(),
-        multiple=True,
-        help="A record of searches, as `sentemb serve --record` writes it. Can be given several "
-        "times; a search that is in several counts once.",
-    )
-
-
 def markdown_option(what: str) -> Decorator:
     """``--markdown``."""
     return option("--markdown", is_flag=True, help=f"Print {what} in Markdown.")
@@ -475,16 +463,16 @@ def threads_option(group: str | None = None) -> Decorator:
     )
 
 
-def records_option(does: str, group: str | None = None) -> Decorator:
-    """``--record``: records of searches, by the name ``records``."""
+def records_option(does: str = "", group: str | None = None) -> Decorator:
+    """``--record``: records of searches, by the name ``record``."""
     return option(
         "--record",
-        "records",
-        metavar="FILE",
+        metavar="RECORD",
         type=click.Path(),
         multiple=True,
         group=group,
-        help=f"What `sentemb serve --record` wrote; give it once for each file. {does}",
+        help="A record of searches, as `sentemb serve --record` writes it. Can be given several "
+        f"times; a search that is in several counts once. {does}".rstrip(),
     )
 
 

@@ -24,7 +24,7 @@ class RankerOfTraining:
         that can be read only once have been read
     is_wanted : whether a ranker is to be fitted
     why_not : the reason why it is not fitted, unless that was asked for
-    records : records of searches
+    record : records of searches
     seed : that of the training, which drew the pairs of --replay
     """
 
@@ -32,7 +32,7 @@ class RankerOfTraining:
     sources: dict[str, Any]
     is_wanted: bool
     why_not: str
-    records: tuple[str, ...]
+    record: tuple[str, ...]
     seed: int
     skip_bad_lines: bool
 
@@ -42,7 +42,7 @@ class RankerOfTraining:
         pairs: str,
         output: str,
         options: dict[str, Any],
-        records: tuple[str, ...],
+        record: tuple[str, ...],
         no_ranker: bool,
     ) -> RankerOfTraining:
         """The ranker for the arguments of `sentemb train`."""
@@ -61,7 +61,7 @@ class RankerOfTraining:
         is_wanted = is_asked and not why_not
         if is_wanted:
             sources = _readable_twice(sources, skip)
-        return cls(output, sources, is_wanted, why_not, records, seed, skip)
+        return cls(output, sources, is_wanted, why_not, record, seed, skip)
 
     def fit(self, model: Any) -> HybridRanker | None:
         """Fit the ranker of the trained model, save it next to the model and describe it."""
@@ -94,7 +94,7 @@ class RankerOfTraining:
                     pairs,
                     dev,
                     **sources,
-                    record=self.records,
+                    record=self.record,
                     seed=self.seed,
                     skip_bad_lines=self.skip_bad_lines,
                     **asked,

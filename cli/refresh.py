@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @json_option(instead_of="text")
 @threads_option()
 def command(
-    shop: str, records: tuple[str, ...], catalogue: str | None, dry_run: bool, as_json: bool
+    shop: str, record: tuple[str, ...], catalogue: str | None, dry_run: bool, as_json: bool
 ) -> None:
     """Bring a shop up to date with its recorded searches and its catalogue.
 
@@ -63,7 +63,7 @@ def command(
         with warnings_to_stderr():
             done = refresh(
                 shop,
-                records,
+                record,
                 catalogue,
                 dry_run=dry_run,
                 on_step=lambda name: line.note(name) if as_json else say(name),

@@ -375,7 +375,7 @@ def command(
     output: str,
     no_ranker: bool,
     config: str | None,
-    records: tuple[str, ...],
+    record: tuple[str, ...],
     **options: Any,
 ) -> None:
     """Train a model on a click log.
@@ -414,7 +414,7 @@ def command(
     line = ProgressLine()
     if options["replay"] is not None:
         options["replay"] = log_and_share(options["replay"])
-    ranker = RankerOfTraining.of(pairs, output, options, records, no_ranker)
+    ranker = RankerOfTraining.of(pairs, output, options, record, no_ranker)
     options |= {name: value for name, value in ranker.sources.items() if name != "pairs"}
     with compiling_ahead(lambda: _rehearse(options, ranker)):
         try:

@@ -62,7 +62,7 @@ def command(
     log: str | None,
     replay: str | None,
     catalogue: str | None,
-    records: tuple[str, ...],
+    record: tuple[str, ...],
     skip_bad_lines: bool,
     dry_run: bool,
     as_json: bool,
@@ -91,7 +91,7 @@ def command(
 
     if is_index(source):
         refuse({"--replay": replay, "--catalogue": catalogue}, "an index; it has its titles")
-        ranker = _of_index(source, dev, log, records, skip_bad_lines, dry_run)
+        ranker = _of_index(source, dev, log, record, skip_bad_lines, dry_run)
     elif not is_model(source):
         raise SentembError(
             f"{source}: this folder holds neither an index nor a model; make one with "
@@ -100,7 +100,7 @@ def command(
     elif log is None:
         raise click.UsageError("a model needs --log, the click log that it was trained on")
     else:
-        ranker = _of_model(source, dev, log, replay, catalogue, records, skip_bad_lines)
+        ranker = _of_model(source, dev, log, replay, catalogue, record, skip_bad_lines)
         if not dry_run:
             ranker.save(source)
     if as_json:
@@ -116,7 +116,7 @@ def _of_model(
     log: str,
     replay: str | None,
     catalogue: str | None,
-    records: tuple[str, ...],
+    record: tuple[str, ...],
     skip_bad_lines: bool,
 ) -> "HybridRanker":
     from sentemb.models.loading import load
@@ -131,7 +131,7 @@ def _of_model(
             dev,
             replay=None if replay is None else log_and_share(replay),
             catalogue=catalogue,
-            record=records,
+            record=record,
             seed=opened.training.get("seed") or 0,  # as the training drew the pairs of --replay
             skip_bad_lines=skip_bad_lines,
             **asked,
@@ -143,7 +143,7 @@ def _of_index(
     index: str,
     dev: str,
     log: str | None,
-    records: tuple[str, ...],
+    record: tuple[str, ...],
     skip_bad_lines: bool,
     dry_run: bool,
 ) -> "HybridRanker":
@@ -163,7 +163,7 @@ def _of_index(
     if outside:
         note(f"{amount(outside, 'clicked title')} not in the index count as missed")
     was_calibrated = opened.confidence is not None
-    ranker = fitted(lambda **asked: tune(opened, clicks, learned, records, **asked))
+    ranker = fitted(lambda **asked: tune(opened, clicks, learned, record, **asked))
     if not dry_run:
         opened.save(index, force=True)
         if was_calibrated:
