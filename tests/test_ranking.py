@@ -132,7 +132,7 @@ def naive_parts(model, recipe, query, titles, log):
     for one in shown_of(log):
         if naive_key(one.query) == naive_key(query):
             for place, title in enumerate(titles):
-                looked[place] += (one.title == title.strip()) * one.times / one.place**0.7
+                looked[place] += (one.title == title.strip()) * one.times / one.position**0.7
     clicked = [bool(some) for some in of_titles]
     return cosines, rows, *lexical, clicked, counts, of_log, names, looked
 

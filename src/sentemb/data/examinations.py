@@ -34,12 +34,12 @@ _PLACES = (
 
 
 class Shown(NamedTuple):
-    """How often a title was shown for a query at a place, counted from 1."""
+    """How often a title was shown for a query at a position, counted from 1."""
 
     query: str
     id: str
     title: str
-    place: int
+    position: int
     times: int
 
 
@@ -73,11 +73,11 @@ class Examinations:
         title_of: dict[str, str] = {}
         products: dict[str, int] = {}
         times: dict[tuple[int, int], float] = {}
-        for one in shown:
-            query = queries.setdefault(exact_key(one.query), len(queries))
-            product = products.setdefault(one.id, len(products))
-            title_of[one.id] = one.title
-            looked = one.times * float(one.place) ** -EXPONENT
+        for row in shown:
+            query = queries.setdefault(exact_key(row.query), len(queries))
+            product = products.setdefault(row.id, len(products))
+            title_of[row.id] = row.title
+            looked = row.times * float(row.position) ** -EXPONENT
             times[query, product] = times.get((query, product), 0.0) + looked
         query_index, product_index = np.array(list(times), np.int32).reshape(-1, 2).T.copy()
         counted = np.array(list(times.values()), np.float64)
@@ -91,14 +91,14 @@ class Examinations:
         stays = is_kept[self.query_index]
         if stays.all():
             return self
-        kept = {name: getattr(self, name)[stays] for name in ("query_index", "product_index")}
-        return replace(self, **kept, times=self.times[stays])
+        indices = {name: getattr(self, name)[stays] for name in ("query_index", "product_index")}
+        return replace(self, **indices, times=self.times[stays])
 
 
 def read_examinations(records: Sequence[AnyPath]) -> Examinations:
     """Count how often titles of records were looked at for each query, each search once.
 
-    Raises `SentembError` if a file cannot be read or is no record.
+    Raises `SentembError` for a file that is another one or cannot be read.
     """
     if not records:
         return Examinations.nothing()

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import repeat
+from itertools import chain, repeat
 from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -308,26 +308,38 @@ class ClickedQueries:
 def _examined(
     examinations: Examinations, titles: Sequence[str], ids: Sequence[str | None] | None
 ) -> ExaminedTitles:
-    """The examinations of the titles of a catalogue, known by their ids if they have any."""
+    """The examinations of the titles of a catalogue.
+
+    A title is the product with its id; one without, or whose id no product has, is every product
+    with its text.
+    """
     if not examinations.times.size:
         return ExaminedTitles(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    names = examinations.titles if ids is None else examinations.ids
-    products: dict[str, list[int]] = {}
-    for number, name in enumerate(names):
-        products.setdefault(name.strip(), []).append(number)
-    titles_of = [
-        (number, t)
-        for t, name in enumerate(titles if ids is None else ids)
-        if name is not None
-        for number in products.get(name.strip(), ())
+    by_id = {id: [number] for number, id in enumerate(examinations.ids)}
+    by_title: dict[str, list[int]] = {}
+    for number, title in enumerate(examinations.titles):
+        by_title.setdefault(title.strip(), []).append(number)
+    known = (None,) * len(titles) if ids is None else ids
+    products = [
+        by_id.get(id or "") or by_title.get(title.strip(), [])
+        for title, id in zip(titles, known, strict=True)
     ]
-    title_of = np.full(len(names), -1)
-    for number, t in titles_of:
-        title_of[number] = t
-    title = title_of[examinations.product_index]
-    is_there = title >= 0
+    lengths = np.fromiter(map(len, products), np.int64, len(products))
+    title_of = np.repeat(np.arange(len(titles)), lengths)
+    product_of = np.fromiter(chain.from_iterable(products), np.int64, title_of.size)
+    order = np.argsort(product_of, kind="stable")
+    # The titles of the product of each examination are neighbours in this order.
+    first, end = (
+        np.searchsorted(product_of[order], examinations.product_index, side)
+        for side in ("left", "right")
+    )
+    entries = np.repeat(np.arange(first.size), end - first)
+    within = np.arange(entries.size) - np.repeat(
+        np.cumsum(end - first) - (end - first), end - first
+    )
+    places = first[entries] + within
     keys = hashes_of(list(examinations.queries))[examinations.query_index]
-    return ExaminedTitles(keys[is_there], title[is_there], examinations.times[is_there])
+    return ExaminedTitles(keys[entries], title_of[order[places]], examinations.times[entries])
 
 
 def _spliced(
