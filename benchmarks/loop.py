@@ -1,33 +1,49 @@
 """A shop's year: what a shop finds that learns from its own searches every month.
 
-Users with hidden wishes search in the titles of tldr, look at place r with probability
-r ** -exponent, and click right titles with probability .7 and others with .03. A third of the
-queries are new each month, 3 % of the titles too, and 15 % are renamed within the year. Whatever
-ranks sees what was shown and clicked and nothing else.
+Users with hidden wishes search in 2,000 titles of tldr, look at place r with probability
+r ** -exponent, and click right titles with probability .7 and others with .03; after a right click
+four of five stop. A third of the searches of a month are for queries that are new, 3 % of the
+titles are, and 15 % are renamed within the year. Whatever ranks sees what was shown and clicked and
+nothing else. The first month is served by BM25. Every month a bag is trained on all clicks, its
+ranker fitted, and all clicks are served, by these policies:
 
-    python benchmarks/loop.py [--months 12] [--searches 12000] [--seeds 3] [--policies refresh,...]
+    BM25           no learning
+    clicks         clicks count by their number
+    examinations   clicks count by how often the title was looked at, as in `sentemb refresh`
+
+Writes docs/results/loop.md. Years are kept in build/loop: a second run continues.
+
+    python benchmarks/loop.py [--data ../shared/data] [--threads 1] [--seeds 3]
 """
 
-import argparse
-import time
+import json
 from collections import Counter, defaultdict
 from dataclasses import replace
 
 import numpy as np
+from matplotlib.figure import Figure
+from pages import DOCS, ROOT, machine, options_for, write_tables
 
 from sentemb import Index, train
 from sentemb.data.click_log import ClickLog
-from sentemb.data.examinations import Examinations, Shown
+from sentemb.data.examinations import EXPONENT, Examinations, Shown
 from sentemb.data.seen_queries import never_typed_and_typed
 from sentemb.data.splitting import split_log, suited_split
 from sentemb.retrieval.bm25 import TitleWords
 from sentemb.retrieval.clicked_queries import ClickedQueries
-from sentemb.search.index_tuning import calibrate
 from sentemb.search.ranking.fitting import fit_weights_of
 
-TITLES, INITIAL = 2000, 1500
+KEPT = ROOT / "build" / "loop"
+FIGURE = DOCS / "figures" / "loop.png"
+MONTHS, SEARCHES = 12, 12_000
+TITLES, INITIAL, A_MONTH = 2000, 1500, 45
 RIGHT, STRAY, CONTENT = 0.7, 0.03, 0.8
 SHOWN = 10
+POLICIES = ("BM25", "clicks", "examinations")
+# Users who look at lower places more, or less, than the product takes them to.
+OTHER_USERS = (0.4, 1.0)
+LAST = (10, 11, 12)
+FIGURES = ("hit@1", "head MRR", "never seen MRR", "refused")
 
 
 def zipf(n, power):
@@ -41,8 +57,8 @@ class World:
     right : by query, the ids of the right titles
     """
 
-    def __init__(self, pairs, months, searches, seed):
-        self.months, self.searches, self.seed = months, searches, seed
+    def __init__(self, pairs, seed):
+        self.seed = seed
         rng = np.random.default_rng([11, seed])
         titles_of, queries_of = defaultdict(set), defaultdict(list)
         for query, title in pairs:
@@ -55,7 +71,7 @@ class World:
         self.id_of = {title: f"P{k:04d}" for k, title in enumerate(chosen)}
         self.titles = chosen
         self.arrival = np.ones(TITLES, int)
-        self.arrival[INITIAL:] = 2 + np.arange(TITLES - INITIAL) // 45
+        self.arrival[INITIAL:] = 2 + np.arange(TITLES - INITIAL) // A_MONTH
         self.renamed, self.right = {}, defaultdict(set)
         reserved = []
         for k, title in enumerate(chosen):
@@ -63,7 +79,7 @@ class World:
             rng.shuffle(queries)
             reserved.append(queries.pop(0))
             if k < INITIAL and rng.random() < 0.15:
-                month = int(rng.integers(3, months + 1)) if months >= 3 else 3
+                month = int(rng.integers(3, MONTHS + 1))
                 self.renamed[k] = month, title.split(":")[0] + ": " + queries.pop(0)
             for query in queries:
                 self.right[query] |= self._sold(titles_of[query])
@@ -101,8 +117,8 @@ class World:
         self.new = defaultdict(list)
         for query in rest:
             ready = first[query]
-            if ready <= self.months:
-                latest = min(self.months, ready + (self.months if ready == 1 else 2))
+            if ready <= MONTHS:
+                latest = min(MONTHS, ready + (MONTHS if ready == 1 else 2))
                 self.new[int(rng.integers(ready, latest + 1))].append(query)
         self.new = {month: queries[:900] for month, queries in self.new.items()}
 
@@ -129,7 +145,7 @@ class World:
             ]
         )
         rng = np.random.default_rng([5, self.seed, month])
-        drawn = rng.choice(len(queries), self.searches, p=weights / weights.sum())
+        drawn = rng.choice(len(queries), SEARCHES, p=weights / weights.sum())
         return [queries[k] for k in drawn.tolist()]
 
 
@@ -140,35 +156,25 @@ class Words:
         self.ids, self._words = list(catalogue), TitleWords(list(catalogue.values()), threads=1)
 
     def answers(self, queries):
-        return self._words.find(queries, SHOWN)[0], np.zeros(len(queries), bool), None
+        return self._words.find(queries, SHOWN)[0], np.zeros(len(queries), bool)
 
 
 class Ranking:
-    """An index with all that it says: its floor and its confidence."""
+    """An index, and what it refuses."""
 
     def __init__(self, index):
         self.index, self.ids = index, list(index.ids)
 
     def answers(self, queries):
         ranked = self.index.ranked(queries, SHOWN)
-        is_below = self.index.are_below_floor(queries, ranked)
-        confidence = self.index.confidence
-        stated = None
-        if confidence is not None:
-            asked = self.index.ranker.asked(queries)
-            from sentemb.search.shards import Shards
-
-            clicked = Shards((self.index.snapshot,)).are_clicked(asked)
-            stated, is_sure = confidence.of(ranked.scores[:, 0], clicked)
-            stated = np.where(is_sure, stated, np.nan)
-        return ranked.titles, is_below, stated
+        return ranked.titles, self.index.are_below_floor(queries, ranked)
 
 
 class Shop:
     """The records of a shop, and how it learns from them."""
 
-    def __init__(self, world, policy, exponent, seed):
-        self.world, self.policy, self.exponent = world, policy, exponent
+    def __init__(self, world, policy, exponent, seed, threads):
+        self.world, self.policy, self.exponent, self.threads = world, policy, exponent, threads
         self.rng = np.random.default_rng([99, seed])
         self.shown, self.clicked = Counter(), Counter()
         self.title_of = {}
@@ -178,7 +184,7 @@ class Shop:
         world, catalogue = self.world, self.world.catalogue(month)
         queries = world.traffic(month)
         distinct = list(dict.fromkeys(queries))
-        titles, is_below, stated = ranking.answers(distinct)
+        titles, is_below = ranking.answers(distinct)
         ids, number = ranking.ids, {query: k for k, query in enumerate(distinct)}
         head = set(world.frequent[:200])
         result = defaultdict(list)
@@ -188,17 +194,13 @@ class Shop:
             shown = [] if is_below[k] else [ids[t] for t in titles[k].tolist() if t >= 0]
             self._look(query, shown, right, catalogue)
             if not right:
-                result["unanswerable refused"].append(bool(is_below[k]))
                 continue
             place = next((r for r, id in enumerate(shown, 1) if id in right), 0)
             result["hit@1"].append(place == 1)
             result["refused"].append(bool(is_below[k]))
             if query in head:
                 result["head MRR"].append(1 / place if place else 0)
-            if stated is not None and not np.isnan(stated[k]) and not is_below[k]:
-                result["confidence"].append(float(stated[k]))
-                result["confidence: true"].append(place == 1)
-        titles, is_below, _ = ranking.answers(world.unseen)
+        titles, is_below = ranking.answers(world.unseen)
         for k, query in enumerate(world.unseen):
             shown = [] if is_below[k] else [ids[t] for t in titles[k].tolist() if t >= 0]
             place = next((r for r, id in enumerate(shown, 1) if id in world.right[query]), 0)
@@ -222,82 +224,104 @@ class Shop:
         """The ranking for the month that follows."""
         catalogue = self.world.catalogue(month + 1)
         if self.policy == "BM25":
-            return Words(catalogue), {}
+            return Words(catalogue)
         clicks = Counter()
         for (query, id, _), n in self.clicked.items():
             clicks[query, id] += n
         log = ClickLog.from_pairs((q, catalogue[id], n) for (q, id), n in clicks.items())
         by, share = suited_split(log)
         train_log, dev, _ = split_log(log, share, 0, by=by)
-        model = train(train_log, dev=dev, catalogue=catalogue, model="bag", threads=1)
+        model = train(train_log, dev=dev, catalogue=catalogue, model="bag", threads=self.threads)
         examinations = Examinations.nothing()
-        if self.policy != "clicks":
+        if self.policy == "examinations":
             examinations = Examinations.of(
-                Shown(q, id, self.title_of[id], r, n, self.clicked[q, id, r])
-                for (q, id, r), n in self.shown.items()
+                Shown(query, id, self.title_of[id], r, n)
+                for (query, id, r), n in self.shown.items()
             )
-        index = Index.build(model, list(catalogue.values()), list(catalogue), threads=1)
+        index = Index.build(model, catalogue, threads=self.threads)
         known = replace(ClickedQueries.of(train_log), examinations=examinations)
         served = replace(ClickedQueries.of(log), examinations=examinations)
         right, typed = never_typed_and_typed(dev, known.queries)
-        snapshot = index.snapshot
+        titles, ids = index.snapshot.titles, index.snapshot.ids
         ranker = fit_weights_of(
-            model, right, snapshot.titles, snapshot.ids, known, served, typed, threads=1
+            model, right, titles, ids, known, served, typed, threads=self.threads
         )
-        import os
-
-        W = os.environ.get("W")
-        if W:
-            w = float(W)
-            weights = {**ranker.recipe.weights, "clicks": w}
-            if self.policy == "refresh":
-                weights["examined"] = w * float(os.environ.get("WE", 1))
-            ranker = ranker.weighted(weights)
-        index.adopt(index.ranked_by(ranker), snapshot)
-        try:
-            calibrate(index, dev)
-        except Exception as error:
-            print(error)
-        facts = {"exponent": examinations.exponent}
-        facts |= {k: round(v, 3) for k, v in index.recipe.weights.items()}
-        return Ranking(index), facts
+        index.adopt(index.ranked_by(ranker), index.snapshot)
+        return Ranking(index)
 
 
-def year(world, policy, exponent, seed):
-    shop, ranking = Shop(world, policy, exponent, seed), Words(world.catalogue(1))
-    rows = []
-    for month in range(1, world.months + 1):
-        start = time.process_time()
-        rows.append({"month": month, **shop.serve(ranking, month)})
-        facts = {}
-        if month < world.months:
-            ranking, facts = shop.learned(month)
-        print(
-            policy,
-            seed,
-            {k: round(v, 3) for k, v in rows[-1].items()},
-            facts,
-            f"{time.process_time() - start:.1f} s",
-            flush=True,
-        )
-    return rows
+def year(pairs, policy, exponent, seed, threads):
+    """What users found, month by month; kept from the first run."""
+    path = KEPT / f"{policy}-{exponent:g}-{seed}.json"
+    if path.exists():
+        return json.loads(path.read_text())
+    world = World(pairs, seed)
+    shop, ranking = Shop(world, policy, exponent, seed, threads), Words(world.catalogue(1))
+    months = []
+    for month in range(1, MONTHS + 1):
+        months.append(shop.serve(ranking, month))
+        print(policy, exponent, seed, month, months[-1], flush=True)
+        if month < MONTHS:
+            ranking = shop.learned(month)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(months))
+    return months
+
+
+def last_months(years):
+    """Each figure in the last months, the mean over years with its standard deviation."""
+    cells = []
+    for figure in FIGURES:
+        means = [np.mean([months[m - 1][figure] for m in LAST]) for months in years]
+        spread = f" ± {np.std(means, ddof=1):.3f}" if len(means) > 1 else ""
+        cells.append(f"{np.mean(means):.3f}{spread}")
+    return cells
+
+
+def draw(found):
+    """Hit@1 by month, a line for each policy, over the years of all seeds."""
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.subplots()
+    for policy, style in zip(POLICIES, ("k:", "C1--", "C0-"), strict=True):
+        lines = np.array([[m["hit@1"] for m in months] for months in found[policy, EXPONENT]])
+        axes.plot(range(1, MONTHS + 1), lines.mean(axis=0), style, label=policy)
+        axes.fill_between(
+            range(1, MONTHS + 1), lines.min(axis=0), lines.max(axis=0), color=style[:-1].strip("-:"),
+            alpha=0.15,
+        )  # fmt: skip
+    axes.set(xlabel="month", ylabel="searches with a right title first", ylim=(0, None))
+    axes.set_xticks(range(1, MONTHS + 1))
+    axes.legend(frameon=False, loc="lower right")
+    figure.savefig(FIGURE, dpi=150)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--months", type=int, default=12)
-    parser.add_argument("--searches", type=int, default=12000)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--exponent", type=float, default=0.7)
-    parser.add_argument("--policies", default="BM25,clicks,refresh")
-    parser.add_argument("--data", default="../shared/data/tldr/pairs.tsv")
-    options = parser.parse_args()
-    with open(options.data, encoding="utf-8") as file:
+    options = options_for(__doc__, ("tldr",), seeds={"type": int, "default": 3})
+    with open(options.data / "tldr" / "pairs.tsv", encoding="utf-8") as file:
         pairs = [line.rstrip("\n").split("\t")[:2] for line in file]
-    for seed in range(options.seeds):
-        world = World(pairs, options.months, options.searches, seed)
-        for policy in options.policies.split(","):
-            year(world, policy, options.exponent, seed)
+    runs = [(policy, EXPONENT) for policy in POLICIES]
+    runs += [("examinations", exponent) for exponent in OTHER_USERS]
+    found = {
+        run: [year(pairs, *run, seed, options.threads) for seed in range(options.seeds)]
+        for run in runs
+    }
+    table = [
+        "| policy | users look at place r | " + " | ".join(FIGURES) + " |",
+        "| --- | --- |" + " --: |" * len(FIGURES),
+    ]
+    for (policy, exponent), years in found.items():
+        table.append(f"| {policy} | r^-{exponent:g} | " + " | ".join(last_months(years)) + " |")
+    by_month = [
+        "| policy | " + " | ".join(map(str, range(1, MONTHS + 1))) + " |",
+        "| --- |" + " --: |" * MONTHS,
+    ]
+    for policy in POLICIES:
+        means = np.mean(
+            [[m["hit@1"] for m in months] for months in found[policy, EXPONENT]], axis=0
+        )
+        by_month.append(f"| {policy} | " + " | ".join(f"{mean:.3f}" for mean in means) + " |")
+    write_tables("loop", {"Months 10 to 12": table, "Hit@1 by month": by_month}, machine())
+    draw(found)
 
 
 if __name__ == "__main__":
