@@ -235,8 +235,8 @@ class Shop:
         examinations = Examinations.nothing()
         if self.policy == "examinations":
             examinations = Examinations.of(
-                Shown(query, id, self.title_of[id], r, n)
-                for (query, id, r), n in self.shown.items()
+                Shown(query, id, self.title_of[id], place, n)
+                for (query, id, place), n in self.shown.items()
             )
         index = Index.build(model, catalogue, threads=self.threads)
         known = replace(ClickedQueries.of(train_log), examinations=examinations)
@@ -278,19 +278,22 @@ def last_months(years):
     return cells
 
 
+def hits(years):
+    """Hit@1 by year and month."""
+    return np.array([[month["hit@1"] for month in months] for months in years])
+
+
 def draw(found):
     """Hit@1 by month, a line for each policy, over the years of all seeds."""
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-    axes = figure.subplots()
-    for policy, style in zip(POLICIES, ("k:", "C1--", "C0-"), strict=True):
-        lines = np.array([[m["hit@1"] for m in months] for months in found[policy, EXPONENT]])
-        axes.plot(range(1, MONTHS + 1), lines.mean(axis=0), style, label=policy)
-        axes.fill_between(
-            range(1, MONTHS + 1), lines.min(axis=0), lines.max(axis=0), color=style[:-1].strip("-:"),
-            alpha=0.15,
-        )  # fmt: skip
+    axes, months = figure.subplots(), range(1, MONTHS + 1)
+    for policy, colour, style in zip(POLICIES, ("k", "C1", "C0"), (":", "--", "-"), strict=True):
+        lines = hits(found[policy, EXPONENT])
+        axes.plot(months, lines.mean(axis=0), style, color=colour, label=policy)
+        span = lines.min(axis=0), lines.max(axis=0)
+        axes.fill_between(months, *span, color=colour, alpha=0.15, linewidth=0)
     axes.set(xlabel="month", ylabel="searches with a right title first", ylim=(0, None))
-    axes.set_xticks(range(1, MONTHS + 1))
+    axes.set_xticks(months)
     axes.legend(frameon=False, loc="lower right")
     figure.savefig(FIGURE, dpi=150)
 
