@@ -8,6 +8,7 @@ import click
 
 from sentemb.cli.common import TimeLeft, duration, note_queries, read_titles
 from sentemb.cli.options import (
+    Weights,
     Written,
     cosine_option,
     dask_option,
@@ -49,6 +50,13 @@ _DTYPES = ["float32", "float16", "int8"]
     help="Look nearest titles up in clusters: for millions of titles, a query takes a fraction of "
     "the time and misses a few of the nearest titles. Only for a ranking by the cosine.",
 )
+@option(
+    "--search-fields",
+    metavar="FIELDS",
+    type=Weights(),
+    help="Fields of texts whose words find the title too, with commas between them: brand,tags:0.5 "
+    "counts a word of the tags as half a word of the title.",
+)
 @option("--add", metavar="TITLES", type=click.Path(), help="Add the titles of a file to an index.")
 @option(
     "--remove",
@@ -73,6 +81,7 @@ def command(
     dtype: str | None,
     cosine: bool,
     clusters: bool,
+    search_fields: dict[str, float] | None,
     add: str | None,
     remove: str | None,
     sync: str | None,
@@ -102,7 +111,8 @@ def command(
     from sentemb.search.index_files import is_index
 
     began = time.perf_counter()
-    new = {"dtype": dtype, "cosine": cosine, "clusters": clusters, "dask": dask}
+    new: dict[str, Any] = {"dtype": dtype, "cosine": cosine, "clusters": clusters, "dask": dask}
+    new["search_fields"] = search_fields
     changes = {"add": add, "remove": remove, "sync": sync}
     is_change = any(changes.values()) or (titles is None and is_index(source))
     _check_usage(is_change, titles, output, changes, new)
@@ -126,6 +136,9 @@ def command(
     fields = ", ".join(f"{name} ({kind.lower()})" for name, kind in index.fields.types.items())
     if fields:
         note(f"fields: {fields}")
+    if index.search_fields:
+        weights = (f"{name}:{weight:g}" for name, weight in index.search_fields.items())
+        note(f"words are searched in titles and {', '.join(weights)}")
     if index.recipe.needs_clicks and index.ranker.clicks.queries:
         note_queries(output, len(index.ranker.clicks.queries))
     if index.clusters is not None:
@@ -165,7 +178,9 @@ def _check_usage(
             )
         given = next((name for name, value in new.items() if value), None)
         if given:
-            raise click.UsageError(f"--{given} is for a new index; make the index again")
+            raise click.UsageError(
+                f"--{given.replace('_', '-')} is for a new index; make the index again"
+            )
     elif titles is None:
         raise click.UsageError(
             "give MODEL TITLES -o INDEX, or INDEX with --sync, --add or --remove"
@@ -186,11 +201,13 @@ def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index"
     if isinstance(ranker, PairScorer):
         ranker.saved().towers()  # raises the error for a pair model
     scratch = scratch_folder(output)
+    searched = new["search_fields"] or {}
     ids, texts, fields = read_titles(titles, scratch)
     settings = {"dask": new["dask"], "clusters": new["clusters"]}
     if new["clusters"] and has_ranker(model):
         settings["clusters"] = load_ranker(model).clicks.queries
     settings |= {"dtype": new["dtype"] or _DTYPES[0], "scratch": scratch}
+    settings["search_fields"] = searched
     with closing(TimeLeft("titles")) as line:
         index = Index.build(ranker, texts, ids, fields, **settings, on_progress=line.show)
     say_score(index.recipe, note)
@@ -208,7 +225,8 @@ def _changed(path: str, changes: dict[str, str | None], output: str) -> "Index":
     add, remove, sync = (changes[name] for name in ("add", "remove", "sync"))
     with closing(TimeLeft("titles")) as line:
         if sync is not None:
-            ids, texts, fields = read_titles(sync, scratch)
+            searched = {name.lower() for name in index.search_fields}
+            ids, texts, fields = read_titles(sync, scratch, searched)
             if index.fields.types and not fields.types:
                 note(f"note: {sync} has no fields: the index has titles only from now on")
             counts = index.sync(texts, ids, line.show, fields)
