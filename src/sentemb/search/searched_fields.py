@@ -57,11 +57,11 @@ def texts_of(
     if not weights or first == fields.count:
         return [FieldTexts([], weight) for weight in weights.values()]
     with naming("search_fields"):
-        places = [list(fields.types).index(_column(name, fields)) for name in weights]
+        columns = [list(fields.types).index(_column(name, fields)) for name in weights]
     rows = list((fields.take(np.arange(first, fields.count)) if first else fields).rows())
     return [
         FieldTexts([str(row[k] or "") for row in rows], weight)
-        for k, weight in zip(places, weights.values(), strict=True)
+        for k, weight in zip(columns, weights.values(), strict=True)
     ]
 
 
