@@ -29,7 +29,6 @@ from sentemb.data.judged_set import read_judged_set
 from sentemb.data.lines import write_lines
 from sentemb.data.simulation.simulator import simulate
 from sentemb.retrieval.bm25 import K1, B, TitleWords
-from sentemb.retrieval.cluster_lists import ClusterLists
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.nearest import nearest
 from sentemb.retrieval.similarity import unit_rows
@@ -136,32 +135,6 @@ def recall(titles, types, queries):
     return markdown_table(rows)
 
 
-def clusters(index, queries, rounds, clock):
-    """One query among all titles and among those of the nearest clusters, and what it finds."""
-    note("clusters")
-    titles = Int8Rows.of(np.asarray(index.vectors))
-    is_empty = ~titles.codes.any(axis=1)
-    some = queries[: len(queries) // 2].astype(np.float64)
-    with Workers() as workers:
-        # Other queries than those that recall is measured with.
-        lists = ClusterLists.of(titles, is_empty, queries[len(queries) // 2 :], workers)
-        contenders = {
-            "all titles": lambda: nearest(some[:1], titles, K, ~is_empty, workers),
-            "clusters": lambda: lists.nearest(some[:1], titles, K, None, workers),
-        }
-        result = take_turns(contenders, rounds, clock)
-        best, _ = nearest(some, titles, K, ~is_empty, workers)
-        found, _ = lists.nearest(some, titles, K, None, workers)
-    recall = np.mean([np.isin(*pair).mean() for pair in zip(best, found, strict=True)])
-    name = f"One query, int8, {workers.threads} threads: {lists}"
-    return {
-        name: query_table(result, 1, "all titles"),
-        "Recall of clusters": markdown_table(
-            [["", "recall@10, other queries"], ["clusters", f"{recall:.4f}"]]
-        ),
-    }
-
-
 def bm25s_index(titles):
     """The titles in bm25s: numbers from its `Tokenizer` take less time than lists of words."""
     tokenizer = bm25s.tokenization.Tokenizer(False, searched_words, stopwords=None)
@@ -261,7 +234,6 @@ def main():
         asked = (asked * (m // len(asked) + 1))[:m]
         queries = unit_rows(model.encode_query(asked))
         tables |= searches(index, queries, rounds, clock)
-        tables |= clusters(index, queries, rounds, clock)
         tables |= word_match(titles[:100_000], asked)
     write_tables("index-speed", tables, machine(), quick)
 

@@ -53,6 +53,8 @@ SECTIONS = {
         "calibrate": "Learn how often the first title is a clicked one, given its score.",
         "search": "Find the titles of an index that are nearest to a query.",
         "serve": "Search an index from a browser and other programs.",
+        "refresh": "Bring a shop up to date with its recorded searches and its catalogue.",
+        "pin": "Put a title first for a query.",
         "export": "Write a model or an index for other programs.",
         "synonyms": "Write synonyms for Elasticsearch and OpenSearch.",
     },

@@ -2,29 +2,49 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import click
 
-from sentemb.cli.common import warnings_to_stderr
+from sentemb.cli.common import searches_of, warnings_to_stderr
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import json_option, option, threads_option
+from sentemb.cli.options import (
+    json_option,
+    option,
+    records_option,
+    since_option,
+    threads_option,
+)
 from sentemb.cli.program import note
 from sentemb.system.terminal import working
 
 
 @new_command("calibrate")
 @click.argument("index", metavar="INDEX", type=click.Path())
-@click.argument("dev", metavar="DEV", type=click.Path())
+@click.argument("dev", metavar="DEV", type=click.Path(), required=False)
+@records_option()
+@since_option()
 @option("--dry-run", is_flag=True, help="Change nothing in the index.")
 @json_option(instead_of="a table")
 @threads_option()
-def command(index: str, dev: str, dry_run: bool, as_json: bool) -> None:
+def command(
+    index: str,
+    dev: str | None,
+    record: tuple[str, ...],
+    since: datetime | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
     """Learn how often the first title is a clicked one, given its score.
 
-    DEV is a file of held-out clicks or a judged set, whose best titles then count as clicked. The
-    index keeps the result. Then `sentemb search --json` prints a confidence for
-    each query, and --min-confidence leaves queries with less unanswered.
+    DEV is a file of held-out clicks or a judged set, whose best titles then count as clicked.
+    Queries with a click are easier than others, so a record says more: with --record in place of
+    DEV the confidence is the share of searches, those without a click included, whose first title
+    is clicked. Give searches after the index got its clicks.
+
+    The index keeps the result. Then `sentemb search --json` prints a confidence for each query, and
+    --min-confidence leaves queries with less unanswered.
 
     The confidence is a logistic function of the score. It holds for one model and one set of
     weights: `sentemb tune`, if you use it, comes first. Queries that nobody typed before and those
@@ -34,19 +54,19 @@ def command(index: str, dev: str, dry_run: bool, as_json: bool) -> None:
 
     \b
     sentemb calibrate index/ log/dev.tsv
+    sentemb calibrate index/ --record searches.sqlite --since 2026-11-01
     sentemb search index/ "cheap hotel in paris" --min-confidence 0.3
     """
-    from sentemb.data.best_graded import read_clicks
     from sentemb.data.lines import write_lines
     from sentemb.search.index import Index
     from sentemb.search.index_tuning import calibrate, score_bands
 
-    clicks = read_clicks(dev)
+    held_out = _held_out(dev, record, since)
     with warnings_to_stderr():
         opened = Index.open(index)
     with working("ranking"):
-        calibration = calibrate(opened, clicks, note)
-        bands = score_bands(opened, clicks)
+        calibration = calibrate(opened, held_out, note)
+        bands = score_bands(opened, held_out)
     kinds = {False: calibration, True: calibration.typed}
     if as_json:
         shown = {kind: [band._asdict() for band in of_kind] for kind, of_kind in bands.items()}
@@ -60,6 +80,15 @@ def command(index: str, dev: str, dry_run: bool, as_json: bool) -> None:
         opened.save(index, force=True)
         n_queries = sum(fitted.n_queries for fitted in kinds.values() if fitted is not None)
         note(f"{index}: calibrated with {n_queries:,} held-out queries")
+
+
+def _held_out(dev: str | None, record: Sequence[str], since: datetime | None) -> Any:
+    """The held-out clicks, or the searches of records."""
+    from sentemb.data.best_graded import read_clicks
+
+    if (dev is None) != bool(record):
+        raise click.UsageError("give either DEV or --record")
+    return searches_of(record, since) if dev is None else read_clicks(dev)
 
 
 def _tables(kinds: Mapping[bool, Any], bands: Mapping[bool, Sequence[Any]]) -> Iterator[str]:

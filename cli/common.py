@@ -1,10 +1,11 @@
 """Shared by commands: reading queries, warnings as notes, a line that shows progress."""
 
 import contextlib
+import math
 import os
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sentemb.cli.program import note
@@ -13,8 +14,10 @@ from sentemb.system.amounts import amount
 from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
+    from sentemb.data.recorded_searches import RecordedSearch
     from sentemb.data.text_array import Texts
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.models.sentence_encoder import SentenceEncoder
@@ -44,6 +47,13 @@ def sums_of_warnings(n_texts: int) -> Iterator[None]:
     for what in dict.fromkeys(warning.what for warning in warnings_kept):
         count = sum(warning.count for warning in warnings_kept if warning.what == what)
         note(f"warning: {TextWarning(count, n_texts, what)}")
+
+
+def searches_of(records: Sequence[str], since: "datetime | None") -> "list[RecordedSearch]":
+    """The searches of ``--record`` from ``--since`` on."""
+    from sentemb.data.recorded_searches import read_searches
+
+    return read_searches(records, -math.inf if since is None else since.timestamp())
 
 
 class UnknownWords:

@@ -3,18 +3,22 @@
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import click
 
 from sentemb.cli import held_out as held_out_clicks
+from sentemb.cli.common import searches_of
 from sentemb.cli.options import (
     Names,
     cosine_option,
     json_option,
     option,
     per_query_option,
+    records_option,
     refuse,
+    since_option,
     threads_option,
 )
 from sentemb.cli.options import command as new_command
@@ -31,7 +35,9 @@ _TIES = "score descending, then title id descending, as trec_eval"
 
 @new_command("evaluate")
 @click.argument("model_or_run", type=click.Path())
-@click.argument("held_out", metavar="JUDGED|CLICKS|LABELLED", type=click.Path())
+@click.argument("held_out", metavar="JUDGED|CLICKS|LABELLED", type=click.Path(), required=False)
+@records_option()
+@since_option()
 @option(
     "--metrics",
     type=Names(),
@@ -86,7 +92,9 @@ _TIES = "score descending, then title id descending, as trec_eval"
 @json_option(instead_of="a table")
 def command(
     model_or_run: str,
-    held_out: str,
+    held_out: str | None,
+    record: tuple[str, ...],
+    since: datetime | None,
     metrics: list[str] | None,
     gain: str | None,
     catalogue: str | None,
@@ -112,6 +120,10 @@ def command(
 
     A model folder with a ranker is measured as the ranker, then as each of its parts alone.
 
+    With --record in place of these, MODEL_OR_RUN is an index. For the title that it puts first,
+    recorded searches say how often it was clicked, a lower position counting less. Searches without
+    a click count, which held-out clicks leave out.
+
     With --labels, LABELLED is a file of label<TAB>text<TAB>text lines with labels 1 and 0, and a
     model is needed.
 
@@ -119,6 +131,7 @@ def command(
     sentemb evaluate model/ test/
     sentemb evaluate model/ log/test.tsv --compare-with bm25
     sentemb evaluate index/ log/test.tsv --compare-with model/
+    sentemb evaluate index/ --record searches.sqlite --since 2026-11-01
     sentemb evaluate model/ test.tsv --labels --threshold dev.tsv
     """
     from sentemb.analysis.next_step import next_step
@@ -131,6 +144,22 @@ def command(
     from sentemb.system.files import is_folder
 
     of_clicks = {"--catalogue": catalogue, "--compare-with": compare_with or None}
+    if (held_out is None) != bool(record):
+        raise click.UsageError("give either JUDGED|CLICKS|LABELLED or --record")
+    if held_out is None:
+        options: dict[str, Any] = {
+            "--metrics": metrics,
+            "--gain": gain,
+            "--log": log,
+            "--threshold": threshold,
+        }
+        flags = {"--per-query": per_query, "--labels": labels, "--cosine": cosine}
+        options |= {name: True for name, is_given in flags.items() if is_given}
+        refuse({**of_clicks, **options}, "--record")
+        with working("ranking"):
+            printed = _recorded(model_or_run, record, since, as_json)
+        write_lines("-", printed)
+        return
     with working("ranking") as doing:
         if labels:
             switches = {
@@ -173,6 +202,16 @@ def command(
     if not (as_json or labels) and is_folder(model_or_run):
         for hint in hints(f"next: {next_step(model_or_run, titles=catalogue)}"):
             note(hint)
+
+
+def _recorded(
+    index: str, record: Sequence[str], since: datetime | None, as_json: bool
+) -> list[str]:
+    from sentemb.search.index import Index
+    from sentemb.search.recorded_outcomes import evaluate_record
+
+    result = evaluate_record(Index.open(index), searches_of(record, since))
+    return [json.dumps(result.as_dict(), indent=1) if as_json else str(result)]
 
 
 def _check_model(model: str, clicks: str) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from sentemb.cli.options import Written, option, written_option
+from sentemb.cli.options import Written, option, since_option, written_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note, summarise
 from sentemb.cli.table_options import delimiter_of, field_columns, table_options
@@ -29,6 +29,7 @@ from sentemb.system.terminal import working
 )
 @option("--lower", is_flag=True, help="Lower-case the queries.")
 @option("--skip-bad-lines", is_flag=True, help="Count bad rows instead of stopping at the first.")
+@since_option()
 @option(
     "--catalogue",
     metavar="TABLE",

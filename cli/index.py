@@ -45,10 +45,10 @@ _DTYPES = ["float32", "float16", "int8"]
 )
 @cosine_option()
 @option(
-    "--clusters",
+    "--exact",
     is_flag=True,
-    help="Look nearest titles up in clusters: for millions of titles, a query takes a fraction of "
-    "the time and misses a few of the nearest titles. Only for a ranking by the cosine.",
+    help="Let every search look at all titles. By default, from 30,000 titles on, it looks at some "
+    "of them and misses a few of the best.",
 )
 @option(
     "--search-fields",
@@ -80,7 +80,7 @@ def command(
     output: str | None,
     dtype: str | None,
     cosine: bool,
-    clusters: bool,
+    exact: bool,
     search_fields: dict[str, float] | None,
     add: str | None,
     remove: str | None,
@@ -111,7 +111,7 @@ def command(
     from sentemb.search.index_files import is_index
 
     began = time.perf_counter()
-    new: dict[str, Any] = {"dtype": dtype, "cosine": cosine, "clusters": clusters, "dask": dask}
+    new: dict[str, Any] = {"dtype": dtype, "cosine": cosine, "exact": exact, "dask": dask}
     new["search_fields"] = search_fields
     changes = {"add": add, "remove": remove, "sync": sync}
     is_change = any(changes.values()) or (titles is None and is_index(source))
@@ -193,8 +193,7 @@ def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index"
     """A new index; ``new`` are the options that were given."""
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index import Index
-    from sentemb.search.ranking.opening import load_best, load_ranker
-    from sentemb.search.ranking.ranker_files import has_ranker
+    from sentemb.search.ranking.opening import load_best
     from sentemb.system.growing import scratch_folder
 
     ranker = load_best(model, cosine=new["cosine"])
@@ -203,9 +202,7 @@ def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index"
     scratch = scratch_folder(output)
     searched = new["search_fields"] or {}
     ids, texts, fields = read_titles(titles, scratch)
-    settings = {"dask": new["dask"], "clusters": new["clusters"]}
-    if new["clusters"] and has_ranker(model):
-        settings["clusters"] = load_ranker(model).clicks.queries
+    settings = {"dask": new["dask"], "exact": new["exact"]}
     settings |= {"dtype": new["dtype"] or _DTYPES[0], "scratch": scratch}
     settings["search_fields"] = searched
     with closing(TimeLeft("titles")) as line:

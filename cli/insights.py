@@ -1,12 +1,12 @@
 """``sentemb insights``: what users searched."""
 
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 
 import click
 
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import json_option, option
+from sentemb.cli.options import json_option, option, since_option
 
 
 @new_command("insights")
@@ -19,12 +19,7 @@ from sentemb.cli.options import json_option, option
     show_default=True,
     help="Queries in each list.",
 )
-@option(
-    "--since",
-    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%d %H:%M"]),
-    metavar="DATE",
-    help="Leave earlier searches out: a day such as 2026-11-01, or with a time, in UTC.",
-)
+@since_option()
 @json_option(instead_of="tables")
 def command(record: str, top_k: int, since: datetime | None, as_json: bool) -> None:
     """Show what users searched, and what they did not find.
@@ -41,6 +36,5 @@ def command(record: str, top_k: int, since: datetime | None, as_json: bool) -> N
     from sentemb.analysis.insights import insights
     from sentemb.data.lines import write_lines
 
-    start = None if since is None else since.replace(tzinfo=UTC)
-    result = insights(record, top_k, start)
+    result = insights(record, top_k, since)
     write_lines("-", [json.dumps(result.as_dict(), indent=1) if as_json else str(result)])

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC
 from typing import Any
 
 import click
@@ -300,6 +301,30 @@ def json_option(instead_of: str) -> Decorator:
     """``--json`` of a command whose result is printed."""
     return option(
         "--json", "as_json", is_flag=True, help=f"Print one JSON object instead of {instead_of}."
+    )
+
+
+def since_option() -> Decorator:
+    """``--since`` of a command that reads recorded searches."""
+    return option(
+        "--since",
+        type=click.DateTime(["%Y-%m-%d", "%Y-%m-%d %H:%M"]),
+        metavar="DATE",
+        callback=lambda ctx, parameter, value: value and value.replace(tzinfo=UTC),
+        help="Leave earlier searches of a record out: a day such as 2026-11-01, or with a time, in "
+        "UTC.",
+    )
+
+
+def records_option() -> Decorator:
+    """``--record`` of a command that measures an index by recorded searches."""
+    return option(
+        "--record",
+        metavar="RECORD",
+        type=click.Path(),
+        multiple=True,
+        help="A record of searches, as `sentemb serve --record` writes it. Can be given several "
+        "times; a search that is in several counts once.",
     )
 
 

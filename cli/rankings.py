@@ -28,6 +28,7 @@ class Ranking(NamedTuple):
     reason : the reason for an empty result, or None
     facets : for some fields how many matches have each value
     did_you_mean : the query that may have been meant, or None
+    nearest : the titles that are nearest to a query without a good match
     """
 
     id: str
@@ -36,6 +37,7 @@ class Ranking(NamedTuple):
     reason: str | None = None
     facets: Mapping[str, Mapping[Any, int]] = {}
     did_you_mean: str | None = None
+    nearest: Sequence[Mapping[str, Any]] = ()
 
 
 def form_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -145,6 +147,8 @@ def _json(rankings: Iterable[Ranking]) -> Iterator[str]:
         line["titles"] = list(ranking.hits)
         if ranking.reason is not None:
             line["no_match"] = ranking.reason
+        if ranking.nearest:
+            line["nearest"] = list(ranking.nearest)
         if ranking.did_you_mean is not None:
             line["did_you_mean"] = ranking.did_you_mean
         if ranking.facets:

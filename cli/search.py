@@ -104,6 +104,11 @@ _PORTION = 1024
     is_flag=True,
     help="Show the best titles even if none is a good match.",
 )
+@option(
+    "--exact",
+    is_flag=True,
+    help="Look at all titles, also in an index with clusters, which may miss a few of the best.",
+)
 @form_options("json", "tsv", "trec")
 @text_output_option("what is found")
 @threads_option()
@@ -121,6 +126,7 @@ def command(
     min_confidence: float | None,
     cosine: bool,
     everything: bool,
+    exact: bool,
     as_json: bool,
     as_tsv: bool,
     as_trec: bool,
@@ -171,6 +177,7 @@ def command(
         "sort": sort,
         "facets": facets or [],
         "cosine": cosine,
+        "exact": exact,
     }
     of_query = {"only": only, "min_score": min_score, "min_confidence": min_confidence}
     if similar is not None:
@@ -217,23 +224,24 @@ def _listed(
     rankings: Iterable[Ranking], several: bool, columns: int | None, first: int
 ) -> Iterator[str]:
     """Lines to read: rank from ``first``, score, id and title; several have queries above."""
-    from sentemb.search.searcher import BELOW_FLOOR, NO_MORE
+    from sentemb.search.searcher import NO_MORE
     from sentemb.system.tables import value_text, visible
 
     for ranking in rankings:
         if several:
             yield visible(ranking.query)
-        width = max((len(hit["id"]) for hit in ranking.hits), default=0)
-        for rank, hit in enumerate(ranking.hits, first):
+        if not ranking.hits:
+            start = "" if ranking.reason == NO_MORE else "no good match: "
+            nearest = "; nearest:" if ranking.nearest else ""
+            yield f"       {start}{ranking.reason}{nearest}"
+        listed = ranking.hits or ranking.nearest
+        width = max((len(hit["id"]) for hit in listed), default=0)
+        for rank, hit in enumerate(listed, first):
             fields = "".join(f"  {visible(text)}" for text in _fields(hit))
             # The score did not put it there.
             score = f"{'id':>6}" if hit["by_id"] else f"{hit['score']:6.3f}"
             left = f"{rank:5}  {score}  {visible(hit['id']):{width}}  "
             yield line_of(left, hit["title"], fields, columns)
-        if not ranking.hits:
-            remedy = "; --all shows the nearest titles" if ranking.reason == BELOW_FLOOR else ""
-            start = "" if ranking.reason == NO_MORE else "no good match: "
-            yield f"       {start}{ranking.reason}{remedy}"
         if ranking.did_you_mean is not None:
             yield f"       did you mean {visible(ranking.did_you_mean)}?"
         for name, counts in ranking.facets.items():
@@ -260,7 +268,8 @@ def _rankings(
 
 
 def _ranking(id: str, query: str, hits: "list[Hit]") -> Ranking:
-    of_query = (getattr(hits, name) for name in ("reason", "facets", "did_you_mean"))
+    names = ("reason", "facets", "did_you_mean", "nearest")
+    of_query = (getattr(hits, name) for name in names)
     return Ranking(id, query, hits, *of_query)
 
 

@@ -98,17 +98,24 @@ def command(
     Prints the address of a search page, which shows why each title was found, and answers programs
     in JSON: /search, /click, /explain, /gates, /encode, /health. docs/serve.md describes them.
     Ctrl-C ends the server once it has answered; SIGHUP makes it read the index and the log again.
+    INDEX may be a folder of `sentemb start`, whose index it reads again whenever `sentemb refresh`
+    or `sentemb pin` has replaced it.
 
     \b
     sentemb serve index/ --log pairs.tsv --record searches.sqlite
     curl "http://127.0.0.1:8000/search?q=cheap+hotel&k=3"
     """
-    from sentemb.bridges.server.server import Server, hangups
+    from sentemb.bridges.server.server import Server, hangups, watching
+    from sentemb.search.index_files import DESCRIPTION, index_folder
 
-    has_started = threading.Event()
+    has_started, turn = threading.Event(), threading.Lock()
 
     def read_again() -> None:
         has_started.wait()
+        with turn:
+            replace_now()
+
+    def replace_now() -> None:
         try:
             replace_index(app, *_read(index, log, in_memory))
         except SentembError as error:
@@ -118,6 +125,9 @@ def command(
 
     context = click.get_current_context()
     context.with_resource(hangups(read_again))  # before all that takes time
+    if index_folder(index) != index:  # a shop, whose index `sentemb refresh` replaces
+        described = f"{index_folder(index)}/{DESCRIPTION}"
+        context.with_resource(watching(described, read_again))
 
     from pathlib import Path
 

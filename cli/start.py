@@ -18,14 +18,14 @@ from sentemb.errors import SentembError
 
 if TYPE_CHECKING:
     from sentemb.data.importers.columns import Reading
+    from sentemb.search.shop_folder import ProductsTable
 
 # A page holds all that it searches; a server suits more titles better.
 _TITLES_OF_A_PAGE = 20_000
-# With fewer, some part of the log has no query in one of some thousand cases.
+# With fewer, hardly any can be held out.
 _FEWEST_QUERIES = 50
-_HELD_OUT_QUERIES, _LARGEST_SHARE = 10, 0.2
 # What is made in the folder.
-_MADE = ("pairs.tsv", "titles.tsv", "log", "model", "index", "page.html")
+_MADE = ("pairs.tsv", "titles.tsv", "log", "model", "index", "page.html", "shop.json")
 _MADE_EXAMPLE = ("clicks.csv", "products.csv")
 
 
@@ -64,6 +64,7 @@ def command(
     """
     from sentemb.data.importers.columns import Reading
     from sentemb.data.simulation.example_shop import write_example_shop
+    from sentemb.search.shop_folder import Shop
     from sentemb.system.files import make_folder
 
     if example == (clicks is not None):
@@ -76,9 +77,10 @@ def command(
         if example:
             clicks, products = map(str, write_example_shop(make_folder(folder)))
         assert clicks is not None
-        columns = _columns(clicks, products, how, given)
+        columns, table = _columns(clicks, products, how, given)
         make_folder(folder)
         _make(clicks, folder, columns, ("--force",) if force else ())
+        Shop(folder, table).save()
 
 
 def _make(clicks: str, folder: Path, columns: list[str], replaces: tuple[str, ...]) -> None:
@@ -136,9 +138,12 @@ def _removed_on_failure(folder: Path) -> Iterator[None]:
         raise
 
 
-def _columns(clicks: str, products: str | None, how: "Reading", given: dict[str, Any]) -> list[str]:
-    """The options of `sentemb import` for the columns: those that are given, and guesses."""
+def _columns(
+    clicks: str, products: str | None, how: "Reading", given: dict[str, Any]
+) -> "tuple[list[str], ProductsTable | None]":
+    """The options of `sentemb import` for the columns, given or guessed; and those of products."""
     from sentemb.data.importers.guessing import guess_columns, shared_id
+    from sentemb.search.shop_folder import ProductsTable
 
     roles = {role: given[f"{role}_column"] for role in ("query", "title", "clicks")}
     ids, catalogue_ids = given["id_column"], given["catalogue_id_column"] or given["id_column"]
@@ -147,6 +152,7 @@ def _columns(clicks: str, products: str | None, how: "Reading", given: dict[str,
         ours.pop("title", None)
     log = guess_columns(clicks, how, ours | ({"id": ids[0]} if ids else {}))
     joining: list[str] = []
+    table = None
     if products is None:
         log.need("query")  # named before a title that is missing
         joining += ["--title-column", log.need("title")]
@@ -168,6 +174,9 @@ def _columns(clicks: str, products: str | None, how: "Reading", given: dict[str,
         joining += [*_repeated("--id-column", ids), "--catalogue", products]
         joining += _repeated("--catalogue-id-column", catalogue_ids)
         joining += ["--title-column", catalogue.need("title"), *_fields(fields)]
+        table = ProductsTable(
+            tuple(catalogue_ids), catalogue.need("title"), dict(fields), given["encoding"]
+        )
         say(str(log))
         say(str(catalogue))
     options = ["--query-column", log.need("query")]
@@ -180,7 +189,7 @@ def _columns(clicks: str, products: str | None, how: "Reading", given: dict[str,
     for name in ("delimiter", "encoding", "max_lost"):
         if source(name) is ParameterSource.COMMANDLINE:
             options += [f"--{name.replace('_', '-')}", str(given[name])]
-    return options
+    return options, table
 
 
 def _fields(fields: dict[str, str]) -> list[str]:
@@ -202,6 +211,8 @@ def _held_out(clicks: str, log: Path) -> list[str]:
     Raises `SentembError` if the log has too few queries to hold some out.
     """
     from sentemb.data.click_log import read_click_log
+    from sentemb.data.split_description import QUERY
+    from sentemb.data.splitting import suited_split
 
     read = read_click_log(log)
     n_queries = len(read.queries)
@@ -210,12 +221,10 @@ def _held_out(clicks: str, log: Path) -> list[str]:
             f"{clicks}: has {n_queries:,} queries with clicks, too few to learn from and to hold "
             f"some out; give at least {_FEWEST_QUERIES}"
         )
-    # Single clicks say something where queries are typed again and again.
-    options = ["--by", "both"] if read.clicks.max() > 1 else []
-    share = _HELD_OUT_QUERIES / n_queries
+    by, share = suited_split(read)
+    options = [] if by == QUERY else ["--by", by]
     if share > 0.05:
-        text = f"{min(share, _LARGEST_SHARE):.0%}"
-        options += ["--dev", text, "--test", text]
+        options += ["--dev", f"{share:.0%}", "--test", f"{share:.0%}"]
     return options
 
 

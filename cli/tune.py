@@ -133,8 +133,11 @@ def _of_index(
     from sentemb.search.index_tuning import tune
 
     clicks = read_clicks(dev)
-    learned = None if log is None else read_click_log(log, skip_bad_lines=skip_bad_lines)
     opened = Index.open(index)
+    learned = None
+    if log is not None:
+        names = dict(zip(opened.ids, opened.titles, strict=True))
+        learned = read_click_log(log, skip_bad_lines=skip_bad_lines, names=names)
     titles = {title.strip() for title in opened.titles}
     outside = sum(title not in titles for title in clicks.titles)
     if outside:

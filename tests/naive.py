@@ -751,18 +751,3 @@ def meeting(before, parts):
             if met:
                 after[name][row] = sum(met) / len(met)
     return after
-
-
-def nearest_of_clusters(query, vectors, centres, lists, n_probed, k, allowed):
-    """The k allowed titles with the highest products in the lists of the nearest centres.
-
-    All titles of the lists if those of the nearest centres are fewer than k. Returns pairs of title
-    and product, best first, equal products in the order of the titles.
-    """
-    products = [sum(a * b for a, b in zip(query, centre, strict=True)) for centre in centres]
-    probed = sorted(range(len(centres)), key=lambda c: (-products[c], c))[:n_probed]
-    met = [t for c in probed for t in lists[c] if allowed[t]]
-    if len(met) < k:
-        met = [t for titles in lists for t in titles if allowed[t]]
-    scored = [(t, sum(a * b for a, b in zip(query, vectors[t], strict=True))) for t in met]
-    return sorted(scored, key=lambda pair: (-pair[1], pair[0]))[:k]

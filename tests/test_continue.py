@@ -10,7 +10,7 @@ from helpers import made_up_judged_set, made_up_log
 
 from sentemb import SentembError, SentenceEncoder, train
 from sentemb.cli import main
-from sentemb.data.click_log import ClickLogBuilder, write_click_log
+from sentemb.data.click_log import ClickLog, ClickLogBuilder, write_click_log
 from sentemb.models.towers import make_encoder
 from sentemb.models.towers.registry import ENCODERS
 from sentemb.models.towers.towers import Towers
@@ -18,6 +18,7 @@ from sentemb.retrieval.nearest import TitleVectors
 from sentemb.system.parallel import Workers
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import letter_trigrams
+from sentemb.training.batches.additions import Additions
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.dev import JudgedDev
 from sentemb.training.stopping import Interrupted
@@ -227,6 +228,15 @@ def test_dev_figures_and_first_titles_before_and_after_are_noted(tmp_path):
     notes.clear()
     train(new_log(), **settings, on_note=notes.append)
     assert "of 4 queries of the log" in notes[-1] and not any("dev" in note for note in notes)
+
+
+def test_replay_knows_renamed_products_by_their_ids(tmp_path):
+    old, titles = tmp_path / "old.tsv", {"p1": "New name", "p2": "Kept"}
+    old.write_text("tap\tOld name\t2\tp1\nhose\tKept\t1\tp2\nlamp\tGone\t1\tp3\nx\tKept\n")
+    log = ClickLog.from_pairs([("tap", "New name")])
+    both = Additions.of(old, titles).with_replay(log, 0, False, print)
+    assert both.titles == ["New name", "Kept", "Gone"] and both.clicks.tolist() == [3, 1, 1, 1]
+    assert Additions.of(old, None).with_replay(log, 0, False, print).titles[1] == "Old name"
 
 
 def test_the_command_says_what_has_changed(tmp_path):

@@ -333,13 +333,16 @@ def test_the_page_refuses_the_queries_that_the_package_refuses(show):
                   for (const query of queries)
                     answers.push(await engine.search(query, 3, undefined, { filters }));
                   const ids = (hits) => hits.map(({ id }) => id);
-                  return answers.map(({ hits, no_match }) => [ids(hits), no_match ?? null]);
+                  return answers.map(({ hits, no_match, nearest }) => [
+                    ids(hits), no_match ?? null, ids(nearest ?? [])
+                  ]);
                 }""",
                 [queries, filters],
             )
             found = index.search(queries, 3, where=where)
-            for query, (ids, reason), hits in zip(queries, answers, found, strict=True):
-                assert (ids, reason) == ([hit.id for hit in hits], hits.reason), query
+            for query, answer, hits in zip(queries, answers, found, strict=True):
+                nearest = [hit.id for hit in hits.nearest]
+                assert answer == [[hit.id for hit in hits], hits.reason, nearest], query
 
 
 @needs_engine

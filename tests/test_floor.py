@@ -139,7 +139,7 @@ def test_another_recipe_or_none_has_no_floor(ranker):
     assert not ranker.is_below_floor(queries, nothing).any()
 
 
-def test_search_says_why_and_shows_the_nearest_titles_on_request(ranker, folder, sides):
+def test_search_says_why_and_shows_the_nearest_titles(ranker, folder, sides):
     index = Index.open(folder / "index")
     texts = random_letters(7)
     query = next(
@@ -152,10 +152,20 @@ def test_search_says_why_and_shows_the_nearest_titles_on_request(ranker, folder,
         assert result.exit_code == 0, result.output
         return result.stdout
 
-    assert search() == f"       no good match: {BELOW_FLOOR}; --all shows the nearest titles\n"
+    reason, *listed = search().splitlines()
+    assert reason == f"       no good match: {BELOW_FLOOR}; nearest:"
+    assert listed == search("--all").splitlines() and len(listed) == 10
+    assert search("--offset", "8", "-k", "2").splitlines()[1:] == listed[8:]
     found = json.loads(search("--json"))
     assert found["titles"] == [] and found["no_match"] == BELOW_FLOOR
     everything = json.loads(search("--json", "--all"))
+    assert found["nearest"] == everything["titles"] == index.search(query).nearest
+    assert "; nearest:" in index.search(query)._repr_html_()
+    # What was asked for is left out, also of the nearest.
+    assert index.search(query, min_score=1e9).nearest == []
+    assert json.loads(search("--json", "--min-score", "1e9")).keys() == {
+        "id", "query", "titles", "no_match"
+    }  # fmt: skip
     assert len(everything["titles"]) == 10 and "no_match" not in everything
     assert [hit["id"] for hit in everything["titles"]] == [
         hit.id for hit in index.search(query, everything=True)

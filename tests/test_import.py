@@ -431,7 +431,7 @@ def test_titles_are_joined_by_id(tmp_path):
         tmp_path, path, "-o", out, "--id-column", "sku", "--catalogue", catalogue,
         "--title-column", "name", "--write-catalogue", titles, "--max-lost", 0.5,
     )  # fmt: skip
-    assert code == 0 and out.read_text() == 'tv\tTV, 15"\nsofa\tSofa\n'
+    assert code == 0 and out.read_text() == 'tv\tTV, 15"\t1\t1\nsofa\tSofa\t1\t2\n'
     assert said.endswith(
         "c.csv: 5 rows, 2 lines written, 2 titles in the catalogue; "
         "left out: 2 with an id that has no title, 1 without an id\n"
@@ -463,7 +463,7 @@ def test_a_join_of_other_formats(tmp_path):
     text, done = imported(
         tmp_path, tmp_path / "c.parquet", columns=columns, catalogue=tmp_path / "p.jsonl"
     )
-    assert text == "tv\tTV\nsofa\tSofa\n" and done.left_out == {"without a query": 1}
+    assert text == "tv\tTV\t1\t1\nsofa\tSofa\t1\t2\n" and done.left_out == {"without a query": 1}
     with pytest.raises(SentembError, match=r"c.parquet:1: no column 'x' among q, product; name"):
         imported(tmp_path, tmp_path / "c.parquet", columns=Columns("x", "q"))
     (tmp_path / "d.parquet").write_bytes(b"PAR1 and then nothing")
@@ -490,8 +490,8 @@ def test_numbers_and_dates_of_parquet_become_texts(tmp_path):
         columns=Columns("q", "t", id="id", clicks="n"),
         write_catalogue=titles,
     )
-    assert text == "2026-03-01\t2026-03-01T09:30:00\t5\n"
-    assert titles.read_text() == "0.0000001\t2026-03-01T09:30:00\n"
+    assert text == "2026-03-01\t2026-03-01T09:30:00\t5\t0.0000001\n"
+    assert titles.read_text() == "id\ttitle\n0.0000001\t2026-03-01T09:30:00\n"
     assert done.left_out == {"without a query": 1}
 
 
@@ -501,7 +501,7 @@ def test_white_space_in_ids(tmp_path):
     path = write_csv(tmp_path / "c.csv", [("query", "id"), ("one", "a  1"), ("two", "b")])
     given = {"columns": Columns(id="id"), "catalogue": catalogue}
     text, _ = imported(tmp_path, path, **given, write_catalogue=tmp_path / "t.tsv")
-    assert text == "one\tOne\ntwo\tTwo\n"
+    assert text == "one\tOne\t1\ta_1\ntwo\tTwo\t1\tb\n"
     assert read_texts(tmp_path / "t.tsv")[0] == ["a_1", "b"]
     write_csv(catalogue, [*rows, ("a_1", "Three")])
     with pytest.raises(
@@ -624,8 +624,8 @@ def test_the_page_s_command_for_orcas_reads_its_columns(tmp_path, monkeypatch):
     Path("documents.tsv").write_text("D1\tThe Blue Sky\nD2\tTaps\nD3\t\n")
     done = CliRunner().invoke(main, shlex.split(command))
     assert done.exit_code == 0, done.output
-    assert Path("pairs.tsv").read_text() == 'blue "sky\tThe Blue Sky\ntap\tTaps\n'
-    assert Path("titles.tsv").read_text() == "D1\tThe Blue Sky\nD2\tTaps\n"
+    assert Path("pairs.tsv").read_text() == 'blue "sky\tThe Blue Sky\t1\tD1\ntap\tTaps\t1\tD2\n'
+    assert Path("titles.tsv").read_text() == "id\ttitle\nD1\tThe Blue Sky\nD2\tTaps\n"
 
 
 # -- memory -----------------------------------------------------------------------------------
@@ -714,13 +714,14 @@ def import_shop(folder, *more):
 
 def test_a_messy_shop_is_repaired_where_that_is_certain(tmp_path):
     names = [f'Saw "{number}" & blade' for number in range(1, 13)]
-    messy_shop(tmp_path, names)
+    ids = messy_shop(tmp_path, names)
     with (tmp_path / "clicks.csv").open("a") as file:
         file.write("saw;1,00E+09;1\nsaw;4711;1\n")
     result = import_shop(tmp_path)
     assert result.exit_code == 0
     lines = (tmp_path / "log.tsv").read_text().splitlines()
-    assert lines == [f"{name.lower()}\t{name}\t2" for name in names]
+    pairs = zip(names, ids, strict=True)
+    assert lines == [f"{name.lower()}\t{name}\t2\t{id}" for name, id in pairs]
     assert "9 rows were repaired (14 for 00014); export the column as text" in result.output
     assert "24 rows had entities of HTML" in result.output
     assert (
@@ -734,7 +735,7 @@ def test_an_id_that_several_products_fit_is_not_repaired(tmp_path):
     messy_shop(tmp_path, [f"saw {number}" for number in range(40_001)])
     (tmp_path / "clicks.csv").write_text("query,sku,clicks\na,7,1\nb,1.29E+05,1\nc,1.299E+05,1\n")
     result = import_shop(tmp_path)
-    assert (tmp_path / "log.tsv").read_text() == "a\tsaw 0\n"
+    assert (tmp_path / "log.tsv").read_text() == "a\tsaw 0\t1\t00007\n"
     assert "1 rows were repaired, 2 could be several products (7 for 00007)" in result.output
     (tmp_path / "products.csv").write_text("sku,name\n1.29E+05,a\n1.29E+05,b\n7,c\n")
     assert "products.csv: 2 rows have an id that a spreadsheet rounded" in import_shop(

@@ -229,8 +229,8 @@ def test_an_id_of_two_columns(tmp_path):
     out, titles = tmp_path / "l.tsv", tmp_path / "t.tsv"
     given = {"catalogue": tmp_path / "p.csv", "write_catalogue": titles, "max_lost": 1}
     done = import_clicks([tmp_path / "c.csv"], out, Columns(**ids), **given)
-    assert out.read_text() == "lamp\tLampe\nmug\tLamp\n"
-    assert titles.read_text() == "1_de\tLampe\n1_us\tLamp\n"
+    assert out.read_text() == "lamp\tLampe\t1\t1_de\nmug\tLamp\t1\t1_us\n"
+    assert titles.read_text() == "id\ttitle\n1_de\tLampe\n1_us\tLamp\n"
     assert done.left_out == {"without an id": 1, "with an id that has no title": 1}
     (tmp_path / "p.csv").write_text("id,title,locale\n1 a,Lampe,de\n1,Lamp,a de\n")
     with pytest.raises(SentembError, match="would both be '1_a_de'; rename one of them"):
@@ -251,7 +251,7 @@ def test_several_ids_in_a_cell_are_several_clicks(tmp_path, cell):
     done = import_clicks(
         [tmp_path / "c.csv"], tmp_path / "l.tsv", columns, catalogue=tmp_path / "p.csv"
     )
-    assert (tmp_path / "l.tsv").read_text() == "a\tOne\t5\na\tTwo\t5\nb\tOne\n"
+    assert (tmp_path / "l.tsv").read_text() == "a\tOne\t5\t1\na\tTwo\t5\t2\nb\tOne\t1\t1\n"
     assert "rows that name several titles, each of which has the clicks of the row: 1" in done.notes
 
 

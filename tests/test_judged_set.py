@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb import SentembError
-from sentemb.data.judged_set import JudgedSet, grade_of, read_judged_set, write_judged_set
+from sentemb.data.judged_set import (
+    JudgedSet,
+    grade_of,
+    read_judged_set,
+    read_texts,
+    write_judged_set,
+)
+from sentemb.search import title_files
 
 GOOD = {
     "queries.tsv": b"q1\tone query\nq2\tanother\n",
@@ -70,6 +77,25 @@ def test_only_a_file_may_begin_with_a_byte_order_mark(tmp_path):
     write_files(tmp_path, **{"docs.tsv": "\ufeffd1\ta\n\ufeffd2\tb\n".encode()})
     with pytest.raises(SentembError, match=r"docs\.tsv:2: the id"):
         read_judged_set(tmp_path)
+
+
+@given(
+    header=st.sampled_from(["id\ttitle", "ID\tTitle", "\ufeffid\ttitle\r"]),
+    titles=st.lists(st.sampled_from(["Blue Lamp", "id", "title", "a\tb"]), min_size=1, max_size=4),
+)
+def test_a_header_of_titles_is_no_title(header, titles):
+    lines = "".join(f"p{k}\t{title}\n" for k, title in enumerate(titles))
+    with TemporaryDirectory() as folder:
+        named, bare = Path(folder) / "named.tsv", Path(folder) / "bare.tsv"
+        named.write_bytes(f"{header}\n{lines}".encode())
+        bare.write_bytes(lines.encode())
+        assert read_texts(named) == read_texts(bare)
+        read = [list(map(list, title_files.read_titles(path)[:2])) for path in (named, bare)]
+        assert read[0] == read[1] == list(read_texts(bare))
+        named.write_bytes(f"{header}\n{lines}p0\tagain\n".encode())
+        for reader in (read_texts, title_files.read_titles):
+            with pytest.raises(SentembError, match=rf":{2 + len(titles)}: .* in line 2"):
+                reader(named)
 
 
 BAD = {

@@ -80,6 +80,7 @@ SHARED_NAMES = {
     "recurrent": "kernels models",
     "rnn": "kernels models",
     "scan": "kernels search",
+    "shortlist": "kernels search",
     "sif": "cli kernels models",
     "traces": "gradients kernels",
     # A command has the name of the module that does its work.

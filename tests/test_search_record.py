@@ -22,6 +22,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers import made_up_model, made_up_texts, run_python
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sentemb import Index, SentembError
 from sentemb.analysis.insights import insights
@@ -30,7 +32,14 @@ from sentemb.cli import main
 from sentemb.data.click_log import read_click_log
 from sentemb.data.importers.click_table import Columns, import_clicks
 from sentemb.data.importers.guessing import guess_columns
-from sentemb.data.record_file import RecordFile, is_record
+from sentemb.data.record_file import (
+    _APPLICATION,
+    _FIRST_TABLES,
+    RecordFile,
+    changing_record,
+    is_record,
+)
+from sentemb.data.record_merge import merge_records
 from sentemb.data.search_record import (
     COMMON,
     Searched,
@@ -83,6 +92,48 @@ def test_searches_and_clicks_are_read_as_they_were_made(path):
     assert path.stat().st_mode & 0o077 == 0
 
 
+def made_by_version_1(path):
+    """A record with one search, as sentemb 1.0 wrote it."""
+    with contextlib.closing(sqlite3.connect(path)) as base:
+        for statement in _FIRST_TABLES:
+            base.execute(statement)
+        base.execute(f"PRAGMA application_id={_APPLICATION}")
+        base.execute("PRAGMA user_version=1")
+        base.execute("PRAGMA journal_mode=WAL")
+        base.execute("INSERT INTO searches VALUES (1, 'first', 1.5, 'old', NULL, 2.0)")
+        base.execute("INSERT INTO titles VALUES (1, 'a', 'title a')")
+        base.execute("INSERT INTO shown VALUES (1, 1, 1, 3.5)")
+        base.commit()
+
+
+def test_records_of_version_1_are_read_and_continued(path):
+    made_by_version_1(path)
+    assert rows(path) == [("old", "title a", "a", 1, 1)]
+    assert insights(path).clicked == 1
+    record = SearchRecord(path)
+    by = ("model", "")
+    record.add_searches(
+        [searched("new", "a"), Searched("x", [("a", "title a")], None, 1.0, 1, [2.5], by)]
+    )
+    record.add_searches([Searched("y", [("a", "title a")], None, 1.0, 1, [0.5], by)])
+    record.close()
+    assert [row[0] for row in rows(path)] == ["old", "new", "x", "y"]
+    with contextlib.closing(sqlite3.connect(path)) as base:
+        assert base.execute("SELECT score FROM shown").fetchall() == [
+            (None,),
+            (None,),
+            (2.5,),
+            (0.5,),
+        ]
+        assert base.execute("SELECT answered_by FROM searches").fetchall() == [
+            (None,),
+            (None,),
+            (1,),
+            (1,),
+        ]
+        assert base.execute("SELECT * FROM indexes").fetchall() == [(1, *by)]
+
+
 def test_titles_that_change_keep_the_text_that_was_shown(path):
     record = SearchRecord(path)
     for title in ("old", "new"):
@@ -120,7 +171,7 @@ def test_only_records_are_continued_or_read(path):
         insights(path)
 
 
-@pytest.mark.parametrize("version", [-1, 0, 2])
+@pytest.mark.parametrize("version", [-1, 0, 3])
 def test_a_record_of_another_version_is_named_and_left_as_it_is(path, tmp_path, version):
     record = SearchRecord(path)
     (name,) = record.add_searches([searched("a")])
@@ -140,7 +191,7 @@ def test_a_record_of_another_version_is_named_and_left_as_it_is(path, tmp_path, 
             use()
     record.close()
     with contextlib.closing(sqlite3.connect(path)) as other:
-        other.execute("PRAGMA user_version=1")
+        other.execute("PRAGMA user_version=2")
     assert [row[0] for row in rows(path)] == ["a"] * 3
     assert not (tmp_path / "log.tsv").exists()
 
@@ -287,16 +338,103 @@ def test_a_record_is_imported_as_a_click_log(path, tmp_path):
     catalogue = tmp_path / "titles.tsv"
     run("import", path, "-o", tmp_path / "l.tsv", "--id-column", "id", "--write-catalogue",
         catalogue)  # fmt: skip
-    assert sorted(catalogue.read_text().splitlines()) == [f"{id}\ttitle {id}" for id in "abc"]
+    names, *lines = catalogue.read_text().splitlines()
+    assert (names, sorted(lines)) == ("id\ttitle", [f"{id}\ttitle {id}" for id in "abc"])
     catalogue.write_text("id\ttitle\na\ttitle a\nb\tnew name of b\nc\ttitle c\n")
     for file in ("serve.md", "howto/fresh.md"):
         (line,) = re.findall(r"^sentemb (import .*)", (DOCS / file).read_text("utf-8"), re.M)
         names = {"searches.sqlite": path, "titles.tsv": catalogue, "new-clicks.tsv": log}
         run(*(names.get(word, word) for word in line.split()), "--force")
-        assert "desk\tnew name of b\n" in log.read_text()
+        assert "desk\tnew name of b\t1\tb\n" in log.read_text()
     assert "no column" in run(
         "import", path, "-o", tmp_path / "x", "--title-column", "name", code=1
     )
+
+
+def test_searches_before_a_time_are_left_out(path, tmp_path):
+    record = SearchRecord(path)
+    for query in ("old", "new"):
+        record.add_click(record.add_searches([searched(query)])[0], "a")
+    record.close()
+    with contextlib.closing(sqlite3.connect(path)) as base:
+        base.execute("UPDATE searches SET time = 1e9 WHERE query = 'old'")
+        base.commit()
+    log = tmp_path / "log.tsv"
+    run("import", path, "-o", log, "--since", "2026-01-01")
+    assert log.read_text() == "new\ttitle a\n"
+    message = run("import", log, path, "-o", tmp_path / "x", "--since", "2026-01-01", code=1)
+    assert "log.tsv: is not a record" in message and not (tmp_path / "x").exists()
+
+
+def test_a_search_in_several_records_is_counted_once(path, tmp_path):
+    record = SearchRecord(path)
+    first, second = record.add_searches([searched("desk"), searched("lamp")])
+    record.add_click(first, "b")
+    record.close()
+    copy, log = tmp_path / "copy.sqlite", tmp_path / "log.tsv"
+    copy.write_bytes(path.read_bytes())
+    record = SearchRecord(path)
+    record.add_click(second, "c")  # after the copy
+    record.add_click(record.add_searches([searched("desk")])[0], "b")
+    record.close()
+    shown = Columns(clicks="clicks", search="search", position="position")
+    for files in ([path], [path, path], [copy, path], [path, copy, path]):
+        import_clicks(files, log, Columns(), force=True)
+        assert log.read_text() == "desk\ttitle b\nlamp\ttitle c\ndesk\ttitle b\n"
+        import_clicks(files, tmp_path / "log.jsonl", shown, force=True)
+        assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 3
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["", "a", "b"])), max_size=8),
+        max_size=4,
+    )
+)
+def test_merged_records_have_each_search_and_click_once(copies):
+    """Records with some of six searches, each with some of their clicks."""
+    expected = {(number, click) for copy in copies for number, click in copy}
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{k}.sqlite" for k in range(len(copies))]
+        for k, (path, copy) in enumerate(zip(paths, copies, strict=True)):
+            if k % 2:
+                SearchRecord(path).close()
+            else:
+                made_by_version_1(path)
+                with contextlib.closing(sqlite3.connect(path)) as base:
+                    for table in ("searches", "shown", "titles"):
+                        base.execute(f"DELETE FROM {table}")
+                    base.commit()
+            with changing_record(path) as base:
+                base.executemany(
+                    "INSERT OR IGNORE INTO titles (id, title) VALUES (?, ?)",
+                    [(id, f"title {id}") for id in "ab"],
+                )
+                for number, click in copy:
+                    base.execute(
+                        "INSERT OR IGNORE INTO searches (search, time, query, milliseconds) "
+                        "VALUES (?, 1.0, ?, 1.0)",
+                        (f"s{number}", f"query {number}"),
+                    )
+                    for position, id in enumerate("ab", 1):
+                        base.execute(
+                            "INSERT INTO shown (search, position, title, clicked) SELECT "
+                            "searches.number, ?, titles.number, ? FROM searches, titles "
+                            "WHERE search = ? AND id = ? ON CONFLICT DO UPDATE SET "
+                            "clicked = coalesce(clicked, excluded.clicked)",
+                            (position, 2.0 if id == click else None, f"s{number}", id),
+                        )
+        merged = Path(folder) / "merged.sqlite"
+        counts = merge_records(paths, merged)
+        assert counts == (
+            len({number for number, _ in expected}),
+            len([click for _, click in expected if click]),
+        )
+        assert merge_records(paths, merged) == (0, 0)
+        assert {(row[0], row[2]) for row in record_rows(merged, False)} == {
+            (f"query {number}", click) for number, click in expected if click
+        }
 
 
 def test_start_knows_the_columns_of_a_record(path, tmp_path):
@@ -308,8 +446,8 @@ def test_start_knows_the_columns_of_a_record(path, tmp_path):
     options = [word for role in roles for word in (f"--{role}-column", guess.need(role))]
     run("import", path, "-o", tmp_path / "log.tsv", *options,
         "--write-catalogue", tmp_path / "titles.tsv")  # fmt: skip
-    assert (tmp_path / "log.tsv").read_text() == "desk\ttitle b\n"
-    assert (tmp_path / "titles.tsv").read_text() == "b\ttitle b\n"
+    assert (tmp_path / "log.tsv").read_text() == "desk\ttitle b\t1\tb\n"
+    assert (tmp_path / "titles.tsv").read_text() == "id\ttitle\nb\ttitle b\n"
 
 
 # -- the server --------------------------------------------------------------------------------

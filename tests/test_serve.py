@@ -4,6 +4,7 @@ import json
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 
 import numpy as np
@@ -20,6 +21,7 @@ from sentemb.bridges.server.hosts import checked_hosts, checked_origins, host_na
 from sentemb.bridges.server.request_limits import Limits, Rates
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
+from sentemb.data.search_record import SearchRecord, record_rows
 from sentemb.models.files.model_files import fingerprint
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
@@ -674,8 +676,8 @@ def test_an_index_of_no_titles_is_served(index):
     assert found == {"query": "a", "unknown": [], "hits": [], "no_match": empty.search("a").reason}
 
 
-def test_a_query_below_the_floor_has_a_reason_and_its_titles_if_all_are_asked_for(
-    client, index, monkeypatch
+def test_a_query_below_the_floor_has_a_reason_and_the_nearest_titles(
+    client, index, monkeypatch, tmp_path
 ):
     below = np.ones(1, bool)
     monkeypatch.setattr(HybridRanker, "is_below_floor", lambda *arguments: below)
@@ -683,6 +685,17 @@ def test_a_query_below_the_floor_has_a_reason_and_its_titles_if_all_are_asked_fo
     query = next(q for q in QUERIES[30:40] if not any(set(q.split()) <= each for each in words))
     found = asked(client, "/search", q=query)
     assert found["hits"] == [] and found["no_match"] == index.search(query).reason
+    everything = index.search(query, everything=True)
+    assert [hit["id"] for hit in found["nearest"]] == [hit.id for hit in everything]
+    assert found["nearest"] == index.search(query).nearest
+    assert "nearest" not in asked(client, "/search", q=QUERIES[3])
+    # They are shown, so the record has them, and a click on one.
+    with closing(SearchRecord(tmp_path / "searches.sqlite")) as record:
+        recorded = create_app(index, record=record).test_client()
+        name = asked(recorded, "/search", q=query)["search"]
+        assert record.add_click(name, everything[1].id)
+    (clicked,) = record_rows(record.path, all_shown=False)
+    assert clicked[:3] == (query, everything[1].title, everything[1].id) and clicked[5] == 2
     # A query that the log has clicks for is answered whatever the floor says.
     assert asked(client, "/search", q=QUERIES[3])["hits"]
     for answer in (

@@ -589,6 +589,23 @@ def test_the_command_serves_reads_again_and_ends(folder, index):
         assert process.returncode == 130 and out == ""
 
 
+def test_the_command_takes_over_the_index_of_a_shop(index, tmp_path):
+    index.save(tmp_path / "index")
+    (tmp_path / "titles.tsv").write_text("made by start\n")
+    with command(tmp_path, "--port", 0) as (process, address):
+        smaller = Index.open(tmp_path / "index")
+        for left in (1, 2):
+            smaller.remove([str(left)])
+            smaller.save(tmp_path / "index", force=True)
+            end = time.monotonic() + 20
+            while fetched(address, "/health")[1]["titles"] != len(TITLES) - left:
+                assert time.monotonic() < end
+                time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+        assert process.returncode == 130 and said.count("read again") == 2
+
+
 def overwritten(folder):
     """Empty the files of an index in place, as ``cp`` does at first."""
     for path in folder.rglob("*"):

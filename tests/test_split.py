@@ -57,6 +57,29 @@ def log(tmp_path):
     return path
 
 
+@pytest.mark.parametrize("by", WAYS)
+def test_the_ids_of_titles_stay(tmp_path, by):
+    """Each side has the id of a title wherever the log has one; the sides are those without."""
+    path, bare = tmp_path / "log.tsv", tmp_path / "bare.tsv"
+    lines = [
+        [f"query {k}", f"Title {k % 7}", str(1 + k % 3), *([f"id{k % 7}"] if k % 4 else [])]
+        for k in range(200)
+    ]
+    path.write_text("".join("\t".join(line) + "\n" for line in lines))
+    bare.write_text("".join("\t".join(line[:3]) + "\n" for line in lines))
+    for log, out in ((path, "ids"), (bare, "none")):
+        split_file(log, tmp_path / out, **HALF, by=by)
+    ids = {(query, title): id for query, title, _, id, *_ in (line + [""] for line in lines)}
+    for name in ("pairs.tsv", "dev.tsv", "test.tsv"):
+        with_ids = [line.split("\t") for line in (tmp_path / "ids" / name).read_text().splitlines()]
+        assert read_click_log(tmp_path / "ids" / name).titles
+        for query, title, *rest in with_ids:
+            assert "".join(rest[1:]) == ids[query, title]
+        columns = [(*line[:2], line[2] if len(line) > 2 else "1") for line in with_ids]
+        without = [line.split("\t") for line in (tmp_path / "none" / name).read_text().splitlines()]
+        assert columns == [(*line[:2], line[2] if len(line) > 2 else "1") for line in without]
+
+
 def pairs_of(log):
     """Pairs with their clicks and skipped titles, in order."""
     if log is None:

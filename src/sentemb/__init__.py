@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from sentemb.analysis.synonyms import synonyms
     from sentemb.analysis.topics import topics
     from sentemb.bridges.export.targets import export
+    from sentemb.bridges.refresh.pins import Pinned, pin
+    from sentemb.bridges.refresh.refreshing import Refreshed, refresh
     from sentemb.comparison.baselines.chance import Chance
     from sentemb.comparison.difference import RankingDifference, diff
     from sentemb.comparison.measuring import evaluate
@@ -90,6 +92,10 @@ _SECTIONS = {
         "fit_ranker": "search.ranking.fitting",
         "load_ranker": "search.ranking.opening",
         "export": "bridges.export.targets",
+        "refresh": "bridges.refresh.refreshing",
+        "Refreshed": "bridges.refresh.refreshing",
+        "pin": "bridges.refresh.pins",
+        "Pinned": "bridges.refresh.pins",
         "overview": "analysis.overview",
         "Overview": "analysis.overview",
     },
@@ -174,11 +180,13 @@ __all__ = [
     "LabelledPairs",
     "Overview",
     "PairScorer",
+    "Pinned",
     "PreparedLog",
     "Progress",
     "RankingDifference",
     "Reading",
     "Recipe",
+    "Refreshed",
     "SentembError",
     "SentenceEncoder",
     "Vocabulary",
@@ -200,6 +208,7 @@ __all__ = [
     "make_pair_model",
     "neighbours",
     "overview",
+    "pin",
     "plot_cells",
     "plot_gates",
     "plot_gradient_flow",
@@ -214,6 +223,7 @@ __all__ = [
     "read_labelled_pairs",
     "read_similarity_set",
     "read_word_vectors",
+    "refresh",
     "simulate",
     "split_log",
     "sts",

@@ -14,6 +14,7 @@ from sentemb.errors import SentembError
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.bm25 import FieldTexts
+from sentemb.retrieval.clicked_queries import PIN
 from sentemb.retrieval.nearest import nearest
 from sentemb.search.index import Index
 from sentemb.search.index_files import is_index
@@ -190,7 +191,9 @@ def _cells_of(share: Share) -> list[str]:
         kind = "clicked query" if share.nearest.is_clicked else "the title itself"
         source = f"{kind}: {fitting(share.nearest.text, _SHOWN)}"
     elif share.clicks is not None:
-        source = f"{share.clicks:,} {'click' if share.clicks == 1 else 'clicks'} for this query"
+        pins, clicks = divmod(share.clicks, PIN)
+        counted = f"{clicks:,} {'click' if clicks == 1 else 'clicks'} for this query"
+        source = f"pinned to this query, and {counted}" if pins else counted
     elif share.words:
         source = "  ".join(f"{visible(word)} {value:.2f}" for word, value in share.words)
     how = f"{share.weight:g} × {share.value:.3f}"

@@ -127,7 +127,7 @@ class Insights:
             if queries:
                 lines += ["", f"{title}:", *_table(queries)]
         if self.lost:
-            lines += ["", "Searches without a click:", *_table_of_lost(self.lost)]
+            lines += ["", "Searches without a click:", *table_of_lost(self.lost)]
         return "\n".join(lines)
 
 
@@ -198,7 +198,8 @@ def _date(seconds: float | None) -> str:
     return "" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
 
 
-def _table_of_lost(queries: list[SearchedQuery]) -> list[str]:
+def table_of_lost(queries: list[SearchedQuery]) -> list[str]:
+    """The queries that lose most, as lines of a table."""
     head = ["query", "without a click", "searches", "shown first"]
     rows = [
         [query.query, f"{query.lost:,}", f"{query.searches:,}", query.shown_first or "nothing"]

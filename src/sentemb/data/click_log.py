@@ -2,16 +2,16 @@
 
 import json
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.frames import checked_pair, checked_pairs, rows_of
-from sentemb.data.lines import without_blank_end, write_lines
+from sentemb.data.lines import is_id, without_blank_end, write_lines
 from sentemb.data.parquet_files import parquet_batches
 from sentemb.data.spreadsheets import REMEDY, is_header, is_quoted
 from sentemb.errors import SentembError
@@ -210,7 +210,8 @@ class ClickLogBuilder:
     """Collects clicks one by one into a `ClickLog`.
 
     Memory grows with the number of distinct texts and pairs, not with the number of clicks.
-    Skipped titles are the exception: each time one is shown takes 8 bytes until `build`.
+    Skipped titles are the exception: each time one is shown takes 8 bytes until `build`. ``names``
+    are the titles that ids have now, for logs with ids.
 
     Examples
     --------
@@ -222,7 +223,8 @@ class ClickLogBuilder:
     (['fix leaking tap'], [3])
     """
 
-    def __init__(self) -> None:
+    def __init__(self, names: Mapping[str, str] | None = None) -> None:
+        self._names = names or {}
         self._queries: list[str] = []
         self._titles: list[str] = []
         # The keys include texts as they were written (with spaces around them, for example): a text
@@ -234,17 +236,21 @@ class ClickLogBuilder:
         self._clicks = array("q")
         self._skipped_pair, self._skipped_title = array("i"), array("i")
 
-    def add(self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = ()) -> None:
+    def add(
+        self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = (), id: str = ""
+    ) -> None:
         """Add ``clicks`` clicks on ``title`` for ``query``, with the titles shown but not clicked.
 
-        White space around texts is dropped; tabs and line ends inside become spaces. A text that
-        no model could use, or a wrong number of clicks, raises a `SentembError` without a place,
-        and nothing is added.
+        If the ``names`` of the builder have the ``id`` of the title, that is the title. White space
+        around texts is dropped; tabs and line ends inside become spaces. A text that no model could
+        use, or a wrong number of clicks, raises a `SentembError` without a place, and nothing is
+        added.
         """
         if not (is_integer(clicks) and _is_count(clicks)):
             raise SentembError(
                 f"the clicks are {brief(clicks)}; give an integer from 1 to {MAX_CLICKS:,}"
             )
+        title = self._names.get(id, title) if id else title
         query_index = self._query_of.get(query)
         title_index = self._title_of.get(title)
         skipped_index: list[int] = []
@@ -439,7 +445,9 @@ def clean_text(text: str, what: str) -> str:
     return clean
 
 
-def read_click_log(path: AnyPath, *, skip_bad_lines: bool = False) -> ClickLog:
+def read_click_log(
+    path: AnyPath, *, skip_bad_lines: bool = False, names: Mapping[str, str] | None = None
+) -> ClickLog:
     r"""Read a click log.
 
     Parameters
@@ -448,7 +456,7 @@ def read_click_log(path: AnyPath, *, skip_bad_lines: bool = False) -> ClickLog:
         A file, compressed if its name ends in ``.gz``, or ``-`` for standard input. Parquet, if
         the name ends in ``.parquet``, with columns ``query``, ``title`` and, optionally,
         ``clicks``; others are ignored. Otherwise either TSV,
-        ``query<TAB>clicked title[<TAB>clicks]``, or JSON lines
+        ``query<TAB>clicked title[<TAB>clicks[<TAB>id of the title]]``, or JSON lines
         ``{"query": …, "clicked": […], "clicks": […], "skipped": […]}``, where ``clicks`` (a count
         for each clicked title, by default 1) and ``skipped`` are optional and other keys are
         ignored. It is read as JSON lines if its name ends in ``.jsonl`` or ``.jsonl.gz``, or if
@@ -456,6 +464,9 @@ def read_click_log(path: AnyPath, *, skip_bad_lines: bool = False) -> ClickLog:
         byte-order mark is dropped, and lines end at ``\n`` or ``\r\n`` only.
     skip_bad_lines : bool
         Leave out bad lines and count them, instead of stopping at the first.
+    names : mapping of str to str, optional
+        The titles that ids have now: a line with such an id is a click on that title, also if the
+        product had another name when it was clicked.
 
     Returns
     -------
@@ -464,19 +475,21 @@ def read_click_log(path: AnyPath, *, skip_bad_lines: bool = False) -> ClickLog:
     Raises
     ------
     SentembError
-        For a bad line, with its place and a remedy: not two or three columns, a text without words
+        For a bad line, with its place and a remedy: not two to four columns, a text without words
         or with more than `MAX_TEXT_WORDS`, a NUL character, invalid UTF-8, a click count that is
         not a positive integer of at most 63 bits, JSON that does not parse or has other types; a
         first line of column names, and lines with the quotes of CSV. Also if no pair is left.
     """
-    builder = ClickLogBuilder()
+    builder = ClickLogBuilder(names)
     return builder.build(add_lines(builder, [path], skip_bad_lines=skip_bad_lines))
 
 
 class Collector(Protocol):
     """A receiver of the lines of a log, such as a `ClickLogBuilder`."""
 
-    def add(self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = ()) -> None:
+    def add(
+        self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = (), id: str = ""
+    ) -> None:
         """Add one pair; a `SentembError` without a place, if a text or a count is unusable."""
 
 
@@ -693,12 +706,15 @@ def _add_tsv_line(builder: Collector, line: str) -> None:
         builder.add(fields[0], fields[1])
     elif len(fields) == 3:
         builder.add(fields[0], fields[1], _count(fields[2]))
+    elif len(fields) == 4 and is_id(id := fields[3].strip()):
+        builder.add(fields[0], fields[1], _count(fields[2]), (), id)
     elif len(fields) == 1:
         csv = f"; for CSV {REMEDY}" if "," in line or ";" in line else ""
         raise SentembError(f"no tab; write query<TAB>clicked title{csv}")
     else:
         raise SentembError(
-            f"{len(fields)} columns; write query<TAB>clicked title[<TAB>clicks], no other tabs"
+            f"{len(fields)} columns; write query<TAB>clicked title[<TAB>clicks[<TAB>id]], no other "
+            "tabs, and no white space in an id"
         )
 
 
@@ -789,18 +805,18 @@ def _tsv_lines(log: ClickLog) -> Iterator[str]:
     return tsv_lines(_pairs(log))
 
 
-def tsv_lines(pairs: Iterable[tuple[str, str, int]]) -> Iterator[str]:
-    """Query, title and clicks as the lines of a log.
+def tsv_lines(pairs: Iterable[tuple[str, str, int]], ids: Iterable[str] = ()) -> Iterator[str]:
+    """Query, title and clicks as the lines of a log, with the ids of the titles as far as given.
 
     A pair that would be read as quoted CSV raises a `SentembError`.
     """
     first = True
-    for query, title, clicks in pairs:
-        yield tsv_line(query, title, clicks, first)
+    for (query, title, clicks), id in zip(pairs, chain(ids, repeat("")), strict=False):
+        yield tsv_line(query, title, clicks, first, id)
         first = False
 
 
-def tsv_line(query: str, title: str, clicks: int, first: bool) -> str:
+def tsv_line(query: str, title: str, clicks: int, first: bool, id: str = "") -> str:
     """One pair as a line of a log; ``first`` if it is line 1, which could look like a header.
 
     A pair that would be read as quoted CSV raises a `SentembError`.
@@ -810,6 +826,8 @@ def tsv_line(query: str, title: str, clicks: int, first: bool) -> str:
             f"the pair {brief(query)}, {brief(title)} would be read as quoted CSV; leave out the "
             "quotes, or write JSON lines: let the name end in .jsonl"
         )
+    if id:
+        return f"{query}\t{title}\t{clicks}\t{id}"
     # With a count, a pair such as query<TAB>title cannot be a header.
     bare = clicks == 1 and not (first and is_header([query, title]))
     return f"{query}\t{title}" if bare else f"{query}\t{title}\t{clicks}"

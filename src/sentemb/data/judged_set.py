@@ -189,9 +189,9 @@ def product_lines(
 
     An id may be repeated.
 
-    Lines are ``id<TAB>text``. A first line ``id<TAB>title<TAB>price<TAB>...`` names fields; each
-    line then has as many, which may be empty. ``on_columns`` is called with the names of the fields
-    before the first line, if there are fields.
+    Lines are ``id<TAB>text``. A first line ``id<TAB>title`` is a header. What it has after that
+    names fields; each line then has as many, which may be empty. ``on_columns`` is called with the
+    names of the fields, of which there may be none, if there is a header.
     """
     name = place_name(path)
     n_fields = 0
@@ -199,7 +199,7 @@ def product_lines(
         id, tab, text = line.partition("\t")
         if not tab:
             raise SentembError(f"{name}:{number}: no tab; write id<TAB>text")
-        if number == 1 and (columns := _columns_of(line)):
+        if number == 1 and (columns := _columns_of(line)) is not None:
             n_fields = len(columns)
             on_columns(columns)
             continue
@@ -232,10 +232,10 @@ def product_lines(
         yield number, id, text, fields
 
 
-def _columns_of(line: str) -> list[str]:
-    """The names of the fields if ``line`` is the first line of a file of products."""
+def _columns_of(line: str) -> list[str] | None:
+    """The names of the fields if ``line`` is a header, as the first line of a file may be."""
     id, title, *columns = line.split("\t")
-    return columns if (id.lower(), title.lower()) == ("id", "title") else []
+    return columns if (id.lower(), title.strip().lower()) == ("id", "title") else None
 
 
 def grade_of(text: str) -> int | None:

@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 # Marks the file as ours: the letters "sent".
 _APPLICATION = 0x73656E74
-_VERSION = 1
+_VERSION = 2
 _MAGIC = b"SQLite format 3\0"
 # Bytes at the beginning that tell.
 _MARKED = 72
@@ -46,7 +46,7 @@ _STEPS, _STEPS_PER_BYTE = 1_000_000, 20
 # What SQLite keeps next to a record: changes that are not in it yet, and who reads and writes them.
 _BESIDE = ("-wal", "-shm")
 
-_TABLES = (
+_FIRST_TABLES = (
     "CREATE TABLE searches (number INTEGER PRIMARY KEY, search TEXT NOT NULL UNIQUE, "
     "time REAL NOT NULL, query TEXT, no_match TEXT, milliseconds REAL NOT NULL)",
     "CREATE INDEX searches_of_query ON searches (query)",
@@ -56,6 +56,14 @@ _TABLES = (
     "CREATE TABLE titles (number INTEGER PRIMARY KEY, id TEXT NOT NULL, title TEXT NOT NULL, "
     "UNIQUE (id, title))",
 )
+# What version 2 has more: which index answered, and the scores.
+_SINCE_FIRST = (
+    "CREATE TABLE indexes (number INTEGER PRIMARY KEY, model TEXT NOT NULL, "
+    "contents TEXT NOT NULL, UNIQUE (model, contents))",
+    "ALTER TABLE searches ADD COLUMN answered_by INTEGER REFERENCES indexes",
+    "ALTER TABLE shown ADD COLUMN score REAL",
+)
+_TABLES = {1: _FIRST_TABLES, 2: (*_FIRST_TABLES, *_SINCE_FIRST)}
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name"
 # What each row of a table must be; years up to 9999 have a date.
 _VALUES = {
@@ -67,6 +75,11 @@ _VALUES = {
     "AND typeof(position) = 'integer' AND position BETWEEN 1 AND 2147483647 "
     "AND typeof(clicked) IN ('real', 'null')",
     "titles": "typeof(id) = 'text' AND typeof(title) = 'text'",
+}
+_VALUES_SINCE_FIRST = {
+    "searches": "typeof(answered_by) IN ('integer', 'null')",
+    "shown": "typeof(score) IN ('real', 'null')",
+    "indexes": "typeof(model) = 'text' AND typeof(contents) = 'text'",
 }
 
 
@@ -128,7 +141,7 @@ class RecordFile:
         try:
             with self._watch.watching():
                 # A later sentemb may have changed the file meanwhile.
-                _check_version(self.connection, self._path)
+                _version(self.connection, self._path)
                 result = change(self.connection)
                 self.connection.execute("COMMIT")
         except BaseException:
@@ -239,15 +252,36 @@ def _writer(path: Path, check: Callable[[], None]) -> tuple[sqlite3.Connection, 
     return connection, watch
 
 
+@contextmanager
+def changing_record(path: AnyPath) -> Iterator[sqlite3.Connection]:
+    """A connection whose changes of a record are all made when the body ends, or none.
+
+    A file that does not exist becomes a record, readable by its owner alone. Raises `SentembError`
+    if it is something else or cannot be written, and for an error of SQLite or of the system.
+    """
+    with errors_of(path):
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        if os.path.getsize(path) and not is_record(path):
+            raise not_a_record(path)
+        connection, watch = _writer(Path(path), lambda: None)
+        with closing(connection), watch.watching():
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+
+
 def _make(connection: sqlite3.Connection, path: Path) -> None:
     """Make the tables of a record in an empty file, and refuse one that has others."""
     connection.execute("PRAGMA trusted_schema=OFF")
     connection.execute("BEGIN IMMEDIATE")
     if not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
-        for table in _TABLES:
-            connection.execute(table)
         connection.execute(f"PRAGMA application_id={_APPLICATION}")
-        connection.execute(f"PRAGMA user_version={_VERSION}")
+        lacking = _TABLES[_VERSION]
+    else:
+        lacking = _TABLES[_VERSION][len(_TABLES[_check_tables(connection, path)]) :]
+    for statement in lacking:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version={_VERSION}")
     _check_tables(connection, path)
     connection.execute("COMMIT")
     # Readers do not stop the writer. What was answered survives the end of the process; a
@@ -303,10 +337,7 @@ def reading_record(path: AnyPath) -> Iterator[sqlite3.Connection]:
         with closing(connection), watch.watching():
             # One snapshot for all that is read, also while a server is writing.
             connection.execute("BEGIN")
-            for table, is_right in _VALUES.items():
-                wrong = f"SELECT 1 FROM {table} WHERE NOT coalesce({is_right}, 0) LIMIT 1"
-                if connection.execute(wrong).fetchone():
-                    raise _damaged(path, f"a value in its table {table} cannot be")
+            _check_values(connection, path)
             yield connection
 
 
@@ -339,32 +370,43 @@ def _bytes_of(path: AnyPath) -> int:
     return sum(file.st_size for file in files if file is not None)
 
 
-def _check_tables(connection: sqlite3.Connection, path: AnyPath) -> None:
-    """Refuse a file whose tables are not those of a record: it may have views, triggers and more.
+def _check_values(connection: sqlite3.Connection, path: AnyPath) -> None:
+    """Refuse a record with a value that no server has written."""
+    since_first = _VALUES_SINCE_FIRST if _version(connection, path) > 1 else {}
+    for table, is_right in (*_VALUES.items(), *since_first.items()):
+        wrong = f"SELECT 1 FROM {table} WHERE NOT coalesce({is_right}, 0) LIMIT 1"
+        if connection.execute(wrong).fetchone():
+            raise _damaged(path, f"a value in its table {table} cannot be")
 
-    Raises `SentembError`.
+
+def _check_tables(connection: sqlite3.Connection, path: AnyPath) -> int:
+    """The version of a record.
+
+    Raises `SentembError` for a file with other tables, which may have views, triggers and more.
     """
-    _check_version(connection, path)
-    if connection.execute(_SCHEMA).fetchall() != _schema():
+    version = _version(connection, path)
+    if connection.execute(_SCHEMA).fetchall() != _schema(version):
         raise not_a_record(path)
+    return version
 
 
-def _check_version(connection: sqlite3.Connection, path: AnyPath) -> None:
-    """Refuse a record of another version."""
+def _version(connection: sqlite3.Connection, path: AnyPath) -> int:
+    """The version of a record; a `SentembError` if it is none of ours."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version != _VERSION:
+    if version not in _TABLES:
         raise SentembError(
-            f"{place_name(path)}: a record of version {version}, and this sentemb knows version "
-            f"{_VERSION} alone; use the sentemb that wrote it, or name another file"
+            f"{place_name(path)}: a record of version {version}, and this sentemb knows versions "
+            f"up to {_VERSION}; use the sentemb that wrote it, or name another file"
         )
+    return int(version)
 
 
 @functools.cache
-def _schema() -> list[tuple[str, str, str, str | None]]:
+def _schema(version: int) -> list[tuple[str, str, str, str | None]]:
     """The tables and indexes of a record, as SQLite lists them."""
     with closing(sqlite3.connect(":memory:")) as base:
-        for table in _TABLES:
-            base.execute(table)
+        for statement in _TABLES[version]:
+            base.execute(statement)
         return base.execute(_SCHEMA).fetchall()
 
 

@@ -7,6 +7,7 @@ users and nothing that connects two searches.
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import sqlite3
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
@@ -46,6 +48,9 @@ class Searched:
     no_match : the reason why there was no good match, or None
     milliseconds : the duration of the answer
     first : the position of the first result, counted from 1
+    scores : of the results; empty if they are not known
+    answered_by : the fingerprint of the model that answered, and the identity of its index, empty
+        for one without a folder; None if they are not known
     """
 
     query: str
@@ -53,6 +58,8 @@ class Searched:
     no_match: str | None
     milliseconds: float
     first: int = 1
+    scores: Sequence[float] = ()
+    answered_by: tuple[str, str] | None = None
 
 
 class SearchRecord:
@@ -74,6 +81,7 @@ class SearchRecord:
         # So that the file of counts cannot be guessed from: they are in memory alone, and keyed.
         self._key = secrets.token_bytes(32)
         self._titles: dict[tuple[str, str], int] = {}
+        self._indexes: dict[tuple[str, str], int] = {}
         with self._turn():
             self._opened()
 
@@ -90,15 +98,23 @@ class SearchRecord:
         name = secrets.token_urlsafe(12)
         query = self._storable(connection, search.query)
         number = connection.execute(
-            "INSERT INTO searches (search, time, query, no_match, milliseconds) "
-            "VALUES (?, ?, ?, ?, ?)",
-            (name, time.time(), query, search.no_match, search.milliseconds),
+            "INSERT INTO searches (search, time, query, no_match, milliseconds, answered_by) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                name,
+                time.time(),
+                query,
+                search.no_match,
+                search.milliseconds,
+                self._index(connection, search.answered_by),
+            ),
         ).lastrowid
+        scores = zip_longest(search.shown, search.scores[: len(search.shown)])
         connection.executemany(
-            "INSERT INTO shown (search, position, title) VALUES (?, ?, ?)",
+            "INSERT INTO shown (search, position, title, score) VALUES (?, ?, ?, ?)",
             [
-                (number, position, self._title(connection, *shown))
-                for position, shown in enumerate(search.shown, search.first)
+                (number, position, self._title(connection, *shown), score)
+                for position, (shown, score) in enumerate(scores, search.first)
             ],
         )
         return name
@@ -158,6 +174,7 @@ class SearchRecord:
                 yield
         except BaseException:
             self._titles.clear()  # their rows may be undone
+            self._indexes.clear()
             raise
         finally:
             self._lock.release()
@@ -176,7 +193,7 @@ class SearchRecord:
             else:
                 file.close()
             note(f"{place_name(self.path)}: was moved, emptied or deleted; opened again")
-        self._titles, self._file = {}, None
+        self._titles, self._indexes, self._file = {}, {}, None
         self._file = RecordFile(self.path)
         return self._file
 
@@ -189,6 +206,17 @@ class SearchRecord:
             ).fetchone()
             self._titles[key] = int(number)
         return self._titles[key]
+
+    def _index(
+        self, connection: sqlite3.Connection, answered_by: tuple[str, str] | None
+    ) -> int | None:
+        """The number of the index that answered."""
+        if answered_by is not None and answered_by not in self._indexes:
+            insert = "INSERT OR IGNORE INTO indexes (model, contents) VALUES (?, ?)"
+            connection.execute(insert, answered_by)
+            select = "SELECT number FROM indexes WHERE model = ? AND contents = ?"
+            self._indexes[answered_by] = int(connection.execute(select, answered_by).fetchone()[0])
+        return None if answered_by is None else self._indexes[answered_by]
 
     def _storable(self, connection: sqlite3.Connection, query: str) -> str | None:
         """The text of a query that may be stored."""
@@ -211,18 +239,21 @@ COLUMNS = ("query", "title", "id", "clicks", "search", "position", "time")
 _ROWS = (
     "SELECT searches.query, titles.title, titles.id, shown.clicked IS NOT NULL, searches.search, "
     "shown.position, searches.time FROM searches JOIN shown ON shown.search = searches.number "
-    "JOIN titles ON titles.number = shown.title WHERE searches.query IS NOT NULL {}"
-    "ORDER BY searches.number, shown.position"
+    "JOIN titles ON titles.number = shown.title WHERE searches.query IS NOT NULL "
+    "AND searches.time >= ? {}ORDER BY searches.number, shown.position"
 )
 
 
-def record_rows(path: AnyPath, all_shown: bool) -> Iterator[tuple[object, ...]]:
+def record_rows(
+    path: AnyPath, all_shown: bool, since: float = -math.inf
+) -> Iterator[tuple[object, ...]]:
     """The results of a record in the order of the searches, one row each, with `COLUMNS`.
 
     They are clicks alone unless ``all_shown``, which adds the titles that were shown and not
-    clicked. A search whose query was not stored has none. Raises `SentembError` if the file cannot
+    clicked. A search whose query was not stored has none, nor has one before ``since``, in seconds
+    since 1970. Raises `SentembError` if the file cannot
     be read or is not a record.
     """
     with reading_record(path) as connection:
         only = "" if all_shown else "AND shown.clicked IS NOT NULL "
-        yield from connection.execute(_ROWS.format(only))
+        yield from connection.execute(_ROWS.format(only), (since,))

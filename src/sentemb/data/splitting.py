@@ -64,17 +64,21 @@ PAIRS_AND_SKIPPED = "pairs.jsonl"
 _SIDES = ("training", "dev", "test")
 _TRAIN, _DEV, _TEST = range(3)
 _SHARE = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(\s*%)?")
+_USUAL_SHARE, _LARGEST_SHARE = 0.05, 0.2
+# With fewer, some part of a log has no query in one of some thousand cases.
+_HELD_OUT_QUERIES = 10
 _HASH_BYTES = 8
 _WHOLE = 1 << 8 * _HASH_BYTES
 
 
 class Pair(NamedTuple):
-    """One line of a log: a query, a clicked title, its clicks, and the titles skipped with it."""
+    """One line of a log: a query, a clicked title, its clicks, the titles skipped, and its id."""
 
     query: str
     title: str
     clicks: int
     skipped: tuple[str, ...]
+    id: str = ""
 
 
 def is_share(value: object) -> bool:
@@ -238,6 +242,16 @@ def split_log(
     return train, held_dev, held_test
 
 
+def suited_split(log: ClickLog) -> tuple[str, float]:
+    """How a log is held out best: ``by``, and the share of dev and of test.
+
+    Single clicks are held out too where some pair has several, which is where queries are typed
+    again and again; a small log needs larger shares.
+    """
+    share = min(max(_USUAL_SHARE, _HELD_OUT_QUERIES / len(log.queries)), _LARGEST_SHARE)
+    return BOTH if log.clicks.max() > 1 else QUERY, share
+
+
 def hold_out_clicks(log: ClickLog, share: float, seed: int, most: int) -> tuple[ClickLog, ClickLog]:
     """Hold out single clicks of queries that keep others: what stays, and what is held out.
 
@@ -295,8 +309,10 @@ class _Sorting:
         self._waiting: list[Pair] = []
         self._held_out: set[tuple[str, str]] = set()
 
-    def add(self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = ()) -> None:
-        for side, pair in self._placing.parts(_clean(query, title, clicks, skipped)):
+    def add(
+        self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = (), id: str = ""
+    ) -> None:
+        for side, pair in self._placing.parts(_clean(query, title, clicks, skipped, id)):
             if self._split.by in (QUERY, TITLE):
                 self._send(side, pair)
             elif side == _TRAIN:
@@ -344,9 +360,9 @@ class _Placing:
         return clicks - test - dev, dev, test
 
 
-def _clean(query: str, title: str, clicks: int, skipped: Sequence[str]) -> Pair:
+def _clean(query: str, title: str, clicks: int, skipped: Sequence[str], id: str) -> Pair:
     texts = tuple([clean_text(text, "skipped title") for text in skipped]) if skipped else ()
-    return Pair(clean_text(query, "query"), clean_text(title, "title"), clicks, texts)
+    return Pair(clean_text(query, "query"), clean_text(title, "title"), clicks, texts, id)
 
 
 def _check_sides(split: Split, counts: Sequence[int], name: str) -> None:
@@ -463,9 +479,9 @@ def _size(texts: DistinctTexts) -> int:
 class _Streaming:
     """Writes every pair that is added to the file of its side.
 
-    A line of ``outputs[0]`` has the skipped titles as further columns. By time all lines go there.
-    ``distinct`` collects the titles, what is held out for dev and for test, and, by click, the
-    pairs of lines with one click, until a line has more.
+    A line of ``outputs[0]`` has the id and the skipped titles as further columns. By time all lines
+    go there. ``distinct`` collects the titles, what is held out for dev and for test, and, by
+    click, the pairs of lines with one click, until a line has more.
     """
 
     def __init__(
@@ -477,8 +493,10 @@ class _Streaming:
         self._n_ones = 0
         self._has_counts = self.has_skipped = False
 
-    def add(self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = ()) -> None:
-        pair = _clean(query, title, clicks, skipped)
+    def add(
+        self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = (), id: str = ""
+    ) -> None:
+        pair = _clean(query, title, clicks, skipped, id)
         # Before any error, so that a bad line that is skipped has drawn like all others.
         parts = self._placing.parts(pair)
         titles = pair.title, *pair.skipped
@@ -488,10 +506,7 @@ class _Streaming:
                     f"the title {brief(text)} would be read as quoted CSV in {TITLES}; leave out "
                     "the quotes"
                 )
-        lines = [
-            (side, part, tsv_line(part.query, part.title, part.clicks, first=not self.lines[side]))
-            for side, part in parts
-        ]
+        lines = [(side, part, _line(part, first=not self.lines[side])) for side, part in parts]
         for text in titles:
             self._titles.add(text)
         if self._by in BY_CLICK and not self._has_counts:
@@ -514,7 +529,7 @@ class _Streaming:
             self._held_out[side - 1].add(pair.title if self._by == TITLE else pair.query)
         elif pair.skipped:
             self.has_skipped = True
-            line = "\t".join((pair.query, pair.title, str(pair.clicks), *pair.skipped))
+            line = "\t".join((pair.query, pair.title, str(pair.clicks), pair.id, *pair.skipped))
         self._outputs[side].write(f"{line}\n".encode())
 
 
@@ -535,8 +550,7 @@ def _cut_by_time(
                     pair = _columns(line)
                     held_out[side - 1].add(pair.query)
                     clicks[side] += pair.clicks
-                    text = tsv_line(pair.query, pair.title, pair.clicks, first=number == 0)
-                    file.write(f"{text}\n".encode())
+                    file.write(f"{_line(pair, first=number == 0)}\n".encode())
             clicks[_TRAIN] -= clicks[side]
     os.truncate(unsorted, size)
     return counts, clicks
@@ -545,7 +559,12 @@ def _cut_by_time(
 def _columns(line: bytes) -> Pair:
     """The pair in a line that `_Streaming` wrote."""
     query, title, *rest = line.decode().rstrip("\n").split("\t")
-    return Pair(query, title, int(rest[0]) if rest else 1, tuple(rest[1:]))
+    return Pair(query, title, int(rest[0]) if rest else 1, tuple(rest[2:]), "".join(rest[1:2]))
+
+
+def _line(pair: Pair, first: bool) -> str:
+    """A pair as a line of a log, without its skipped titles."""
+    return tsv_line(pair.query, pair.title, pair.clicks, first, pair.id)
 
 
 class _HeldOutPairs:
@@ -575,7 +594,7 @@ def _write_pairs_and_skipped(unsorted: Path, new: Path, by: str) -> None:
     held_out = _HeldOutPairs([new / DEV, new / TEST] if by in BY_CLICK else [])
     with open(unsorted, "rb") as lines, writing(new / PAIRS_AND_SKIPPED) as file:
         for line in lines:
-            query, title, clicks, skipped = _columns(line)
+            query, title, clicks, skipped, _ = _columns(line)
             record: dict[str, object] = {"query": query, "clicked": [title]}
             if clicks != 1:
                 record["clicks"] = [clicks]

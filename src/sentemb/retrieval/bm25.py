@@ -255,12 +255,13 @@ class Lists:
             return np.zeros(len(self.words))
         return np.maximum.reduceat(self.weights, self.offsets[:-1]).astype(np.float64)
 
+    def numbers_of(self, words: Sequence[str]) -> NDArray[np.int32]:
+        """The numbers of words, (n,); -1 for a word that no title holds."""
+        return np.fromiter(map(self._number_of.get, words, repeat(-1)), np.int32, len(words))
+
     def look_up(self, tokens: Tokens) -> AskedWords:
         """Queries as words of these lists."""
-        number_of = self._number_of
-        numbers = np.fromiter(
-            (number_of.get(word, -1) for word in tokens.words), np.int32, len(tokens.words)
-        )[tokens.word_index]
+        numbers = self.numbers_of(tokens.words)[tokens.word_index]
         known = np.concatenate([[0], np.cumsum(numbers >= 0)])
         return AskedWords(known[tokens.offsets], numbers[numbers >= 0])
 

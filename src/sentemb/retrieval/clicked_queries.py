@@ -7,13 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
 from sentemb.text.words import exact_key
+
+_Integer = TypeVar("_Integer", bound=np.integer)
+
+# The clicks of a title that a person has pinned to a query: more than any log has.
+PIN = 10**9
 
 
 class ClicksOfTitles(NamedTuple):
@@ -82,6 +87,44 @@ class ClickedQueries:
         """No clicks."""
         integers = np.empty(0, np.int32)
         return cls([], [], np.zeros(1, np.int64), integers, np.empty(0, np.int64), [], integers)
+
+    def with_clicks(self, query: str, title: str, id: str, clicks: int) -> Self:
+        """With more clicks on a product for a query, or with fewer if ``clicks`` is below 0.
+
+        The product is known by its ``id``, or else by its ``title``. Fewer than none are none.
+        """
+        product = self._number_of.get(id, self._product_of(title))
+        keys, titles, product_of = list(self.keys), list(self.titles), self.product_of
+        offsets, q = self.offsets, next((k for k, q in enumerate(self.queries) if q == query), -1)
+        queries = list(self.queries)
+        if product < 0:
+            product = len(keys)
+            keys.append(id)
+            titles.append(title.strip())
+            product_of = np.append(product_of, np.int32(product))
+            offsets = np.append(offsets, offsets[-1])
+        if q < 0:
+            q = len(queries)
+            queries.append(query)
+        entries = slice(offsets[product], offsets[product + 1])
+        there = np.flatnonzero(self.clicked[entries] == q)
+        at = int(offsets[product] + there[0]) if there.size else int(offsets[product + 1])
+        count = max(clicks + (int(self.clicks[at]) if there.size else 0), 0)
+        replaced, added = slice(at, at + there.size), [count] if count else []
+        numbers = [np.int32(q)] * len(added)
+        steps = np.zeros(len(offsets), np.int64)
+        steps[product + 1 :] = len(added) - there.size
+        changed = replace(
+            self,
+            keys=keys,
+            queries=queries,
+            offsets=offsets + steps,
+            clicked=_spliced(self.clicked, replaced, numbers),
+            clicks=_spliced(self.clicks, replaced, added),
+            titles=titles,
+            product_of=product_of,
+        )
+        return changed.without_queries(changed.totals == 0)
 
     def without_queries(self, is_left_out: NDArray[np.bool_]) -> Self:
         """The clicks without some queries, (n_queries,) bool."""
@@ -236,3 +279,11 @@ class ClickedQueries:
         return ClicksOfTitles(
             offsets, self.clicked[entries], self.shares[entries], self.clicks[entries], self.totals
         )
+
+
+def _spliced(
+    values: NDArray[_Integer], replaced: slice, added: Sequence[int | np.integer]
+) -> NDArray[_Integer]:
+    """``values`` with others in a place."""
+    middle = np.array(added, values.dtype)
+    return np.concatenate([values[: replaced.start], middle, values[replaced.stop :]])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,18 +33,33 @@ class QueryRows:
     def __init__(self, vectors: np.ndarray) -> None:
         self.exact = np.ascontiguousarray(vectors, np.float64)
         self.single = self.exact.astype(np.float32)
-        if len(self) >= FEW:
-            self.across = np.ascontiguousarray(self.single.T)
-            return
-        most = min(2**15 - 1, (2**31 - 1) // ((LARGEST + 1) * max(1, self.exact.shape[1])))
-        self.steps = np.abs(self.exact).max(axis=1, initial=0) / most
-        integers = np.rint(self.exact / np.where(self.steps > 0, self.steps, 1)[:, None])
-        # The length of what rounding to integers takes from each query.
-        self.lost = np.linalg.norm(self.exact - integers * self.steps[:, None], axis=1)
-        self.integers = integers.astype(np.int16)
 
     def __len__(self) -> int:
         return len(self.exact)
+
+    @cached_property
+    def across(self) -> NDArray[np.float32]:
+        """The queries side by side, (dim, m)."""
+        return np.ascontiguousarray(self.single.T)
+
+    @cached_property
+    def steps(self) -> NDArray[np.float64]:
+        """The number that each query of `integers` is multiplied by, (m,)."""
+        most = min(2**15 - 1, (2**31 - 1) // ((LARGEST + 1) * max(1, self.exact.shape[1])))
+        return np.asarray(np.abs(self.exact).max(axis=1, initial=0) / most)
+
+    @cached_property
+    def integers(self) -> NDArray[np.int16]:
+        """The queries rounded to integers, (m, dim)."""
+        return np.rint(self.exact / np.where(self.steps > 0, self.steps, 1)[:, None]).astype(
+            np.int16
+        )
+
+    @cached_property
+    def lost(self) -> NDArray[np.float64]:
+        """The length of what rounding to integers takes from each query, (m,)."""
+        lost = self.exact - self.integers * self.steps[:, None]
+        return np.asarray(np.linalg.norm(lost, axis=1))
 
     @property
     def error(self) -> float:

@@ -92,14 +92,16 @@ class Confidence:
         )
 
     @classmethod
-    def fit(cls, scores: ArrayLike, is_right: ArrayLike) -> Self:
+    def fit(cls, scores: ArrayLike, is_right: ArrayLike, searches: ArrayLike | None = None) -> Self:
         """Fit the function.
 
         ``scores`` are those of each query's first title, (n_queries,) float, and ``is_right`` says
-        whether that title was clicked, (n_queries,) bool. Raises `SentembError` for fewer than 20
-        queries, or if all titles or none are right.
+        whether that title was clicked, (n_queries,) bool. Where a query was searched several times,
+        it is the share of the ``searches``, (n_queries,), with a click on the title. Raises
+        `SentembError` for fewer than 20 queries, or if all titles or none are right.
         """
         s, y = np.asarray(scores, np.float64), np.asarray(is_right, np.float64)
+        n = np.ones(s.size) if searches is None else np.asarray(searches, np.float64)
         if s.size < _LEAST_QUERIES:
             raise SentembError(
                 f"a title was found for {s.size} held-out queries; give at least {_LEAST_QUERIES}"
@@ -112,11 +114,15 @@ class Confidence:
         left_out = np.empty(s.size)
         for part in range(_PARTS):
             in_part = np.arange(s.size) % _PARTS == part
-            left_out[in_part] = _logistic(*_fit(s[~in_part], y[~in_part]), s[in_part])
-        brier, base_brier = (float(np.mean((p - y) ** 2)) for p in (left_out, y.mean()))
+            of_others = _fit(s[~in_part], y[~in_part], n[~in_part])
+            left_out[in_part] = _logistic(*of_others, s[in_part])
+        # The outcomes of several searches for one query differ among themselves too.
+        brier, base_brier = (
+            float(_mean((p - y) ** 2 + y * (1 - y), n)) for p in (left_out, _mean(y, n))
+        )
         # Linear algebra rounds differently on other processors: the digits that it leaves alone.
         intercept, slope, brier, base_brier = (
-            float(f"{value:.7g}") for value in (*_fit(s, y), brier, base_brier)
+            float(f"{value:.7g}") for value in (*_fit(s, y, n), brier, base_brier)
         )
         return cls(intercept, slope, s.size, brier, base_brier)
 
@@ -149,10 +155,17 @@ class Confidence:
         return cls(0.0, 0.0, 0, 0.0, 0.0)
 
 
-def _fit(s: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
+def _mean(values: NDArray[np.float64], n: NDArray[np.float64]) -> np.float64:
+    """The mean of values that count ``n`` times."""
+    return np.float64((n * values).mean() / n.mean())
+
+
+def _fit(
+    s: NDArray[np.float64], y: NDArray[np.float64], n: NDArray[np.float64]
+) -> tuple[float, float]:
     """Intercept and slope by Newton's method."""
     # As if there were one more query of which one half is right: the mean is never 0 or 1.
-    share = (y.sum() + 0.5) / (y.size + 1)
+    share = ((n * y).sum() + 0.5) / (n.sum() + 1)
     constant = float(np.log(share / (1 - share)))
     mean, deviation = float(s.mean()), float(s.std())
     if deviation == 0:
@@ -162,8 +175,8 @@ def _fit(s: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
     w = np.array([constant, 0.0])
     for _ in range(_STEPS):
         p = _logistic(w[0], w[1], x[:, 1])
-        gradient = x.T @ (p - y) + prior @ w
-        curvature = (x.T * (p * (1 - p))) @ x + prior
+        gradient = x.T @ (n * (p - y)) + prior @ w
+        curvature = (x.T * (n * p * (1 - p))) @ x + prior
         step = np.linalg.lstsq(curvature, gradient)[0]
         # Where the likelihood is nearly flat a whole step overshoots.
         w -= step / max(1.0, float(np.abs(step).max()))

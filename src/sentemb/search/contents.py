@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sentemb.data.lines import is_id
 from sentemb.data.text_array import Texts
 from sentemb.errors import SentembError
 from sentemb.models.cluster_encoding import encoded, portions_of
 from sentemb.models.sentence_encoder import SentenceEncoder
-from sentemb.retrieval.cluster_lists import OF_QUERIES, OF_TITLES, ClusterLists
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.search.id_rows import IdRows
 from sentemb.search.index_files import DTYPES
-from sentemb.search.ranking.part import Part
-from sentemb.search.ranking.parts import Cosine, stored_rows
-from sentemb.search.ranking.ranker import Catalogue
-from sentemb.search.ranking.recipe import COSINE
+from sentemb.search.ranking.parts import stored_rows
 from sentemb.search.snapshot import Vectors
 from sentemb.system.bounds import brief, plain
 from sentemb.system.cluster import Cluster
@@ -29,9 +23,6 @@ from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.text.arguments import as_texts
 
-# Queries that recall is measured with, and the fewest of a log that are taken for it: the titles
-# themselves are, otherwise.
-_QUERIES, _FEWEST = 256, 50
 # Ids and vectors that are checked or copied at a time.
 _PORTION = 8192
 
@@ -94,39 +85,6 @@ def embedded(
             on_progress(end, n)
     vectors = codes.array(DTYPES[dtype], n, dim)
     return Int8Rows(vectors, scales.array(np.float32)) if dtype == "int8" else vectors
-
-
-def clustered(
-    catalogue: Catalogue,
-    encoder: SentenceEncoder,
-    queries: Sequence[str],
-    workers: Workers,
-    on_progress: Callable[[int, int], None] | None,
-) -> Catalogue:
-    """A catalogue whose nearest titles are looked up in clusters.
-
-    The ``encoder`` embeds a sample of the ``queries`` of a log, which recall is measured with, or
-    of the titles if it knows words of fewer than 50. ``on_progress`` is called with the numbers of
-    titles that are done and of all. Raises `SentembError` if the model knows no word of any title.
-    """
-    cosine = catalogue.parts[COSINE]
-    assert isinstance(cosine, Cosine)
-    vectors, measured_with = _drawn(encoder, queries, np.arange(len(queries))), OF_QUERIES
-    if len(vectors) < _FEWEST:
-        there = np.flatnonzero(~catalogue.is_empty)
-        vectors, measured_with = _drawn(encoder, catalogue.titles, there), OF_TITLES
-    lists = ClusterLists.of(cosine.rows, catalogue.is_empty, vectors, workers, on_progress)
-    lists = replace(lists, measured_with=measured_with)
-    parts: dict[str, Part] = {**catalogue.parts, COSINE: replace(cosine, clusters=lists)}
-    return replace(catalogue, parts=parts)
-
-
-def _drawn(encoder: SentenceEncoder, texts: Sequence[str], rows: NDArray[np.int64]) -> np.ndarray:
-    """Vectors of some texts at ``rows`` as queries, without those that have no known word."""
-    drawn = np.random.default_rng(0).permutation(rows)[:_QUERIES]
-    vectors = encoder.unit_vectors([texts[row] for row in drawn.tolist()], "query")
-    known: np.ndarray = vectors[vectors.any(axis=1)]
-    return known
 
 
 def _room(n: int, dim: int, dtype: str) -> Vectors:

@@ -18,9 +18,8 @@ from sentemb.models.face import Face
 from sentemb.models.files.model_files import fingerprint
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.bm25 import FieldTexts
-from sentemb.retrieval.cluster_lists import ClusterLists
 from sentemb.search.confidence import Confidence
-from sentemb.search.contents import checked, clustered, embedded
+from sentemb.search.contents import checked, embedded
 from sentemb.search.id_rows import IdRows
 from sentemb.search.index_files import (
     DTYPES,
@@ -37,9 +36,11 @@ from sentemb.search.index_files import (
 from sentemb.search.product_fields import ProductFields, Value
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import COSINE, MODEL_ALONE, Recipe
+from sentemb.search.ranking.shortlist import Shortlist
 from sentemb.search.searched_fields import checked_weights, texts_of
 from sentemb.search.searcher import Searcher, as_ids
 from sentemb.search.shards import Shards
+from sentemb.search.shortlisting import with_shortlist
 from sentemb.search.snapshot import Snapshot, Vectors
 from sentemb.system.bounds import brief, plain
 from sentemb.system.cluster import Dask, opened_if
@@ -145,7 +146,7 @@ class Index(Searcher):
         *,
         search_fields: Mapping[str, float] | Iterable[str] = (),
         dtype: str = "float32",
-        clusters: bool | Sequence[str] = False,
+        exact: bool = False,
         threads: int | None = None,
         on_progress: Callable[[int, int], None] | None = None,
         scratch: AnyPath | None = None,
@@ -176,10 +177,9 @@ class Index(Searcher):
         dtype : {"float32", "float16", "int8"}
             How the vectors are stored. float16 takes half the memory, int8 a quarter and less time
             per query; its scores are rounded.
-        clusters : bool or list of str
-            Look nearest titles up in clusters: a query takes a fraction of the time and misses some
-            of them. Only for a ranking by the cosine. The attribute `clusters` has the recall. It
-            is measured with queries of a log, if they are given, otherwise with titles as queries.
+        exact : bool
+            Compare a query with every title. By default, from 30,000 titles on, a search looks at a
+            part of them and misses some of the best; the attribute `clusters` has the recall.
         threads : int, optional
             For searching; by default all processors.
         on_progress : function, optional
@@ -197,7 +197,7 @@ class Index(Searcher):
         ------
         SentembError
             If the model has no vectors of texts, an id is repeated or has white space, or a title
-            has a line end; for clusters of a ranking by more than the cosine.
+            has a line end.
         """
         if isinstance(model, HybridRanker):
             ranker = model
@@ -207,12 +207,6 @@ class Index(Searcher):
             model.saved().towers()  # refuses a pair model
             assert isinstance(model, SentenceEncoder)
             ranker = HybridRanker(model, MODEL_ALONE, threads=threads)
-        has_clusters = clusters is not False
-        if has_clusters and ranker.recipe.parts != (COSINE,):
-            raise SentembError(
-                "clusters are for a ranking by the cosine alone; leave them out, or give the model "
-                "without its ranker (--cosine)"
-            )
         if dtype not in DTYPES:
             raise SentembError(f"dtype is {brief(dtype)}; give {', '.join(DTYPES)}")
         titles, ids, fields = _products(titles, ids, fields)
@@ -230,9 +224,8 @@ class Index(Searcher):
                 )
             searched = texts_of(weights, stored_fields)
             catalogue = ranker.catalogue(title_texts, id_texts, vectors, searched=searched)
-            if has_clusters:
-                queries = () if isinstance(clusters, bool) else as_texts(clusters)
-                catalogue = clustered(catalogue, ranker.model, queries, workers, on_progress)
+            if not exact:
+                catalogue = with_shortlist(catalogue, ranker, workers, on_progress)
         snapshot = Snapshot(ranker, id_texts, catalogue, stored_fields, search_fields=weights)
         return cls(snapshot, threads, scratch)
 
@@ -417,8 +410,8 @@ class Index(Searcher):
         return self._snapshot.vectors
 
     @property
-    def clusters(self) -> ClusterLists | None:
-        """The clusters that nearest titles are looked up in; None without any."""
+    def clusters(self) -> Shortlist | None:
+        """Looks titles up in clusters of vectors; None where a search compares all."""
         return self._snapshot.clusters
 
     @property
@@ -474,6 +467,8 @@ class Index(Searcher):
         searched = texts_of(snapshot.search_fields, snapshot.fields)
         of_titles = snapshot.titles, snapshot.ids, snapshot.vectors
         catalogue = ranker.catalogue(*of_titles, searched=searched)
+        if snapshot.clusters is not None:
+            catalogue = with_shortlist(catalogue, ranker, self._workers)
         return snapshot.changed(ranker=ranker, catalogue=catalogue)
 
     @property
@@ -659,6 +654,8 @@ class Index(Searcher):
             following = old.ranker.catalogue(titles, ids, vectors, searched=searched)
             all_ids, all_titles = all_ids.joined(ids, scratch), all_titles.joined(titles, scratch)
             catalogue = catalogue.joined(following, all_titles, scratch)
+        if old.clusters is not None:
+            catalogue = with_shortlist(catalogue, old.ranker, self._workers)
         return old.changed(ids=all_ids, catalogue=catalogue, fields=fields)
 
 

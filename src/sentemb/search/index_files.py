@@ -5,7 +5,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,12 @@ from sentemb.models.files.model_folder import FILES
 from sentemb.models.loading import load
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.bm25 import MAX_FIELD_WEIGHT
-from sentemb.retrieval.cluster_lists import OF_QUERIES, OF_TITLES, ClusterLists
-from sentemb.retrieval.row_products import LONGEST
+from sentemb.search import shortlist_files
 from sentemb.search.confidence import Confidence
 from sentemb.search.product_fields import TYPES, ProductFields, check_columns
 from sentemb.search.ranking.opening import opened_ranker
 from sentemb.search.ranking.part import Part, Unfit
-from sentemb.search.ranking.parts import PART_TYPES, Cosine
+from sentemb.search.ranking.parts import PART_TYPES
 from sentemb.search.ranking.ranker import Catalogue, HybridRanker
 from sentemb.search.ranking.ranker_files import has_ranker, write_ranker
 from sentemb.search.ranking.recipe import COSINE, MEMORY, MODEL_ALONE
@@ -41,8 +40,6 @@ MADE, MADE_WITH = "index", "titles.tsv"
 IDS, TITLES, EMPTY = "ids.txt", "titles.txt", "empty.npy"
 # There only if titles have fields.
 PRODUCTS = "products.sqlite"
-# There only if nearest titles are looked up in clusters.
-CLUSTERS, _CLUSTER_ARRAYS = "clusters", ("centres", "offsets", "titles")
 ID_OFFSETS, TITLE_OFFSETS = "id-offsets.npy", "title-offsets.npy"
 FORMAT = 1
 # How vectors are stored, and the dtype of their file.
@@ -69,8 +66,7 @@ class Description:
     files : size in bytes and SHA-256 of each file of the folder but this one and those of the model
     fields : the type of each field of the titles
     confidence : numbers that `Confidence.of_json` reads; None without a calibration
-    clusters : how many there are, how many a query meets, the recall and what it was measured with;
-        None without clusters
+    clusters : what `sentemb.search.shortlist_files` says of the shortlist; None without one
     search_fields : the weights of the fields in which words are searched
     """
 
@@ -116,10 +112,10 @@ def write_contents(snapshot: Snapshot, folder: Path) -> None:
         for array_name, array in part.arrays().items():
             parts[name][array_name] = [array.dtype.name, *array.shape]
             arrays[f"{name}/{array_name}.npy"] = array
-    clusters = snapshot.clusters
-    if clusters is not None:
-        make_folder(folder / CLUSTERS)
-        arrays |= {_cluster_file(name): getattr(clusters, name) for name in _CLUSTER_ARRAYS}
+    shortlist = catalogue.shortlist
+    if shortlist is not None:
+        make_folder(folder / shortlist_files.FOLDER)
+        arrays |= shortlist_files.arrays_of(shortlist)
     files = {name: _write(folder / name, array) for name, array in arrays.items()}
     for name, listed in files.items():
         listed["sample"] = sample(folder / name)
@@ -138,7 +134,7 @@ def write_contents(snapshot: Snapshot, folder: Path) -> None:
         files=files,
         fields=snapshot.fields.types,
         confidence=None if snapshot.confidence is None else snapshot.confidence.as_dict(),
-        clusters=None if clusters is None else _described(clusters),
+        clusters=None if shortlist is None else shortlist_files.description_of(shortlist),
         search_fields=snapshot.search_fields,
     )
     values = {"format": FORMAT, **vars(description)}
@@ -152,10 +148,6 @@ def write_contents(snapshot: Snapshot, folder: Path) -> None:
 def part_file(part: str) -> str:
     """The file in which the vectors of a part are, for messages."""
     return {COSINE: f"{COSINE}/vectors.npy", MEMORY: f"{MEMORY}/scales.npy"}[part]
-
-
-def _cluster_file(name: str) -> str:
-    return f"{CLUSTERS}/{name}.npy"
 
 
 def _write(path: Path, array: np.ndarray) -> dict[str, Any]:
@@ -260,21 +252,6 @@ def _is_array(value: Any) -> bool:
     return is_known and all(is_integer(size) and size >= 0 for size in shape)
 
 
-def _are_clusters(value: Any) -> bool:
-    if value is None:
-        return True
-    return (
-        isinstance(value, dict)
-        # Version 1.0 measured with titles and did not say so.
-        and value.keys() - {"measured_with"} == {"count", "probed", "recall"}
-        and value.get("measured_with", OF_TITLES) in (OF_TITLES, OF_QUERIES)
-        and all(is_integer(value[name]) for name in ("count", "probed"))
-        and 1 <= value["probed"] <= value["count"] <= _MOST
-        and is_finite(value["recall"])
-        and 0 <= value["recall"] <= 1
-    )
-
-
 def _are_fields(value: Any) -> bool:
     if not isinstance(value, dict) or not all(kind in TYPES for kind in value.values()):
         return False
@@ -301,7 +278,7 @@ _IS_RIGHT: dict[str, Callable[[Any], bool]] = {
     "parts": _are_parts,
     "files": are_listed,
     "fields": _are_fields,
-    "clusters": _are_clusters,
+    "clusters": shortlist_files.is_right,
     "search_fields": _are_weights,
     "confidence": lambda value: value is None or Confidence.of_json(value) is not None,
 }
@@ -347,14 +324,14 @@ def open_snapshot(
         for part in PART_TYPES
         if part.name in description.parts
     }
-    if description.clusters is not None:
-        cosine = parts[COSINE]
-        assert isinstance(cosine, Cosine)
-        clusters = _opened_clusters(files, path, description, is_empty)
-        parts[COSINE] = replace(cosine, clusters=clusters)
     lacking = set(ranker.recipe.parts) - parts.keys()
     if lacking:
         raise damaged(path / DESCRIPTION, f"the part {min(lacking)} is missing")
+    of_titles = parts, ranker.recipe, n, description.dim
+    try:
+        shortlist = shortlist_files.opened(files, description.clusters, *of_titles)
+    except Unfit as error:
+        raise damaged(path / error.args[0], error.args[1]) from None
     fields = ProductFields.given(None, n)
     if description.fields:
         image = files.raw(PRODUCTS)
@@ -363,7 +340,7 @@ def open_snapshot(
     snapshot = Snapshot(
         ranker,
         texts[0],
-        Catalogue(texts[1], parts, is_empty),
+        Catalogue(texts[1], parts, is_empty, shortlist=shortlist),
         fields,
         Confidence.of_json(description.confidence),
         (path.resolve(), description.identity),
@@ -392,41 +369,6 @@ def _opened_part(
         raise damaged(folder / kind.name / f"{name}.npy", why) from None
 
 
-def _described(clusters: ClusterLists) -> dict[str, Any]:
-    described = {name: getattr(clusters, name) for name in ("probed", "recall", "measured_with")}
-    return {"count": len(clusters.centres), **described}
-
-
-def _opened_clusters(
-    files: CheckedFiles, path: Path, description: Description, is_empty: np.ndarray
-) -> ClusterLists:
-    assert description.clusters is not None
-    count, probed, recall = (description.clusters[name] for name in ("count", "probed", "recall"))
-    n = description.titles - description.empty
-    shapes = {"centres": ("<f4", (count, description.dim)), "offsets": ("<i8", (count + 1,))}
-    shapes["titles"] = ("<i4", (n,))
-    arrays = {
-        name: files.array(_cluster_file(name), *shape, read_only=True)
-        for name, shape in shapes.items()
-    }
-    centres, offsets, titles = arrays.values()
-    # Kernels do not look before they read, and a title in two lists would be found twice.
-    is_listed = np.zeros(len(is_empty), np.bool_)
-    are_places = not n or 0 <= titles.min() <= titles.max() < len(is_empty)
-    if are_places:
-        is_listed[titles] = True
-    is_right = {
-        "centres": bool((np.abs(centres) <= LONGEST).all()),
-        "offsets": not offsets[0] and offsets[-1] == n and bool((np.diff(offsets) >= 0).all()),
-        "titles": are_places and np.array_equal(is_listed, ~is_empty),
-    }
-    for name, right in is_right.items():
-        if not right:
-            raise damaged(path / _cluster_file(name), "it does not fit the other files")
-    measured_with = description.clusters.get("measured_with", OF_TITLES)
-    return ClusterLists(centres, offsets, titles, probed, recall, measured_with)
-
-
 def check_files(folder: AnyPath, description: Description) -> None:
     """Refuse a folder in which a listed file is missing, of no part, or that of another index."""
     names = {IDS, ID_OFFSETS, TITLES, TITLE_OFFSETS, EMPTY} | {
@@ -434,8 +376,7 @@ def check_files(folder: AnyPath, description: Description) -> None:
     }
     if description.fields:
         names.add(PRODUCTS)
-    if description.clusters is not None:
-        names |= set(map(_cluster_file, _CLUSTER_ARRAYS))
+    names |= shortlist_files.files_of(description.clusters)
     if names != description.files.keys():
         path = path_of(folder) / DESCRIPTION
         raise damaged(path, "it lists other files than those of its parts")

@@ -1,6 +1,6 @@
 """The weights of an index fitted to held-out clicks, and the confidence of its scores."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
+from sentemb.data.recorded_searches import RecordedSearch
 from sentemb.data.seen_queries import never_typed_and_typed
 from sentemb.errors import SentembError
 from sentemb.retrieval.clicked_queries import ClickedQueries
@@ -16,6 +17,7 @@ from sentemb.search.confidence import Confidence
 from sentemb.search.index import Index
 from sentemb.search.ranking.fitting import fit_weights_of
 from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.recorded_outcomes import FirstTitles, has_clicks_of
 from sentemb.search.shards import Shards
 from sentemb.system.html_tables import Rows
 
@@ -89,25 +91,41 @@ def tune(
     return tuned.ranker
 
 
-def calibrate(
-    index: Index, clicks: ClickLog, on_note: Callable[[str], None] | None = None
-) -> Confidence:
-    """Fit the confidence of first titles to held-out clicks; the index then has it.
+def serve_clicks(index: Index, clicks: ClickedQueries) -> None:
+    """Let an index read other clicks, with the weights, statistics and confidence that it has.
 
-    The index has its final weights. Queries that the log has clicks for have a fit of their own; if
+    Raises `SentembError` if another thread changes the index meanwhile.
+    """
+    snapshot = index.snapshot
+    if snapshot.ranker.recipe.needs_clicks:
+        served = index.ranked_by(snapshot.ranker.serving(clicks))
+        index.adopt(served.changed(confidence=snapshot.confidence), snapshot)
+
+
+def calibrate(
+    index: Index,
+    held_out: ClickLog | Sequence[RecordedSearch],
+    on_note: Callable[[str], None] | None = None,
+) -> Confidence:
+    """Fit the confidence of first titles to what was held out; the index then has it.
+
+    The index has its final weights. Of held-out clicks the confidence is the share of queries whose
+    first title was clicked; of recorded searches that of searches, those without a click included,
+    as far as they showed the title. Queries that the log has clicks for have a fit of their own; if
     all their clicks are in the log, they are not held out, and left out. So is a query for which
     nothing is found. ``on_note`` is called with each message about the fit. Raises `SentembError`
     if there are too few queries of every kind, if their first titles are all right or all wrong, if
-    the index has no titles, or if another thread changes it meanwhile.
+    the log has all clicks of recorded searches, if the index has no titles, or if another thread
+    changes it meanwhile.
     """
     note = on_note or _ignore
     unchanging = copy(index)  # other threads may change the index meanwhile
     snapshot = unchanging.snapshot
     fits: dict[bool, Confidence] = {}
     problem = SentembError("the log has all clicks of these queries, so they are not held out")
-    for is_typed, of_kind in _kinds(unchanging, clicks, note).items():
+    for is_typed, outcomes in _kinds(unchanging, held_out, note).items():
         try:
-            fits[is_typed] = Confidence.fit(*first_titles(unchanging, of_kind))
+            fits[is_typed] = Confidence.fit(*outcomes)
         except SentembError as error:
             problem = error
         else:
@@ -120,8 +138,52 @@ def calibrate(
     return confidence
 
 
-def _kinds(index: Index, clicks: ClickLog, note: Callable[[str], None]) -> dict[bool, ClickLog]:
-    """Held-out clicks of queries that the log has clicks for (True), and of others (False)."""
+class _Outcomes(NamedTuple):
+    """First titles: their scores, the shares of searches with a click on them, and how many."""
+
+    scores: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    searches: NDArray[np.float64]
+
+
+def _kinds(
+    index: Index, held_out: ClickLog | Sequence[RecordedSearch], note: Callable[[str], None]
+) -> dict[bool, _Outcomes]:
+    """Outcomes of queries that the log has clicks for (True), and of others (False)."""
+    if not isinstance(held_out, ClickLog):
+        return _recorded_kinds(index, held_out, note)
+    kinds = {}
+    for is_typed, of_kind in _clicked_kinds(index, held_out, note).items():
+        scores, is_right = first_titles(index, of_kind)
+        kinds[is_typed] = _Outcomes(scores, is_right.astype(np.float64), np.ones(scores.size))
+    return kinds
+
+
+def _recorded_kinds(
+    index: Index, searches: Sequence[RecordedSearch], note: Callable[[str], None]
+) -> dict[bool, _Outcomes]:
+    if has_clicks_of(index, searches):
+        raise SentembError(
+            "the index has all clicks of these searches, so they are not held out; give a record, "
+            "or --since, of searches after it was made"
+        )
+    firsts = FirstTitles.of(index, searches)
+    if count := int((firsts.searches - firsts.shown).sum()):
+        note(
+            f"{count:,} of {len(searches):,} searches are left out: they did not show the title "
+            "that the index puts first now"
+        )
+    kinds = {}
+    for is_typed in (False, True):
+        of_kind = firsts.part((firsts.is_typed == is_typed) & (firsts.shown > 0))
+        if of_kind.queries:
+            kinds[is_typed] = _Outcomes(of_kind.scores, of_kind.shares, of_kind.looked)
+    return kinds
+
+
+def _clicked_kinds(
+    index: Index, clicks: ClickLog, note: Callable[[str], None]
+) -> dict[bool, ClickLog]:
     is_clicked = Shards((index.snapshot,)).are_clicked(index.ranker.asked(clicks.queries))
     kinds = {False: clicks.part(~is_clicked)} if not is_clicked.all() else {}
     if is_clicked.any():
@@ -136,35 +198,36 @@ def _kinds(index: Index, clicks: ClickLog, note: Callable[[str], None]) -> dict[
     return kinds
 
 
-def score_bands(index: Index, clicks: ClickLog, count: int = 6) -> dict[bool, list[Band]]:
+def score_bands(
+    index: Index, held_out: ClickLog | Sequence[RecordedSearch], count: int = 6
+) -> dict[bool, list[Band]]:
     """Confidence against outcome, for ``count`` groups of queries of equal size by score.
 
     They are given for queries that the log has clicks for (True) and for others (False), as far as
-    the index is calibrated for them. Groups without queries are left out. ``clicks`` are held out.
-    Raises `SentembError` if the index is not calibrated or has no titles.
+    the index is calibrated for them. Groups without queries are left out. ``held_out`` is as for
+    `calibrate`. Raises `SentembError` if the index is not calibrated or has no titles.
     """
     confidence = index.confidence
     if confidence is None:
         raise SentembError("the index is not calibrated; run `sentemb calibrate INDEX DEV`")
     of_kinds = {False: confidence, True: confidence.typed}
     return {
-        is_typed: _bands(fitted, *first_titles(index, of_kind), count)
-        for is_typed, of_kind in _kinds(index, clicks, _ignore).items()
+        is_typed: _bands(fitted, outcomes, count)
+        for is_typed, outcomes in _kinds(index, held_out, _ignore).items()
         if (fitted := of_kinds[is_typed]) is not None and fitted.n_queries
     }
 
 
-def _bands(
-    fitted: Confidence, scores: NDArray[np.float64], is_right: NDArray[np.bool_], count: int
-) -> list[Band]:
+def _bands(fitted: Confidence, outcomes: _Outcomes, count: int) -> list[Band]:
+    scores, shares, searches = outcomes
     confidences = fitted(scores)
     return Rows(
         Band(
             float(scores[band].min()),
             float(scores[band].max()),
             len(band),
-            float(confidences[band].mean()),
-            float(is_right[band].mean()),
+            float(np.average(confidences[band], weights=searches[band])),
+            float(np.average(shares[band], weights=searches[band])),
         )
         for band in np.array_split(np.argsort(scores, kind="stable"), count)
         if len(band)

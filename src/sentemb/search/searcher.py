@@ -156,6 +156,7 @@ class Searcher:
         min_confidence: float | None = None,
         cosine: bool = False,
         everything: bool = False,
+        exact: bool = False,
     ) -> list[Hit]: ...
     @overload
     def search(
@@ -172,6 +173,7 @@ class Searcher:
         min_confidence: float | None = None,
         cosine: bool = False,
         everything: bool = False,
+        exact: bool = False,
     ) -> list[list[Hit]]: ...
     @answering_names
     def search(
@@ -188,6 +190,7 @@ class Searcher:
         min_confidence: float | None = None,
         cosine: bool = False,
         everything: bool = False,
+        exact: bool = False,
     ) -> list[Hit] | list[list[Hit]]:
         """The titles with the highest scores.
 
@@ -223,13 +226,17 @@ class Searcher:
         everything : bool
             Find the best titles also for a query that they cannot answer; see
             `sentemb.search.ranking.floor`.
+        exact : bool
+            Compare a query with every title. Without it, an index with `clusters` may miss a few of
+            the best; scores are the same.
 
         Returns
         -------
         list of Hit, or a list of them for each query
             Best first, equal scores in the order of the titles. Empty where there is no good match;
             the attribute ``reason`` then says why: neither the model nor BM25 knows a word of the
-            query, it is below the floor, or another limit leaves every title out. A title whose id
+            query, it is below the floor, or another limit leaves every title out. Below the floor
+            the attribute ``nearest`` has the hits that there would be without one. A title whose id
             is the query, or the query in capitals or small letters, comes first. For a query
             without a good match, or with a word that no title has, the attribute ``did_you_mean``
             is the nearest frequent query of the log that finds something, or None.
@@ -256,6 +263,7 @@ class Searcher:
             everything,
             where,
             offset,
+            exact,
         )
         hits = self._search(shards, texts, k, mask, limits)
         return hits[0] if isinstance(queries, str) else hits
@@ -271,6 +279,7 @@ class Searcher:
         sort: str | None = None,
         facets: Iterable[str] = (),
         cosine: bool = False,
+        exact: bool = False,
     ) -> list[Hit]:
         """The titles that are found with another title as query, without itself.
 
@@ -278,7 +287,7 @@ class Searcher:
         ----------
         id : str
             An id of the index.
-        k, offset, where, sort, facets, cosine
+        k, offset, where, sort, facets, cosine, exact
             As for `search`.
 
         Raises
@@ -301,6 +310,7 @@ class Searcher:
             everything=True,
             where=where,
             offset=offset,
+            exact=exact,
         )
         return self._search(shards, [shards.title(row)], k, mask, limits)[0]
 
@@ -318,7 +328,7 @@ class Searcher:
         least = MOST_MATCHES if limits.sort or limits.facets else 0
         n_ranked = max(offset + k if k else 0, least)
         asked = shards.ranker.asked(texts)  # once: each of the following reads what it has found
-        ranked = self._ranked(shards, asked, n_ranked, mask, limits.cosine)
+        ranked = self._ranked(shards, asked, n_ranked, mask, limits.cosine, limits.exact)
         is_below = np.zeros(len(texts), np.bool_)
         if not (limits.everything or limits.cosine):
             is_below = shards.are_below_floor(asked, ranked, mask)
@@ -338,6 +348,7 @@ class Searcher:
             reason: str | None = NOTHING_KNOWN if n_titles and k else limits.none_left
             if matches:
                 reason = limits.reason(is_below[q], of_first)
+            nearest = limits.of(matches)[offset : offset + k] if reason == BELOW_FLOOR else []
             matches = [] if reason else limits.of(matches)
             if not matches and reason is None:
                 reason = f"every score is below {limits.min_score:g}"
@@ -345,7 +356,7 @@ class Searcher:
             matches = limits.ordered(shards, matches)
             named = self._named(shards, text, mask, limits.cosine) if k else None
             if named is not None:
-                reason = None
+                reason, nearest = None, []
                 matches = [named, *(match for match in matches if match.row != named.row)]
             meant = None
             if named is None and is_unknown is not None and (reason or is_unknown[q]):
@@ -358,7 +369,8 @@ class Searcher:
             shown = _hits(shards, recipe, matches, of_first if is_shown else None)
             if named is not None and not offset:
                 shown[0]["by_id"] = True
-            hits.append(Rows(shown, text, reason, facets, meant))
+            near = _hits(shards, recipe, nearest, None)
+            hits.append(Rows(shown, text, reason, facets, meant, near))
         return hits
 
     def _meant(self, shards: Shards, text: str) -> str | None:
@@ -489,10 +501,12 @@ class Searcher:
         k: int,
         mask: NDArray[np.bool_] | None = None,
         cosine: bool = False,
+        exact: bool = False,
     ) -> Ranked:
-        """As `find`, with what each part scores; see `search` for the last argument."""
+        """As `find`, with what each part scores; see `search` for the last arguments."""
         shards = self._shards()
-        return self._ranked(shards, shards.ranker.asked(as_texts(queries)), k, mask, cosine)
+        asked = shards.ranker.asked(as_texts(queries))
+        return self._ranked(shards, asked, k, mask, cosine, exact)
 
     def _ranked(
         self,
@@ -501,6 +515,7 @@ class Searcher:
         k: int,
         mask: NDArray[np.bool_] | None,
         cosine: bool,
+        exact: bool = False,
     ) -> Ranked:
         whole("k", k, 0, _MOST_TITLES)
         if mask is not None and mask.shape != (len(shards),):
@@ -508,7 +523,7 @@ class Searcher:
                 f"a mask of shape {mask.shape} is not of the {len(shards):,} titles of the index; "
                 "make it again"
             )
-        return shards.best(asked, k, mask, cosine, self._workers)
+        return shards.best(asked, k, mask, cosine, self._workers, exact)
 
     def are_below_floor(self, queries: Sequence[str], ranked: Ranked) -> NDArray[np.bool_]:
         """Which queries a search refuses, (m,); ``ranked`` are their best titles."""
@@ -556,6 +571,7 @@ class _Limits:
     everything: bool = False
     where: str | None = None
     offset: int = 0
+    exact: bool = False
 
     @property
     def none_left(self) -> str:

@@ -168,6 +168,7 @@ class Shards:
         mask: NDArray[np.bool_] | None,
         cosine: bool,
         workers: Workers,
+        exact: bool = False,
     ) -> Ranked:
         """The titles with the highest scores; see `sentemb.search.ranking.engine.best`."""
         recipe, of_shards = self.recipe(cosine), []
@@ -177,7 +178,7 @@ class Shards:
             check_time()
             catalogue = snapshot.catalogue
             arguments = catalogue.parts, recipe, asked, k, catalogue.is_empty, workers, allowed
-            ranked = engine.best(*arguments)
+            ranked = engine.best(*arguments, None if exact else catalogue.shortlist)
             _check_lengths(snapshot, ranked)
             ranked.titles[ranked.titles >= 0] += start
             of_shards.append(ranked)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from sentemb.data.lines import is_id
 from sentemb.data.text_array import Texts
-from sentemb.retrieval.cluster_lists import ClusterLists
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.search.confidence import Confidence
 from sentemb.search.frequent_queries import FrequentQueries
@@ -28,6 +27,7 @@ from sentemb.search.ranking.part import Part
 from sentemb.search.ranking.parts import Cosine
 from sentemb.search.ranking.ranker import Catalogue, HybridRanker
 from sentemb.search.ranking.recipe import COSINE, MODEL_ALONE, Recipe
+from sentemb.search.ranking.shortlist import Shortlist
 
 # Around an id that somebody types: what Python strips, and the mark that begins some files. The
 # page strips the same, see engine.js.
@@ -80,9 +80,9 @@ class Snapshot:
         return self._cosine.rows
 
     @property
-    def clusters(self) -> ClusterLists | None:
-        """The clusters that nearest titles are looked up in; None without any."""
-        return self._cosine.clusters
+    def clusters(self) -> Shortlist | None:
+        """Looks titles up in clusters; None where a search compares all."""
+        return self.catalogue.shortlist
 
     @property
     def dtype(self) -> str:

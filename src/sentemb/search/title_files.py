@@ -45,7 +45,7 @@ def read_titles(
     Parameters
     ----------
     path : path
-        Lines ``id<TAB>title``, or with fields after them and their names in the first line.
+        Lines ``id<TAB>title``, perhaps below a line with these names; fields are named there too.
     scratch : path, optional
         A folder on the disk that the text is kept on; see `sentemb.system.growing.Growing`.
     on_progress : function, optional
@@ -61,8 +61,11 @@ def read_titles(
     """
     id_builder, title_builder = TextsBuilder(scratch), TextsBuilder(scratch)
     columns: list[FieldColumn] = []
+    first_line = 1
 
     def on_columns(names: list[str]) -> None:
+        nonlocal first_line
+        first_line = 2
         check_columns(names)
         columns.extend(FieldColumn(name, name.lower() in text_columns) for name in names)
 
@@ -77,7 +80,6 @@ def read_titles(
     repeated = IdRows(ids).repeated()
     if repeated is not None:
         before, row = repeated
-        first_line = 2 if columns else 1
         raise repeated_id(path, ids[row], before + first_line, row + first_line)
     if faults:  # a repeated id is in an earlier line
         raise faults[0]

@@ -108,11 +108,14 @@ class Rows(list[ItemT]):
         The values of some columns, each with its count.
     did_you_mean : str, optional
         The query that may have been meant.
+    nearest : iterable, optional
+        Elements that are nearest to those of a list that is empty.
 
     Attributes
     ----------
     reason, did_you_mean : str or None
     facets : dict of str to dict
+    nearest : list
     """
 
     def __init__(
@@ -122,15 +125,21 @@ class Rows(list[ItemT]):
         reason: str | None = None,
         facets: Mapping[str, Mapping[Any, int]] | None = None,
         did_you_mean: str | None = None,
+        nearest: Iterable[ItemT] = (),
     ) -> None:
         super().__init__(items)
+        self.nearest = list(nearest)
         self._caption, self.reason, self.did_you_mean = caption, reason, did_you_mean
         self.facets = {name: dict(counts) for name, counts in (facets or {}).items()}
 
     def _repr_html_(self) -> str:
         caption = f"<p><b>{escape(_shown(self._caption))}</b></p>" if self._caption else ""
+        if self:
+            return caption + self._table()
         nothing = "nothing found" if self.reason is None else f"no good match: {self.reason}"
-        return caption + (self._table() if self else f"<p>{escape(nothing)}</p>")
+        if not self.nearest:
+            return f"{caption}<p>{escape(nothing)}</p>"
+        return f"{caption}<p>{escape(nothing)}; nearest:</p>{Rows(self.nearest)._table()}"
 
     def _table(self) -> str:
         items: list[Any] = self[:_LISTED]

@@ -61,6 +61,17 @@ def one_after_the_other(*tasks: Task) -> None:
         task[0](*task[1:])
 
 
+class _Alone:
+    """Does all work on the calling thread, for work that costs less than to wake another."""
+
+    def over(self, size: int, function: Callable[..., object], *arguments: Any) -> None:
+        """Call ``function(*arguments, first, end)`` for all of ``range(size)``."""
+        function(*arguments, 0, size)
+
+
+ALONE = _Alone()
+
+
 class Workers:
     """Threads that run kernels in parallel.
 

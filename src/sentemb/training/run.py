@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,16 +101,18 @@ def read_log(
     negatives: str,
     note: Callable[[str], None],
     name: str = "pairs",
+    names: Mapping[str, str] | None = None,
 ) -> ClickLog:
     """The log of a training, read if it is a path, built if it is a table or a list of pairs.
 
-    Of a table the columns with usual names for query, title and, if there is one, clicks are used.
-    Raises `SentembError` if it cannot be read, or has none of the ``negatives`` that are asked for.
+    ``names`` are the titles that ids have now; see `read_click_log`. Of a table the columns with
+    usual names for query, title and, if there is one, clicks are used. Raises `SentembError` if it
+    cannot be read, or has none of the ``negatives`` that are asked for.
     """
     if isinstance(pairs, ClickLog):
         log = pairs
     elif isinstance(pairs, str | os.PathLike):
-        log = read_click_log(pairs, skip_bad_lines=skip_bad_lines)
+        log = read_click_log(pairs, skip_bad_lines=skip_bad_lines, names=names)
     elif is_frame(pairs):
         log = ClickLog.from_frame(pairs, clicks=clicks_column(pairs))
     elif isinstance(pairs, Iterable):
@@ -129,6 +131,7 @@ def open_log(
     skip_bad_lines: bool,
     negatives: str,
     note: Callable[[str], None],
+    names: Mapping[str, str] | None = None,
 ) -> ClickLog | PreparedLog:
     """As `read_log`, or a log of `prepare_log`, mapped if it is a path."""
     if isinstance(pairs, PreparedLog):
@@ -136,7 +139,7 @@ def open_log(
     elif isinstance(pairs, str | os.PathLike) and is_prepared(pairs):
         log = PreparedLog.open(pairs)
     else:
-        return read_log(pairs, skip_bad_lines, negatives, note)
+        return read_log(pairs, skip_bad_lines, negatives, note, names=names)
     _look_at(log, negatives, note)
     return log
 

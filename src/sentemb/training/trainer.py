@@ -117,7 +117,8 @@ def train(
     replay : path, ClickLog, table or list of pairs, or (one of these, float), optional
         An older click log, and the share of its pairs to train on too, above 0 and at most 1, by
         default 1. The seed draws them, once for all epochs. The clicks of a pair in both logs are
-        summed.
+        summed. Lines of a file with the id of a title are clicks on the title that ``catalogue``
+        has for it.
     catalogue : path, dict or sequence of str, optional
         Titles, {id: title}, or a file of ``id<TAB>title`` lines: ranked for held-out clicks
         together with the titles of the log. Titles without clicks are not trained on.

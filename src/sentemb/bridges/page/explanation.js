@@ -35,7 +35,7 @@ function close() {
 }
 
 async function expand(k) {
-  const hit = shown.hits[k];
+  const hit = titlesOf(shown)[k];
   close();
   state.open = hit.id;
   $(`hit-${k}`).setAttribute("aria-expanded", "true");

@@ -92,7 +92,7 @@ function show(found, milliseconds) {
   shown = found;
   maps = [];
   explaining?.abort();
-  const hits = found.hits;
+  const hits = titlesOf(found);
   // Bars of one scale for all results; what lowers a score has none.
   const highest = Math.max(1, ...hits.map((hit) => sum(raising(hit))));
   $("results").replaceChildren(...hits.map((hit, k) => result(hit, k, highest)));
@@ -102,6 +102,11 @@ function show(found, milliseconds) {
   showPages(hits.length);
   const open = hits.findIndex((hit) => hit.id === state.open);
   if (open >= 0) expand(open);
+}
+
+/** The titles of an answer that are shown: those nearest to a query that has no good match. */
+function titlesOf({ hits, nearest = [] }) {
+  return hits.length ? hits : nearest;
 }
 
 /** Buttons for the results before and after those that are shown. */
@@ -122,7 +127,9 @@ function turn(pages) {
 
 function showStatus(found, milliseconds) {
   const { facts } = engine;
-  let status = state.offset ? "No more results." : found.no_match ? `No good match: ${found.no_match}.` : "Nothing found.";
+  const end = found.nearest?.length ? "; nearest:" : ".";
+  let status = found.no_match ? `No good match: ${found.no_match}${end}` : "Nothing found.";
+  if (state.offset && end === ".") status = "No more results.";
   if (!found.query.trim()) status = `Type to search ${counted(facts.titles, "title")}.`;
   else if (found.hits.length) {
     const time = milliseconds < 1 ? "under 1" : Math.round(milliseconds).toLocaleString("en");
@@ -139,7 +146,7 @@ function showRemark(found) {
   remark.hidden = !unknown.length && !meant;
   remark.replaceChildren();
   if (unknown.length && knowsNone(found)) {
-    const rest = found.hits.length ? " What follows was found by its words alone." : "";
+    const rest = titlesOf(found).length ? " What follows was found by its words alone." : "";
     remark.append(`The model knows none of the words of this query.${rest} `);
   } else if (unknown.length) {
     remark.append("The model does not know ", ...listed(unknown), ". ");
@@ -334,7 +341,7 @@ function onKey(event) {
   } else if (event.key === "Escape") {
     if (state.open !== null) {
       event.preventDefault();
-      const open = shown?.hits.findIndex((one) => one.id === state.open);
+      const open = shown && titlesOf(shown).findIndex((one) => one.id === state.open);
       collapse();
       moveTo(open ?? -1);
     } else if (at !== box) {

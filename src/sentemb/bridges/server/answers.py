@@ -54,6 +54,9 @@ class Answers:
         self._explainer = Explainer(index.ranker, log, on_progress)
         self._is_recurrent = isinstance(index.model.encoder, RecurrentEncoder)
         self._model_sha256 = fingerprint(index.model.saved())
+        source = index.snapshot.source
+        # Of the model, and of the index, if it is in a folder.
+        self.identity = self._model_sha256, "" if source is None else source[1]
         self._began = time.monotonic()
         # Made on first use, which takes a moment.
         index.row_of()
@@ -136,6 +139,8 @@ class Answers:
         for name, attribute in (("no_match", "reason"), ("did_you_mean", "did_you_mean")):
             if (value := getattr(hits, attribute, None)) is not None:
                 result[name] = value
+        if nearest := getattr(hits, "nearest", []):
+            result["nearest"] = nearest
         return result
 
     def suggest(self, begun: str) -> dict[str, Any]:

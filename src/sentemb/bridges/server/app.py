@@ -231,7 +231,7 @@ class _App:
             return self._json(answers.similar(query, k, cosine, fields, offset))
         how: dict[str, Any] = {"cosine": cosine, "everything": everything, "fields": fields}
         how["offset"] = offset
-        with self._recording(is_draft, offset) as results:
+        with self._recording(answers, is_draft, offset) as results:
             results += answers.search([query], k, **how)
         return self._json(results[0])
 
@@ -253,7 +253,7 @@ class _App:
         self._charge(len(queries))
         answers = self._answers
         how = cosine, everything, self._fields_of(given, answers), offset
-        with self._recording(is_draft, offset) as results:
+        with self._recording(answers, is_draft, offset) as results:
             results += answers.search(queries, k, min_score, only, *how)
         answer: dict[str, Any] = {"results": results}
         if only is not None:
@@ -276,8 +276,10 @@ class _App:
         return fields
 
     @contextlib.contextmanager
-    def _recording(self, is_draft: bool, offset: int) -> Iterator[list[dict[str, Any]]]:
-        """Record the results that are put into the list, and name them for `_click`.
+    def _recording(
+        self, answers: Answers, is_draft: bool, offset: int
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Record the results of ``answers`` that are put into the list; name them for `_click`.
 
         A search is answered even where it cannot be recorded; it has no name then.
         """
@@ -290,12 +292,16 @@ class _App:
         searches = [
             Searched(
                 result["query"],
-                [(hit["id"], hit["title"]) for hit in result["hits"]],
+                [(hit["id"], hit["title"]) for hit in shown],
                 None if offset else result.get("no_match"),
                 milliseconds,
                 offset + 1,
+                [hit["score"] for hit in shown],
+                answers.identity,
             )
             for result in results
+            # What is nearest is shown too, so that a query that is refused can get its click.
+            for shown in [result["hits"] or result.get("nearest", [])]
         ]
         try:
             names = self._record.add_searches(searches)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import select
 import signal
 import socket
@@ -19,6 +20,7 @@ from sentemb.errors import SentembError
 from sentemb.system.bounds import whole
 from sentemb.system.extras import package
 from sentemb.system.files import reason_of
+from sentemb.system.paths import AnyPath
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -28,6 +30,8 @@ _BACKLOG = 2048
 _HEADER_BYTES = 32_768
 # Seconds for requests that are being computed when the server ends.
 _SECONDS_TO_END = 1.0
+# Between two looks at whether a file was replaced.
+_SECONDS_BETWEEN_LOOKS = 1.0
 # Seconds between two looks at silent connections.
 _CLEANUP = 5
 # Files that the process needs apart from connections, and connections that a server is useless
@@ -203,6 +207,34 @@ def hangups(on_hangup: Callable[[], None]) -> Iterator[None]:
 
     with _handled({signal.SIGHUP: hang_up} if hasattr(signal, "SIGHUP") else {}):
         yield
+
+
+@contextlib.contextmanager
+def watching(path: AnyPath, on_change: Callable[[], None]) -> Iterator[None]:
+    """Call a function when another file has taken the place of one, in a thread of its own."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        there = _identity(path)
+        while not ended.wait(_SECONDS_BETWEEN_LOOKS):
+            before, there = there, _identity(path) or there
+            if there != before:
+                on_change()
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def _identity(path: AnyPath) -> tuple[int, ...] | None:
+    """A key that the next file in a place does not share; None if there is no file now."""
+    try:
+        metadata = os.stat(path)
+    except OSError:
+        return None
+    return metadata.st_dev, metadata.st_ino, metadata.st_mtime_ns, metadata.st_size
 
 
 @contextlib.contextmanager

@@ -187,8 +187,7 @@ def catalogue_lines(
     names: Sequence[str] = (),
     fields: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[str]:
-    """Lines ``id<TAB>title``; with ``names`` of fields below a line of names, and with fields."""
-    if names:
-        yield "\t".join(["id", "title", *names])
+    """Lines ``id<TAB>title`` and fields, below a line of names that `import --catalogue` reads."""
+    yield "\t".join(["id", "title", *names])
     for id, title in titles:
         yield "\t".join([id, title, *fields.get(id, ())])

@@ -90,7 +90,7 @@ def _several(columns: str | Sequence[str] | None) -> list[str]:
     return [columns] if isinstance(columns, str) else list(columns or ())
 
 
-# Query, title, clicks, number of the row, and the values of the other columns.
+# Query, title, clicks, number of the row, and the values of the other columns; last the id, if any.
 Click: TypeAlias = tuple[str, str, int, int, Sequence[str]]
 # A title as a row names it, and the title; empty if there is none.
 _Named: TypeAlias = tuple[str, str]
@@ -118,6 +118,7 @@ class ClickReader:
         self._query_column: Wanted = columns.query or QUERY
         self._title_column: Wanted = columns.title or TITLE
         self._joins = False
+        self._ids = dict[str, str]()  # of cells, as the catalogue has them
         self._damaged = DamagedIds(())
         self._first_without_title = self._clicks_column = self._guessed = ""
         self._escaped = self._missing = self._opened = 0
@@ -175,7 +176,7 @@ class ClickReader:
                 usable = self._usable(query, named, clicks, rows.where(number))
             for raw, title, n in usable:
                 self._escaped += "&" in cells[0] + raw and has_entity(cells[0] + raw)
-                yield query, title, n, number, extras
+                yield query, title, n, number, [*extras, self._ids[raw]] if self._joins else extras
         self._guessed = self._guessed or counts.guessed or ""
 
     def _query(self, raw: str) -> str:
@@ -202,6 +203,7 @@ class ClickReader:
                 named = [(part, self.titles.get(imported_id(part), "")) for part in parts]
                 if any(title for _, title in named):
                     self._opened += 1
+                    self._ids |= {part: imported_id(part) for part, _ in named}
                     return named
         if not title and is_missing(raw):
             self._missing += 1
@@ -214,7 +216,11 @@ class ClickReader:
         if not self._joins:
             return "" if is_missing(raw) else imported_text(raw, "title", encoding)
         id = imported_id(raw, encoding)
-        return self.titles.get(id) or self.titles.get(self._damaged.repair(id), "")
+        if id not in self.titles:
+            id = self._damaged.repair(id)
+        if title := self.titles.get(id, ""):
+            self._ids[raw] = id
+        return title
 
     def _clicks(
         self, extras: Sequence[str], ahead: _Ahead, counts: Counts, n_titles: int

@@ -8,8 +8,12 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, groupby, islice
+from dataclasses import replace
+from datetime import datetime
+from itertools import chain, groupby, islice, tee
 from operator import itemgetter
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from sentemb.data.click_log import MAX_CLICKS, tsv_lines
 from sentemb.data.importers.catalogues import catalogue_lines
@@ -30,6 +34,7 @@ from sentemb.data.importers.pair_sums import PairSums
 from sentemb.data.importers.table_rows import Rows
 from sentemb.data.lines import write_lines
 from sentemb.data.record_file import is_record
+from sentemb.data.record_merge import merge_records
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief, number, whole
 from sentemb.system.files import place_name, writing
@@ -56,6 +61,7 @@ def import_clicks(
     min_clicks: int = 1,
     lower: bool = False,
     how: Reading = AS_FOUND,
+    since: datetime | None = None,
     skip_bad_lines: bool = False,
     max_lost: float = 0.05,
     force: bool = False,
@@ -95,6 +101,9 @@ def import_clicks(
         Lower-case the queries.
     how : Reading
         Format, delimiter, encoding and header of the files.
+    since : datetime, optional
+        Leave out earlier searches; all files must be records of `sentemb serve`. A search that is
+        in several records counts once.
     skip_bad_lines : bool
         Count bad rows instead of stopping at the first.
     max_lost : float
@@ -121,14 +130,15 @@ def import_clicks(
     for path in files if catalogue is None else [*files, catalogue]:
         check_folder(path)
     check_outputs(outputs, files if catalogue is None else [*files, catalogue], force)
+    how = how if since is None else _since(how, files, since)
     bad = BadRows(skip_bad_lines)
     reader = ClickReader(columns, how, bad, Imported(), lower)
-    job = _Import(files, columns, reader, bad)
-    if catalogue is not None:
-        job.read_catalogue(catalogue, max_lost)
-    collects = reader.collects = write_catalogue is not None and catalogue is None
-    as_json = columns.search is not None or str(out).endswith((".jsonl", ".jsonl.gz"))
     with contextlib.ExitStack() as stack:
+        job = _Import(files, stack.enter_context(_tables(files)), columns, reader, bad)
+        if catalogue is not None:
+            job.read_catalogue(catalogue, max_lost)
+        collects = reader.collects = write_catalogue is not None and catalogue is None
+        as_json = columns.search is not None or str(out).endswith((".jsonl", ".jsonl.gz"))
         # Opened first and closed last: an error in the log leaves both files as they were.
         titles_file = None
         if write_catalogue is not None:
@@ -143,12 +153,37 @@ def import_clicks(
                 pairs = job.summed(stack.enter_context(PairSums()), pairs, min_clicks)
             if collects and not columns.ids:
                 pairs = map(job.collected, pairs)
-            lines = _json_lines(pairs) if as_json else tsv_lines(map(_PAIR, pairs))
+            has_ids = columns.ids and min_clicks == 1
+            lines = _json_lines(pairs) if as_json else _tsv_lines(pairs, bool(has_ids))
         write_lines(out, job.counted(lines, max_lost))
         if titles_file is not None:
             titles_file.writelines(f"{line}\n".encode() for line in job.catalogue_lines())
     reader.done.notes += reader.notes()
     return reader.done
+
+
+def _since(how: Reading, files: Sequence[AnyPath], since: datetime) -> Reading:
+    """How files are read from a time on; a `SentembError` if one is something else."""
+    for path in files:
+        if not is_record(path):
+            raise SentembError(
+                f"{place_name(path)}: is not a record of `sentemb serve`, so its clicks have no "
+                "times; leave --since out"
+            )
+    return replace(how, since=since.timestamp())
+
+
+@contextlib.contextmanager
+def _tables(files: Sequence[AnyPath]) -> Iterator[Sequence[AnyPath]]:
+    """The tables in ``files``; several records are one, which counts each search once."""
+    records = [path for path in files if is_record(path)]
+    if len(records) < 2:
+        yield files
+        return
+    with TemporaryDirectory() as folder:
+        merged = Path(folder) / "searches.sqlite"
+        merge_records(records, merged)
+        yield [merged, *(path for path in files if path not in records)]
 
 
 def _check(
@@ -183,10 +218,15 @@ class _Import:
     """One import: what it reads, what it writes."""
 
     def __init__(
-        self, files: Sequence[AnyPath], columns: Columns, reader: ClickReader, bad: BadRows
+        self,
+        files: Sequence[AnyPath],
+        tables: Sequence[AnyPath],
+        columns: Columns,
+        reader: ClickReader,
+        bad: BadRows,
     ) -> None:
         self.done, self._files, self._columns, self._bad = reader.done, files, columns, bad
-        self._reader = reader
+        self._tables, self._reader = tables, reader
         self._fields: dict[str, list[str]] = {}
         # Titles of a log without ids.
         self._distinct: dict[str, None] = {}
@@ -204,7 +244,7 @@ class _Import:
 
     def clicks(self) -> Iterator[Click]:
         """The clicks of all files."""
-        for path in self._files:
+        for path in self._tables:
             yield from self._reader.clicks(self._reader.rows(path))
 
     def collected(self, click: Click) -> Click:
@@ -233,7 +273,7 @@ class _Import:
 
     def searches(self) -> Iterator[str]:
         """A JSON line for each search that has a click."""
-        for path in self._files:
+        for path in self._tables:
             yield from self._searches(self._reader.rows(path))
 
     def _searches(self, rows: Rows) -> Iterator[str]:
@@ -313,6 +353,14 @@ class _Import:
 def _search(click: Click) -> tuple[str, str]:
     """Id and query of a search, which all its rows share."""
     return click[4][1], click[0]
+
+
+def _tsv_lines(clicks: Iterable[Click], has_ids: bool) -> Iterator[str]:
+    """The lines of a log, with the ids of the titles if they are known."""
+    if not has_ids:
+        return tsv_lines(map(_PAIR, clicks))
+    pairs, ids = tee(clicks)
+    return tsv_lines(map(_PAIR, pairs), (click[4][-1] for click in ids))
 
 
 def _json_lines(clicks: Iterable[Click]) -> Iterator[str]:

@@ -45,6 +45,8 @@ class Reading:
     quotes : bool
         Whether a text between double quotes may hold delimiters, line ends and doubled quotes.
         Quotes that do not match are a bad row.
+    since : float
+        Of recorded searches, leave out those before this time, in seconds since 1970.
     """
 
     format: str = "auto"
@@ -52,6 +54,7 @@ class Reading:
     encoding: str = "utf-8"
     header: bool | None = None
     quotes: bool = True
+    since: float = -math.inf
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:

@@ -58,7 +58,8 @@ class Rows(TableFile):
         """The clicks of recorded searches; with their clicks as a column all results."""
         chosen = [index_of(column, list(COLUMNS), self.name) for column in self.columns]
         all_shown = COLUMNS.index("clicks") in chosen
-        for number, row in enumerate(record_rows(self.path, all_shown), 1):
+        rows = record_rows(self.path, all_shown, self.how.since)
+        for number, row in enumerate(rows, 1):
             texts = self.texts([row[k] for k in chosen], self.where(number))
             if texts is not None:
                 yield number, texts

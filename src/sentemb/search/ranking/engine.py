@@ -3,8 +3,8 @@
 All titles are scored in float32, part by part, with a proven bound on the error. Titles that can be
 among the best are scored again as pairs, in float64 in a fixed order. Only these scores are
 compared and returned: they have the same bits for one query, for many, and for a pair alone,
-whatever the number of threads. Only where the cosine is the whole score, and its part has clusters,
-some titles are never looked at; the scores of those that are found are the same.
+whatever the number of threads. With a `Shortlist` most titles are never looked at; the scores of
+those that are found are the same.
 
 A ranking that counts the clicks of the very query keeps two rules for queries of the log, so that a
 click never lowers its title. A name counts as far as most clicks are on the title, because clicks
@@ -15,6 +15,7 @@ queries, whose weight is mostly negative, does not count against a title that wa
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -26,15 +27,20 @@ from sentemb.search.ranking.direct_parts import Clicks, Name
 from sentemb.search.ranking.part import UNIT, Asked, Part
 from sentemb.search.ranking.parts import Cosine
 from sentemb.search.ranking.recipe import CLICKED_BM25, CLICKS, COSINE, NAME, Recipe
+from sentemb.search.ranking.shortlist import Named, Shortlist
 from sentemb.system.contracts import Runner
-from sentemb.system.parallel import Workers
+from sentemb.system.parallel import ALONE, Workers
 
 # float32 scores in memory at a time: 32 MB of them.
 _CELLS = 8_000_000
 _QUERIES = 128
-# The most titles that are looked up in clusters: their recall is that of the first 10. A
-# measurement up to rank 100 looks one title further, to see whether its score is equal.
-MOST_OF_CLUSTERS = 200
+# The most titles of a shortlist: its recall is that of the first 10. A measurement up to rank 100
+# looks one title further, to see whether its score is equal.
+MOST_OF_SHORTLIST = 200
+# Where a mask leaves this part of the titles, each is scored: one fiftieth.
+_SHARE_OF_FEW = 50
+# Pairs of `_Catalogue.rank_all` at a time, and how many are not worth another thread.
+_PAIRS, _FEW_PAIRS = 1_000_000, 2000
 # Places for candidates in addition to twice the titles that are asked for.
 _ROOM = 64
 
@@ -113,12 +119,14 @@ def best(
     is_empty: NDArray[np.bool_],
     workers: Workers,
     mask: NDArray[np.bool_] | None = None,
+    shortlist: Shortlist | None = None,
 ) -> Ranked:
     """The ``k`` titles, from 0, with the highest scores.
 
     A title with no known words, or any title for a query with no known words, is found only where a
     part finds evidence. ``is_empty`` (n_titles,) are the titles with no known words; ``mask``
-    (n_titles,) those that may be found. No score depends on the number of threads.
+    (n_titles,) those that may be found. With a ``shortlist`` by the same recipe some of the best
+    may be missed, and less time is needed. No score depends on the number of threads.
     """
     m, n = len(asked), is_empty.size
     k = min(k, n)
@@ -129,81 +137,145 @@ def best(
     )
     if not m or not k:
         return ranked
-    if recipe.parts == (COSINE,) and recipe.weight(COSINE) > 0:
-        _nearest(ranked, parts[COSINE], recipe, asked, k, is_empty, workers, mask)
-        return ranked
-    size = max(1, min(_QUERIES, _CELLS // n))
-    for low in range(0, m, size):
-        block = slice(low, low + size)
-        _best_of_block(ranked, block, parts, recipe, asked.part(block), k, is_empty, workers, mask)
+    catalogue = _Catalogue(parts, recipe, k, is_empty, workers, mask)
+    n_allowed = n if mask is None else int(np.count_nonzero(mask))
+    of_shortlist = shortlist is not None and shortlist.recipe == recipe and k <= MOST_OF_SHORTLIST
+    if n_allowed == k or n_allowed * _SHARE_OF_FEW <= n:
+        catalogue.rank_all(ranked, asked)
+    elif shortlist is not None and of_shortlist and shortlist.reaches(n_allowed / n):
+        catalogue.rank_shortlists(ranked, asked, shortlist, n_allowed / n)
+    elif recipe.parts == (COSINE,) and recipe.weight(COSINE) > 0:
+        catalogue.rank_nearest(ranked, asked)
+    else:
+        catalogue.rank_blocks(ranked, asked)
     return ranked
 
 
-def _nearest(
-    ranked: Ranked,
-    part: Part,
-    recipe: Recipe,
-    asked: Asked,
-    k: int,
-    is_empty: NDArray[np.bool_],
-    workers: Workers,
-    mask: NDArray[np.bool_] | None,
-) -> None:
-    """The model alone."""
-    assert isinstance(part, Cosine)
-    queries, allowed = asked.rows.exact, mask
-    leaves_most = mask is None or 2 * np.count_nonzero(mask) >= mask.size
-    if part.clusters is not None and k <= MOST_OF_CLUSTERS and leaves_most:
-        titles, cosines = part.clusters.nearest(queries, part.rows, k, mask, workers)
-    else:
-        if is_empty.any():
-            allowed = ~is_empty if mask is None else mask & ~is_empty
-        titles, cosines = nearest(queries, part.rows, k, allowed, workers)
-    titles[~asked.rows.exact.any(axis=1)] = -1
-    is_there = titles >= 0
-    ranked.titles[:] = titles
-    ranked.values[COSINE][is_there] = cosines[is_there]
-    ranked.scores[is_there] = recipe.weight(COSINE) * cosines[is_there]
+@dataclass(frozen=True)
+class _Catalogue:
+    """Titles and what is asked of them; the arguments of `best`."""
+
+    parts: Mapping[str, Part]
+    recipe: Recipe
+    k: int
+    is_empty: NDArray[np.bool_]
+    workers: Workers
+    mask: NDArray[np.bool_] | None
+
+    def rank_nearest(self, ranked: Ranked, asked: Asked) -> None:
+        """The model alone."""
+        cosine, allowed = self.parts[COSINE], self.mask
+        assert isinstance(cosine, Cosine)
+        if self.is_empty.any():
+            allowed = ~self.is_empty if allowed is None else allowed & ~self.is_empty
+        queries = asked.rows.exact
+        titles, cosines = nearest(queries, cosine.rows, self.k, allowed, self.workers)
+        titles[~queries.any(axis=1)] = -1
+        is_there = titles >= 0
+        ranked.titles[:] = titles
+        ranked.values[COSINE][is_there] = cosines[is_there]
+        ranked.scores[is_there] = self.recipe.weight(COSINE) * cosines[is_there]
+
+    def rank_blocks(self, ranked: Ranked, asked: Asked) -> None:
+        """All titles in float32, some queries at a time, then those that can be among the best."""
+        n = self.is_empty.size
+        size = max(1, min(_QUERIES, _CELLS // n))
+        for low in range(0, len(asked), size):
+            block = asked if size >= len(asked) else asked.part(slice(low, low + size))
+            total, errors = _approximate(
+                self.parts, self.recipe, block, self.is_empty, self.workers
+            )
+            if self.mask is not None:
+                total[:, ~self.mask] = -np.inf
+            pairs = _candidates(total, errors, self.k, self.workers)
+            self._rank_pairs(ranked, low, block, *pairs)
+
+    def rank_all(self, ranked: Ranked, asked: Asked) -> None:
+        """Every title that may be found, as a pair with each query."""
+        titles = np.arange(self.is_empty.size) if self.mask is None else np.flatnonzero(self.mask)
+        size = max(1, _PAIRS // max(1, titles.size))
+        for low in range(0, len(asked), size):
+            block = asked if size >= len(asked) else asked.part(slice(low, low + size))
+            query_index = np.repeat(np.arange(len(block)), titles.size)
+            self._rank_pairs(ranked, low, block, query_index, np.tile(titles, len(block)))
+
+    def rank_shortlists(
+        self, ranked: Ranked, asked: Asked, shortlist: Shortlist, share: float
+    ) -> None:
+        """The titles of shortlists; ``share`` of all may be found."""
+        candidates: list[NDArray[np.int64]] = [np.empty(0, np.int64)] * len(asked)
+        clicks = _clicks(self.parts, self.recipe)
+        if clicks is not None:
+            asked.is_typed = clicks.knows(asked)
+        named = _named(self.parts, self.recipe, asked, clicks)
+
+        def find(first: int, end: int) -> None:
+            for q in range(first, end):
+                of_query = asked, q, self.k, named[q]
+                candidates[q] = shortlist.candidates(*of_query, self.mask, share)
+
+        self.workers.over(len(asked), find)
+        query_index = np.repeat(np.arange(len(asked)), list(map(len, candidates)))
+        self._rank_pairs(ranked, 0, asked, query_index, np.concatenate(candidates))
+        # Where fewer titles are found than there may be, all are looked at.
+        least = min(self.k, int(share * self.is_empty.size))
+        lacks = (ranked.titles[:, least - 1] < 0) & asked.rows.exact.any(axis=1)
+        for q in np.flatnonzero(lacks).tolist():
+            exact = Ranked(
+                ranked.titles[q : q + 1],
+                ranked.scores[q : q + 1],
+                {name: values[q : q + 1] for name, values in ranked.values.items()},
+            )
+            self.rank_blocks(exact, asked.part(slice(q, q + 1)))
+
+    def _rank_pairs(
+        self,
+        ranked: Ranked,
+        low: int,
+        asked: Asked,
+        query_index: NDArray[np.int64],
+        title_index: NDArray[np.int64],
+    ) -> None:
+        """The best of some pairs; ``low`` is the row of the first query in ``ranked``."""
+        runner = self.workers if query_index.size > _FEW_PAIRS else ALONE
+        scores, values = of_pairs(self.parts, self.recipe, asked, query_index, title_index, runner)
+        is_unknown = np.logical_not(asked.rows.exact.any(axis=1))
+        has_nothing = self.is_empty[title_index] | is_unknown[query_index]
+        for name in self.recipe.parts:
+            if self.parts[name].is_evidence:
+                has_nothing &= values[name] == 0
+        # A score that is not a number comes first, so that the caller sees it.
+        order = np.lexsort((title_index, -np.nan_to_num(scores, nan=np.inf), query_index))
+        order = order[~has_nothing[order]]
+        query_index = query_index[order]
+        first = np.searchsorted(query_index, np.arange(len(asked)))
+        rank = np.arange(query_index.size) - first[query_index]
+        is_best = rank < self.k
+        cells = low + query_index[is_best], rank[is_best]
+        order = order[is_best]
+        ranked.titles[cells], ranked.scores[cells] = title_index[order], scores[order]
+        for name, of_part in values.items():
+            ranked.values[name][cells] = of_part[order]
 
 
-def _best_of_block(
-    ranked: Ranked,
-    block: slice,
-    parts: Mapping[str, Part],
-    recipe: Recipe,
-    asked: Asked,
-    k: int,
-    is_empty: NDArray[np.bool_],
-    workers: Workers,
-    mask: NDArray[np.bool_] | None,
-) -> None:
-    is_unknown = np.logical_not(asked.rows.exact.any(axis=1))
-    if k == is_empty.size:  # all titles are asked for
-        titles = np.arange(k) if mask is None else np.flatnonzero(mask)
-        query_index = np.repeat(np.arange(len(asked)), titles.size)
-        title_index = np.tile(titles, len(asked))
-    else:
-        total, errors = _approximate(parts, recipe, asked, is_empty, is_unknown, workers)
-        if mask is not None:
-            total[:, ~mask] = -np.inf
-        query_index, title_index = _candidates(total, errors, k, workers)
-    scores, values = of_pairs(parts, recipe, asked, query_index, title_index, workers)
-    has_nothing = is_empty[title_index] | is_unknown[query_index]
-    for name in recipe.parts:
-        if parts[name].is_evidence:
-            has_nothing &= values[name] == 0
-    # A score that is not a number comes first, so that the caller sees it.
-    order = np.lexsort((title_index, -np.nan_to_num(scores, nan=np.inf), query_index))
-    order = order[~has_nothing[order]]
-    query_index = query_index[order]
-    first = np.searchsorted(query_index, np.arange(len(asked)))
-    rank = np.arange(query_index.size) - first[query_index]
-    is_best = rank < k
-    cells = block.start + query_index[is_best], rank[is_best]
-    order = order[is_best]
-    ranked.titles[cells], ranked.scores[cells] = title_index[order], scores[order]
-    for name, of_part in values.items():
-        ranked.values[name][cells] = of_part[order]
+def _named(
+    parts: Mapping[str, Part], recipe: Recipe, asked: Asked, clicks: Clicks | None
+) -> list[list[Named]]:
+    """The titles that the parts name which look a query up, and what is added to their scores."""
+    named: list[list[Named]] = [[] for _ in range(len(asked))]
+    name = parts[NAME] if recipe.weight(NAME) else None
+    if isinstance(name, Name):
+        for q in np.flatnonzero(~asked.is_typed).tolist():
+            titles = name.titles(asked, q)
+            named[q].append(Named(titles, np.full(titles.size, recipe.weight(NAME), np.float32)))
+    if clicks is not None:
+        query_index, title_index, added = _settled(clicks, parts, recipe, asked, ALONE)
+        added += recipe.weight(CLICKS) * clicks.of_pairs(asked, query_index, title_index, ALONE)
+        for q in np.unique(query_index).tolist():
+            of_query = query_index == q
+            titles = title_index[of_query].astype(np.int32)
+            named[q].append(Named(titles, added[of_query].astype(np.float32)))
+    return named
 
 
 def _approximate(
@@ -211,7 +283,6 @@ def _approximate(
     recipe: Recipe,
     asked: Asked,
     is_empty: NDArray[np.bool_],
-    is_unknown: NDArray[np.bool_],
     workers: Workers,
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """The scores of all titles in float32, -inf without evidence, and a bound on their errors."""
@@ -229,26 +300,20 @@ def _approximate(
             steps += bound.steps
         if names is evidence:
             if clicks is not None:
-                _settle_clicked(total, clicks, parts, recipe, asked, workers)
-            _leave_out_without_evidence(total, is_empty, is_unknown)
+                query_index, title_index, added = _settled(clicks, parts, recipe, asked, workers)
+                total[query_index, title_index] += added.astype(np.float32)
+            _leave_out_without_evidence(total, is_empty, asked)
     # Every sum was rounded `steps` times, and of a clicked title twice more, each time by at most
     # this share of `reach`.
     return total, errors + 2 * (steps + 3) * UNIT * reach
 
 
-def _settle_clicked(
-    total: NDArray[np.float32],
-    clicks: Clicks,
-    parts: Mapping[str, Part],
-    recipe: Recipe,
-    asked: Asked,
-    workers: Runner,
-) -> None:
-    """Add to the scores of clicked titles what the rules of this module say."""
+def _settled(
+    clicks: Clicks, parts: Mapping[str, Part], recipe: Recipe, asked: Asked, workers: Runner
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Clicked titles, as pairs, and what the rules of this module add to their scores."""
     of_queries = [clicks.of_query(asked, q)[0] for q in range(len(asked))]
     title_index = np.concatenate(of_queries).astype(np.int64)
-    if not title_index.size:
-        return
     query_index = np.repeat(np.arange(len(asked)), list(map(len, of_queries)))
     pairs = asked, query_index, title_index
     added = np.zeros(title_index.size)
@@ -257,17 +322,17 @@ def _settle_clicked(
         added += recipe.weight(NAME) * named * clicks.majorities(*pairs)
     if recipe.weight(CLICKED_BM25) < 0:
         added -= recipe.weight(CLICKED_BM25) * parts[CLICKED_BM25].of_pairs(*pairs, workers)
-    total[query_index, title_index] += added.astype(np.float32)
+    return query_index, title_index, added
 
 
 def _leave_out_without_evidence(
-    total: NDArray[np.float32], is_empty: NDArray[np.bool_], is_unknown: NDArray[np.bool_]
+    total: NDArray[np.float32], is_empty: NDArray[np.bool_], asked: Asked
 ) -> None:
     if is_empty.any():
         columns = np.flatnonzero(is_empty)
         of_empty = total[:, columns]
         total[:, columns] = np.where(of_empty == 0, np.float32(-np.inf), of_empty)
-    for q in np.flatnonzero(is_unknown).tolist():
+    for q in np.flatnonzero(~asked.rows.exact.any(axis=1)).tolist():
         total[q, total[q] == 0] = -np.inf
 
 

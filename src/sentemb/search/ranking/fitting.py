@@ -110,9 +110,8 @@ def fit_ranker(
     additions = Additions.of(replay, catalogue)
     plan = DevPlan.of(dev)
     plan.check_catalogue(additions.titles)
-    read = additions.with_replay(
-        read_log(log, skip_bad_lines, "batch", note), seed, skip_bad_lines, note
-    )
+    read = read_log(log, skip_bad_lines, "batch", note, names=additions.names)
+    read = additions.with_replay(read, seed, skip_bad_lines, note)
     served = ClickedQueries.of(read)
     read, held_out = plan.apply(read, _ignore, additions.titles or ())
     if held_out is None:

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from sentemb.kernels.dense import add_products
 from sentemb.retrieval.bm25 import Counts, Lists, Statistics
-from sentemb.retrieval.cluster_lists import ClusterLists
 from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
 from sentemb.retrieval.memory import MemoryRows
 from sentemb.retrieval.row_products import LONGEST, QueryRows, exact_products, products
@@ -40,7 +39,6 @@ from sentemb.search.ranking.part import (
 from sentemb.search.ranking.recipe import BM25, CLICKED_BM25, COSINE, MEMORY, UNCLICKED
 from sentemb.system.contracts import Arrays, Runner
 from sentemb.system.growing import joined_rows
-from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 
 # Titles that are multiplied at a time.
@@ -52,7 +50,6 @@ class Cosine:
     """The cosine of the two towers; ``rows`` are (n_titles, dim) float32, float16 or int8."""
 
     rows: np.ndarray | Int8Rows
-    clusters: ClusterLists | None = None
     name: ClassVar[str] = COSINE
     is_evidence: ClassVar[bool] = True
     needs_clicks: ClassVar[bool] = False
@@ -97,17 +94,13 @@ class Cosine:
             rows = self.rows.take(is_kept, scratch)
         else:
             rows = joined_rows([self.rows], scratch, is_kept)
-        return type(self)(rows, self.clusters and self.clusters.without(is_kept))
+        return type(self)(rows)
 
     def joined(self, behind: Cosine, scratch: AnyPath | None = None) -> Self:
-        clusters = self.clusters
-        if clusters is not None:
-            with Workers() as workers:
-                clusters = clusters.joined(behind.rows, len(self.rows), workers)
         if isinstance(self.rows, Int8Rows) and isinstance(behind.rows, Int8Rows):
-            return type(self)(self.rows.joined(behind.rows, scratch), clusters)
+            return type(self)(self.rows.joined(behind.rows, scratch))
         assert not isinstance(self.rows, Int8Rows) and not isinstance(behind.rows, Int8Rows)
-        return type(self)(joined_rows([self.rows, behind.rows], scratch), clusters)
+        return type(self)(joined_rows([self.rows, behind.rows], scratch))
 
     def arrays(self) -> Arrays:
         rows = self.rows
@@ -122,7 +115,7 @@ class Cosine:
             is_float = rows.dtype in (np.float32, np.float16)
             check("vectors", rows.shape == (n_titles, dim) and is_float)
             return cls(rows)
-        return cls(_int8_rows(arrays, n_titles, dim))
+        return cls(int8_rows(arrays, n_titles, dim))
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +173,7 @@ class Memory:
     @classmethod
     def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
         texts, offsets = arrays["texts"], arrays["offsets"]
-        rows = _int8_rows(arrays, texts.size, dim)
+        rows = int8_rows(arrays, texts.size, dim)
         check("texts", texts.ndim == 1 and texts.dtype == np.int32)
         check("offsets", offsets.dtype == np.int64)
         check_offsets(offsets, n_titles, texts.size)
@@ -328,7 +321,8 @@ PART_TYPES: tuple[type[Part], ...] = (
 )
 
 
-def _int8_rows(arrays: Arrays, n: int, dim: int) -> Int8Rows:
+def int8_rows(arrays: Arrays, n: int, dim: int) -> Int8Rows:
+    """Stored rows of unit length at most; `Unfit` for others."""
     codes, scales = arrays["codes"], arrays["scales"]
     check("codes", codes.shape == (n, dim) and codes.dtype == np.int8)
     check("scales", scales.shape == (n,) and scales.dtype == np.float32)

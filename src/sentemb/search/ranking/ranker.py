@@ -30,6 +30,7 @@ from sentemb.search.ranking.part import Asked, Fields, Material, Part
 from sentemb.search.ranking.parts import PART_TYPES, Bm25, Memory
 from sentemb.search.ranking.ranker_files import StoredRanker, write_ranker
 from sentemb.search.ranking.recipe import COSINE, PARTS, Recipe
+from sentemb.search.ranking.shortlist import Shortlist
 from sentemb.system.bounds import whole
 from sentemb.system.files import path_of
 from sentemb.system.html_tables import facts_table
@@ -118,12 +119,14 @@ class Catalogue:
     parts : those that were asked for
     is_empty : (n_titles,), titles with no known words
     counted_words : the words that BM25 has counted; None for all
+    shortlist : what finds the titles that can be among the best; None for a look at all
     """
 
     titles: Sequence[str]
     parts: dict[str, Part]
     is_empty: NDArray[np.bool_]
     counted_words: Set[str] | None = None
+    shortlist: Shortlist | None = None
 
     def can_rank(self, recipe: Recipe, words: Set[str] | None) -> bool:
         """Whether all parts are there, with counts of ``words``, or of all words."""
@@ -332,6 +335,13 @@ class HybridRanker:
         if not self.recipe.needs_clicks:
             return self
         return self._with(self.recipe, self._titles, self.clicks.with_ids(titles, ids))
+
+    def serving(self, clicks: ClickedQueries) -> HybridRanker:
+        """The same weights and statistics with other clicks, and without a catalogue."""
+        fields = self.fields if self.recipe.reads_words else self._fields
+        return HybridRanker(
+            self.model, self.recipe, clicks, fields, None, self.dev, self.floor, self._threads
+        )
 
     def _with(
         self, recipe: Recipe, titles: Sequence[str] | None, clicks: ClickedQueries | None = None

@@ -45,6 +45,11 @@ class Additions:
     titles: list[str] | None = None
     ids: list[str] | None = None
 
+    @property
+    def names(self) -> dict[str, str]:
+        """The title of each id of the catalogue."""
+        return dict(zip(self.ids or (), self.titles or (), strict=True))
+
     @classmethod
     def of(cls, replayed: Replayed | None, catalogue: Titles | None) -> Self:
         """The additions that `sentemb.train` is given as ``replay`` and ``catalogue``.
@@ -85,7 +90,7 @@ class Additions:
         """
         if self.old is None:
             return log
-        old = read_log(self.old, skip_bad_lines, "batch", note, "replay")
+        old = read_log(self.old, skip_bad_lines, "batch", note, "replay", self.names)
         count = max(1, round(self.share * old.clicks.size))
         drawn = np.random.default_rng([seed, _KEY]).permutation(old.clicks.size)[:count]
         return _joined(log, old, np.sort(drawn))

@@ -317,7 +317,9 @@ class _Streamed:
         self._sum = 0  # of all clicks
         self._block, self._n_added, self._n_letters = ClickLogBuilder(), 0, 0
 
-    def add(self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = ()) -> None:
+    def add(
+        self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = (), id: str = ""
+    ) -> None:
         # Only then can the clicks of a pair be too many; the line that makes them so is to blame.
         is_alone = self._sum + clicks > MAX_CLICKS
         if is_alone:

@@ -75,7 +75,7 @@ def train_two_towers(
         _check_prepared(plan, additions)
     with Workers(run.threads) as workers, opened_if(inputs.dask) as cluster:
         # The log itself is not kept: it takes several times the memory of the corpus.
-        log = open_log(pairs, skip_bad_lines, chosen.negatives, run.note)
+        log = open_log(pairs, skip_bad_lines, chosen.negatives, run.note, additions.names)
         more_titles = additions.titles or ()
         if isinstance(log, ClickLog):
             # Queries are held out of the replayed pairs too, and the whole catalogue is ranked.

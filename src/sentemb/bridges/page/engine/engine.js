@@ -290,9 +290,8 @@ async function search(query, k, signal, { filters = {}, sort = "", offset = 0 } 
   const isSure = named !== undefined || !(no_match || hasUnknown(query));
   const unknown = named === undefined ? asked.unknown : []; // an id is no word
   const answer = { query, unknown, facets, did_you_mean: isSure ? undefined : frequent.nearest(query) };
-  if (no_match) return { ...answer, hits: [], no_match };
   const isTyped = parts.find(({ part }) => part === "clicks")?.own.knows(asked) ?? false;
-  const hits = shown.slice(offset, offset + k).map((place, rank) => ({
+  const hitOf = (place, rank) => ({
     id: ids[place],
     title: titles[place],
     score: scores[place],
@@ -305,8 +304,10 @@ async function search(query, k, signal, { filters = {}, sort = "", offset = 0 } 
     confidence: offset + rank === 0 && place === best[0] ? confidenceOf(scores[place], isTyped) : null,
     by_id: offset + rank === 0 && named !== undefined && isLeft[named],
     fields: Object.fromEntries(Object.entries(fields).map(([name, column]) => [name, column[place]])),
-  }));
-  return { ...answer, hits };
+  });
+  if (!no_match) return { ...answer, hits: shown.slice(offset, offset + k).map(hitOf) };
+  const nearest = best.slice(offset, offset + k).map(hitOf);
+  return { ...answer, hits: [], no_match, nearest: nearest.map((hit) => ({ ...hit, confidence: null })) };
 }
 
 /**

@@ -1,0 +1,330 @@
+"""Titles that can be among the best of a catalogue, found without a look at most of them.
+
+The cosine and the memory of a title are products of the query with rows of the title: the rows of
+the nearest clusters are met (`sentemb.retrieval.cluster_rows`). The other parts are lists of
+titles: for each word there is one, with the weighted sum of both BM25. Words that all together add
+little are not walked, as in MaxScore (Turtle and Flood, Information Processing & Management 31,
+1995). The titles with the highest sums of lists, and those of the rows with the highest sums of
+product and lists, are scored exactly: a title may be missed, a score is the score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.kernels.shortlist import (
+    add_entries,
+    add_values,
+    clear,
+    meet_clusters,
+    sums_of,
+    walk,
+)
+from sentemb.kernels.top_k import highest
+from sentemb.retrieval.bm25 import Lists
+from sentemb.retrieval.cluster_rows import ClusterRows
+from sentemb.retrieval.int8_rows import Int8Rows
+from sentemb.search.ranking.part import Asked, Part
+from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked
+from sentemb.search.ranking.recipe import (
+    BM25,
+    CLICKED_BM25,
+    COSINE,
+    MEMORY,
+    UNCLICKED,
+    Recipe,
+)
+from sentemb.system.parallel import ALONE, Workers
+
+# The recall@10 that the breadth is chosen for.
+RECALL_AT, LEAST_RECALL = 10, 0.99
+# What recall is measured with.
+OF_TITLES, OF_QUERIES = "titles", "queries"
+# Words that together add at most this share of the weights of cosine and memory are not walked.
+_SLACK = 0.1
+# With a larger share of the clusters, exact search is hardly slower.
+MOST_PROBED = 0.25
+# The error of a float32 sum of some dozens of numbers, as a share of the largest.
+_ERROR = 1e-5
+_ALL, _NONE = np.empty(0, np.bool_), np.empty(0, np.float32)
+
+
+class Breadth(NamedTuple):
+    """How much a query meets.
+
+    probed : clusters
+    retained : the titles with the highest sums of lists, and the rows with the highest sums of
+        product and lists, that are looked at again for the 10 best titles
+    """
+
+    probed: int
+    retained: int
+
+
+class Named(NamedTuple):
+    """Titles that a part names for a query, (n,) int32, and what it adds to each, (n,) float32."""
+
+    titles: NDArray[np.int32]
+    added: NDArray[np.float32]
+
+
+class _Words(NamedTuple):
+    """The words of a query to walk, and the least and most that the others add to a title."""
+
+    walked: NDArray[np.int32]
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, eq=False)
+class Shortlist:
+    """Finds the titles of a catalogue that can be among the best, by one recipe.
+
+    Attributes
+    ----------
+    parts : mapping
+        Those of the catalogue.
+    recipe : Recipe
+        The weights.
+    clusters : ClusterRows
+        The rows of the memory or, without it, of the cosine.
+    net : (n_entries,) float32
+        The addition of each entry of the lists of words to a score.
+    breadth : Breadth
+        How much a query meets.
+    recall : float
+        The share of the 10 best titles that was found when the breadth was chosen.
+    measured_with : {"titles", "queries"}
+        The queries that it was measured with: titles, or queries of the log.
+    """
+
+    parts: Mapping[str, Part]
+    recipe: Recipe
+    clusters: ClusterRows
+    net: NDArray[np.float32]
+    breadth: Breadth
+    recall: float = 0.0
+    measured_with: str = OF_TITLES
+    # Sums of zeros that no search uses now.
+    _unused: list[NDArray[np.float32]] = field(default_factory=list, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        parts: Mapping[str, Part],
+        recipe: Recipe,
+        workers: Workers,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Self:
+        """Of the parts of a catalogue, in which some title has a row; the breadth is not chosen."""
+        clusters = ClusterRows.of(*_rows(parts, recipe), workers, on_progress)
+        return cls(parts, recipe, clusters, _net(parts, recipe), Breadth(1, 1))
+
+    def __reduce__(self) -> tuple[type[Shortlist], tuple[object, ...]]:
+        arrays = self.parts, self.recipe, self.clusters, self.net
+        return type(self), (*arrays, self.breadth, self.recall, self.measured_with)
+
+    def __str__(self) -> str:
+        of_what = "queries of the log" if self.measured_with == OF_QUERIES else "titles as queries"
+        return (
+            f"a query meets {self.breadth.probed:,} of {len(self.clusters.centres):,}; "
+            f"recall@{RECALL_AT} {self.recall:.3f} for {of_what} when they were made"
+        )
+
+    @cached_property
+    def n_titles(self) -> int:
+        """The titles of the catalogue."""
+        cosine = self.parts[COSINE]
+        assert isinstance(cosine, Cosine)
+        return len(cosine.rows)
+
+    @cached_property
+    def _lists(self) -> Lists | None:
+        return _lists(self.parts, self.recipe)
+
+    @cached_property
+    def _bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The least and the most that each word adds to a title, (n_words,); 0 included."""
+        assert self._lists is not None
+        starts = self._lists.offsets[:-1]
+        if not starts.size:
+            return _NONE, _NONE
+        least, most = (of.reduceat(self.net, starts) for of in (np.minimum, np.maximum))
+        return np.minimum(least, 0), np.maximum(most, 0)
+
+    @cached_property
+    def _constants(self) -> NDArray[np.float32]:
+        """The additions to the titles whatever the query is, (n_titles,), or (0,)."""
+        weight = self.recipe.weight(UNCLICKED)
+        if not weight:
+            return _NONE
+        unclicked = self.parts[UNCLICKED]
+        assert isinstance(unclicked, Unclicked)
+        return np.float32(weight) * unclicked.values
+
+    @property
+    def _of_rows(self) -> float:
+        """The weight of a product with a row."""
+        return self.recipe.weight(COSINE) + self.recipe.weight(MEMORY)
+
+    def reaches(self, share: float) -> bool:
+        """Whether few clusters are enough where a ``share`` of the titles may be found."""
+        return self.breadth.probed <= share * MOST_PROBED * len(self.clusters.centres)
+
+    def candidates(
+        self,
+        asked: Asked,
+        q: int,
+        k: int,
+        named: Sequence[Named],
+        mask: NDArray[np.bool_] | None,
+        share: float,
+    ) -> NDArray[np.int64]:
+        """The titles, rising, that can be among the ``k`` best for query ``q``.
+
+        ``named`` are the titles that parts name; ``mask`` (n_titles,) those that may be found, a
+        ``share`` of all.
+        """
+        allowed = _ALL if mask is None else mask
+        retained = self.breadth.retained * max(1, k // RECALL_AT)
+        words, n = self._words(asked, q), 0
+        try:
+            sums = self._unused.pop()
+        except IndexError:
+            sums = np.zeros(self.n_titles, np.float32)
+        met = np.empty(self.n_titles, np.int32)
+        if self._lists is not None:
+            entries = self._lists.offsets, self._lists.titles, self.net
+            n = walk(sums, met, n, words.walked, *entries, allowed)
+        for titles, added in named:
+            n = add_values(sums, met, n, titles, added, allowed)
+        met = met[:n]
+        values = np.empty(n, np.float32)
+        sums_of(values, met, sums, self._constants)
+        chosen = [met[highest(values, retained)]]
+        if asked.rows.exact[q].any():
+            chosen.append(self._near(asked, q, retained, sums, allowed, share))
+        titles = np.unique(np.concatenate(chosen))
+        values = np.empty(titles.size, np.float32)
+        sums_of(values, titles, sums, self._constants)
+        clear(sums, met)
+        self._unused.append(sums)
+        return self._chosen(asked, q, k, titles.astype(np.int64), values, words)
+
+    def _words(self, asked: Asked, q: int) -> _Words:
+        if self._lists is None:
+            return _Words(np.empty(0, np.int32), 0.0, 0.0)
+        offsets, numbers = asked.words_in(self._lists)
+        words = numbers[offsets[q] : offsets[q + 1]]
+        least, most = (of_words[words] for of_words in self._bounds)
+        reach = np.maximum(most, -least)
+        order = np.argsort(reach, kind="stable")
+        # A query that the model does not know has nothing but its words.
+        slack = _SLACK * self._of_rows if asked.rows.exact[q].any() else 0.0
+        n_left = np.searchsorted(np.cumsum(reach[order]), slack, "right")
+        left = order[:n_left]
+        return _Words(words[order[n_left:]], float(least[left].sum()), float(most[left].sum()))
+
+    def _near(
+        self,
+        asked: Asked,
+        q: int,
+        retained: int,
+        sums: NDArray[np.float32],
+        mask: NDArray[np.bool_],
+        share: float,
+    ) -> NDArray[np.int32]:
+        """The titles of the rows with the highest sums in the nearest clusters."""
+        clusters, rows = self.clusters, asked.rows
+        probed = min(int(self.breadth.probed / share), len(clusters.centres))
+        nearest = clusters.nearest(rows.single[q], probed)
+        size = int((clusters.offsets[nearest + 1] - clusters.offsets[nearest]).sum())
+        values, met = np.empty(size, np.float32), np.empty(size, np.int32)
+        codes = clusters.offsets, clusters.titles, clusters.rows.codes, clusters.rows.scales
+        query = rows.integers[q], np.float32(rows.steps[q]), np.float32(self._of_rows)
+        meet_clusters(values, met, nearest, *codes, *query, sums, self._constants, mask)
+        best = highest(values, retained)
+        return met[best[values[best] > -np.inf]] if mask.size else met[best]
+
+    def _chosen(
+        self,
+        asked: Asked,
+        q: int,
+        k: int,
+        titles: NDArray[np.int64],
+        values: NDArray[np.float32],
+        words: _Words,
+    ) -> NDArray[np.int64]:
+        """Those of some titles whose scores can be among the k highest.
+
+        ``values`` are the sums of their lists, but for the words that were left.
+        """
+        if titles.size <= k:
+            return titles
+        total = values.astype(np.float64)
+        pairs = asked, np.full(titles.size, q), titles, ALONE
+        for name in (COSINE, MEMORY):
+            if self.recipe.weight(name):
+                total += self.recipe.weight(name) * self.parts[name].of_pairs(*pairs)
+        above = titles.size - k
+        limit = np.partition(total, above)[above] + words.least - words.most
+        error = _ERROR * max(1.0, float(np.abs(total).max()))
+        chosen: NDArray[np.int64] = titles[total >= limit - 2 * error]
+        return chosen
+
+
+def _rows(parts: Mapping[str, Part], recipe: Recipe) -> tuple[Int8Rows, NDArray[np.int32]]:
+    """The rows of a catalogue that queries are multiplied with, and their titles."""
+    memory, cosine = parts.get(MEMORY), parts[COSINE]
+    if recipe.weight(MEMORY):
+        assert isinstance(memory, Memory)
+        lengths = np.diff(memory.memory.offsets)
+        return memory.memory.rows, np.repeat(np.arange(lengths.size, dtype=np.int32), lengths)
+    assert isinstance(cosine, Cosine)
+    rows = cosine.rows if isinstance(cosine.rows, Int8Rows) else Int8Rows.of(cosine.rows)
+    there = np.flatnonzero(rows.scales > 0)
+    return rows.rows(there), there.astype(np.int32)
+
+
+def _lists(parts: Mapping[str, Part], recipe: Recipe) -> Lists | None:
+    """The lists of words of which the shortlist weighs the entries; None without BM25.
+
+    Those of BM25 have all entries of the clicked queries alone.
+    """
+    for name in (BM25, CLICKED_BM25):
+        part = parts.get(name)
+        if recipe.weight(name):
+            assert isinstance(part, Bm25)
+            return part.lists
+    return None
+
+
+def entries_of(parts: Mapping[str, Part], recipe: Recipe) -> int:
+    """How many entries of lists a shortlist weighs."""
+    lists = _lists(parts, recipe)
+    return 0 if lists is None else lists.titles.size
+
+
+def _net(parts: Mapping[str, Part], recipe: Recipe) -> NDArray[np.float32]:
+    """The addition of each entry of `_lists` to a score."""
+    lists = _lists(parts, recipe)
+    if lists is None:
+        return _NONE
+    weight, of_clicked = recipe.weight(BM25), recipe.weight(CLICKED_BM25)
+    if not weight:
+        return np.float32(of_clicked) * lists.weights
+    net = np.float32(weight) * lists.weights
+    if of_clicked:
+        clicked = parts[CLICKED_BM25]
+        assert isinstance(clicked, Bm25)
+        few = clicked.lists
+        numbers = lists.numbers_of(few.words)
+        entries = lists.offsets, lists.titles, numbers, few.offsets, few.titles, few.weights
+        add_entries(net, np.float32(of_clicked), *entries)
+    return net

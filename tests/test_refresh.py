@@ -1,0 +1,341 @@
+"""`sentemb refresh` and `pin`: a shop's month, kept pins, comparisons, kills."""
+
+import csv
+import json
+import random
+import shutil
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from helpers import run_python
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sentemb import Index, SentembError
+from sentemb.analysis.explanation import explain
+from sentemb.bridges.refresh import refreshing
+from sentemb.bridges.refresh.comparing import FEWEST, ClicksCompared, compare
+from sentemb.bridges.refresh.pins import pin
+from sentemb.bridges.refresh.refreshing import Refreshed, refresh
+from sentemb.cli import main
+from sentemb.data.click_log import ClickLog
+from sentemb.data.recorded_searches import RecordedSearch
+from sentemb.data.search_record import Searched, SearchRecord
+from sentemb.retrieval.clicked_queries import PIN, ClickedQueries
+from sentemb.search.index_files import read_description
+from sentemb.search.shop_folder import Shop
+
+COLOURS = ["red", "blue", "green", "black", "white", "brown", "grey", "pink", "orange", "yellow"]
+THINGS = ["lamp", "chair", "table", "sofa", "desk", "shelf", "rug", "mirror", "clock", "vase"]
+THINGS += ["bowl", "cup"]
+PRODUCTS = [(f"P{k}", f"{COLOURS[k % 10]} {THINGS[k % 12]} {k}") for k in range(60)]
+SEARCHES = 700
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(main, list(map(str, arguments)))
+    assert result.exit_code == code, result.output
+    return result.stdout + result.stderr
+
+
+def write_products(path, products):
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("sku", "name", "price"), *((*p, 5) for p in products)])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A shop that `start` has made; it is copied, and not changed."""
+    folder = tmp_path_factory.mktemp("shop")
+    write_products(folder / "products.csv", PRODUCTS)
+    with (folder / "clicks.csv").open("w", newline="") as file:
+        rows = [(f"{title.rsplit(' ', 1)[0]} buy {k % 3}", id, 1 + k % 4)
+                for k, (id, title) in enumerate(PRODUCTS)]  # fmt: skip
+        csv.writer(file).writerows([("query", "sku", "clicks"), *rows])
+    run("start", folder / "clicks.csv", folder / "products.csv", "-o", folder / "shop")
+    return folder
+
+
+@pytest.fixture
+def shop(made, tmp_path):
+    return shutil.copytree(made / "shop", tmp_path / "shop")
+
+
+def record_month(shop, path, count=SEARCHES, seed=0, first_shown=None):
+    """Searches answered by the index of a shop, each with a click on a title with its words."""
+    rng, index = random.Random(seed), Index.open(shop / "index")
+    record = SearchRecord(path)
+    queries = [f"{rng.choice(COLOURS)} {rng.choice(THINGS)}" for _ in range(count)]
+    found = index.search(queries, 10, everything=True)
+    names = record.add_searches(
+        Searched(query, [(hit.id, hit.title) for hit in hits], None, 1.0)
+        for query, hits in zip(queries, found, strict=True)
+    )
+    for query, name, hits in zip(queries, names, found, strict=True):
+        right = [hit.id for hit in hits if hit.title.rsplit(" ", 1)[0] == query]
+        for id in right[:1]:
+            record.add_click(name, id)
+    record.close()
+
+
+def identity(shop, name="index"):
+    return read_description(shop / name).identity
+
+
+def test_start_writes_down_how_the_products_are_read(made):
+    table = Shop.open(made / "shop").products
+    assert (table.ids, table.title, table.fields) == (("sku",), "name", {"price": "price"})
+
+
+def test_a_month(shop, made, tmp_path):
+    before, record = identity(shop), tmp_path / "searches.sqlite"
+    record_month(shop, record)
+    today = [("P0", "red lantern 0"), *PRODUCTS[2:], ("new", "velvet cushion")]
+    write_products(tmp_path / "today.csv", today)
+    done = refresh(shop, [record, record], tmp_path / "today.csv")
+    assert (done.searches, done.added, done.changed, done.removed) == (SEARCHES, 1, 1, 1)
+    assert identity(shop, "index-before") == before and not (shop / "refreshing").exists()
+    index = Index.open(shop / "index")
+    assert dict(zip(index.ids, index.titles, strict=True)) == dict(today)
+    assert index.fields.types == {"price": "INTEGER"}
+    assert index.search("velvet cushion", 1)[0].id == "new"
+    # The renamed product has the clicks of its old name; those of the one that is gone are gone.
+    (hit,) = index.search("red lamp buy 0", 1)
+    assert hit.id == "P0" and done.gone >= 2
+    # All searches but those that were judged are learned from, and all clicks are served.
+    assert done.compared is not None and FEWEST <= done.compared.searches <= SEARCHES / 3
+    assert (Shop.open(shop).trained == {}) != done.has_new_model
+    # The same record again brings nothing.
+    again = refresh(shop, [record])
+    assert (again.searches, again.clicks, again.added, again.lost) == (0, 0, 0, [])
+    assert (again.queries, again.pairs, again.gone) == (done.queries, done.pairs, done.gone)
+    assert identity(shop, "index-before") != before
+
+
+def test_a_new_model_is_searched_if_it_is_not_behind(shop, tmp_path, monkeypatch):
+    record_month(shop, tmp_path / "r.sqlite")
+    results = {}
+    for after in (0.4, 0.6):
+        copy = shutil.copytree(shop, tmp_path / f"shop {after}")
+        verdict = ClicksCompared(500, 400, 100, 0.5, after, 0.01)
+        monkeypatch.setattr(refreshing, "compare", lambda *_, verdict=verdict: verdict)
+        results[after] = refresh(copy, [tmp_path / "r.sqlite"]), Shop.open(copy), copy
+    behind, ahead = results[0.4], results[0.6]
+    assert not behind[0].has_new_model and "is behind" in behind[0].why
+    assert behind[1].trained == {} and behind[1].refreshed > 0
+    model = read_description(shop / "index").model_sha256
+    assert read_description(behind[2] / "index").model_sha256 == model
+    assert ahead[0].has_new_model
+    trained = read_description(ahead[2] / "index").model_sha256
+    assert trained != model and ahead[1].trained == {trained: ahead[1].refreshed}
+    # Both serve every click, those of the searches that were judged too.
+    clicks = [Index.open(copy / "index").ranker.clicks for *_, copy in (behind, ahead)]
+    assert clicks[0].clicks.sum() == clicks[1].clicks.sum() > 60
+
+
+def test_a_dry_run_changes_nothing_and_its_work_is_used(shop, tmp_path, monkeypatch):
+    record_month(shop, tmp_path / "r.sqlite")
+    before, page = identity(shop), (shop / "page.html").read_bytes()
+    dry = refresh(shop, [tmp_path / "r.sqlite"], dry_run=True)
+    assert dry.is_dry and identity(shop) == before
+    assert (shop / "page.html").read_bytes() == page and not (shop / "index-before").exists()
+    monkeypatch.setattr(refreshing, "train", None)
+    planned = identity(shop / "refreshing")
+    done = refresh(shop, [tmp_path / "r.sqlite"])
+    assert done == Refreshed.of_dict({**dry.as_dict(), "is_dry": False})
+    assert identity(shop) == planned and identity(shop, "index-before") == before
+
+
+def test_few_searches_bring_titles_and_clicks_alone(shop, tmp_path):
+    record_month(shop, shop / "searches.sqlite", 50)
+    model = read_description(shop / "index").model_sha256
+    (tmp_path / "t.tsv").write_text("id\ttitle\n" + "".join(f"{i}\t{t}\n" for i, t in PRODUCTS[1:]))
+    done = json.loads(
+        run("refresh", shop, "--catalogue", tmp_path / "t.tsv", "--json").split("\n}")[0] + "}"
+    )
+    assert done["compared"] is None and "fewer than 100" in done["why"]
+    assert (done["searches"], done["removed"]) == (50, 1) and len(done["lost"]) <= 10
+    assert read_description(shop / "index").model_sha256 == model
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no-such-shop"], "no-such-shop: was not made by `sentemb start`"),
+        (["shop", "--record", "products.csv"], "products.csv: not a record of searches"),
+        (["shop", "--record", "none.sqlite"], "none.sqlite"),
+        (["shop", "--catalogue", "clicks.csv"], "no column 'name'"),
+        (["shop", "--catalogue", "none.csv"], "none.csv"),
+    ],
+)
+def test_what_cannot_be_read_changes_nothing(shop, made, tmp_path, monkeypatch, arguments, message):
+    for name in ("products.csv", "clicks.csv"):
+        shutil.copy(made / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    before = identity(shop)
+    assert message in run("refresh", *arguments, code=1)
+    assert identity(shop) == before
+
+
+# -- kills ---------------------------------------------------------------------------------------
+
+_KILLED = """
+import os, sys
+from sentemb.bridges.refresh.refreshing import refresh
+
+calls, last = 0, int(sys.argv[1])
+
+def dying(whole):
+    def function(*arguments, **more):
+        global calls
+        calls += 1
+        if calls == last:
+            os._exit(9)
+        return whole(*arguments, **more)
+    return function
+
+for name in ("open", "replace", "rename", "mkdir", "unlink", "rmdir", "fsync", "scandir"):
+    setattr(os, name, dying(getattr(os, name)))
+refresh(sys.argv[2], [sys.argv[3]], sys.argv[4])
+print(calls)
+"""
+
+
+@pytest.mark.parametrize("trains", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_refresh_that_is_killed_leaves_the_old_shop_or_the_new_one(made, tmp_path, trains):
+    """After each kill the next refresh finishes, and the result is that of one in one piece."""
+    record, today = tmp_path / "r.sqlite", tmp_path / "today.csv"
+    record_month(made / "shop", record, SEARCHES if trains else 40)
+    write_products(today, [*PRODUCTS[1:], ("new", "velvet cushion")])
+    whole = shutil.copytree(made / "shop", tmp_path / "whole")
+    done = run_python(_KILLED, 0, whole, record, today, check=True)
+    calls, new, old = int(done.stdout), identity(whole), identity(made / "shop")
+    rng = random.Random(calls)
+    for k in range(30 if trains else 5):
+        copy = shutil.copytree(made / "shop", tmp_path / f"copy {k}")
+        # The last third is where the index is put in its place.
+        first = rng.choice([1, 2 * calls // 3])
+        assert run_python(_KILLED, rng.randrange(first, calls), copy, record, today).returncode == 9
+        assert identity(copy) in (old, new)
+        Index.verify(copy / "index")
+        refresh(copy, [record], today)
+        Index.verify(copy / "index-before")
+        assert identity(copy) == new and not (copy / "refreshing").exists()
+
+
+def test_two_refreshes_of_a_shop_take_turns(shop):
+    from sentemb.system.locks import locked
+
+    (shop / "refreshing").mkdir()
+    with locked(shop / "refreshing"), pytest.raises(SentembError, match="another process"):
+        refresh(shop)
+
+
+# -- comparing -----------------------------------------------------------------------------------
+
+
+class Firsts:
+    """An index that finds one title for each query."""
+
+    def __init__(self, first_of):
+        self.ids = ["a", "b", "c"]
+        self.first_of = first_of
+
+    def ranked(self, queries, k):
+        found = [
+            [self.ids.index(self.first_of[q])] if q in self.first_of else [-1] for q in queries
+        ]
+
+        class Found:
+            titles = np.array(found)
+
+        return Found
+
+
+def test_clicks_on_lower_places_count_for_the_users_who_do_not_look_there():
+    searches = [
+        RecordedSearch("q", {"a": 1, "b": 2}, frozenset("a")),
+        RecordedSearch("q", {"a": 1, "b": 2}, frozenset("b")),
+        RecordedSearch("q", {"a": 1, "c": 2}, frozenset("c")),  # b was not shown
+        RecordedSearch("same", {"c": 1}, frozenset()),
+        RecordedSearch("nothing", {"a": 1}, frozenset()),
+    ]
+    done = compare(Firsts({"q": "a", "same": "c"}), Firsts({"q": "b", "same": "c"}), searches)
+    assert (done.searches, done.compared, done.differing) == (5, 3, 2)
+    assert (done.before, done.after) == (1 / 3, pytest.approx(2**0.7 / 3))
+    differences = np.array([-1, 2**0.7, 0])
+    assert done.error == pytest.approx(differences.std() / 3**0.5)
+    assert not done.is_ahead  # three are too few
+    assert ClicksCompared(500, FEWEST, 9, 0.5, 0.5, 0.1).is_ahead
+    nothing = compare(Firsts({}), Firsts({}), searches)
+    assert nothing.compared == 0 and "none of 5 searches" in str(nothing)
+
+
+# -- pins ----------------------------------------------------------------------------------------
+
+
+def test_a_pin_is_first_at_once_explained_and_kept(shop, tmp_path):
+    refresh(shop)
+    query = "red lamp buy 0"
+    before = Index.open(shop / "index").search(query, 60, everything=True)
+    last = before[-1].id
+    assert f"pinned to {query}, now at place 1" in run("pin", shop, query, last)
+    for spelling in (query, "RED lamp, buy 0"):
+        assert Index.open(shop / "index").search(spelling, 1)[0].id == last
+    text = str(explain(Index.open(shop / "index"), query, last))
+    assert "pinned to this query, and 0 clicks for this query" in text
+    assert "pinned" in run("explain", shop, query)
+    refresh(shop)
+    assert Index.open(shop / "index").search(query, 1)[0].id == last
+    done = pin(shop, "Red Lamp buy 0!", before[-2].id)
+    assert (done.position, done.replaced) == (1, [last])
+    assert f"{before[-2].id} is no longer pinned" in run("pin", shop, query, "--remove")
+    after = Index.open(shop / "index").search(query, 60, everything=True)
+    assert [(hit.id, hit.score) for hit in after] == [(hit.id, hit.score) for hit in before]
+    assert (shop / "pins.tsv").read_text() == ""
+
+
+def test_what_cannot_be_pinned(shop):
+    before = identity(shop)
+    for arguments, code, message in (
+        (("red lamp", "P999"), 1, "the id P999 is not in the index"),
+        (("red lamp", "--remove"), 1, "nothing is pinned to 'red lamp'"),
+        ((" ", "P1"), 1, "the query is empty"),
+        (("red lamp",), 2, "give either ID or --remove"),
+        (("red lamp", "P1", "--remove"), 2, "give either ID or --remove"),
+    ):
+        assert message in run("pin", shop, *arguments, code=code)
+    assert identity(shop) == before
+    assert "was not made by `sentemb start`" in run("pin", shop / "index", "a", "P1", code=1)
+
+
+def test_a_pin_made_while_a_refresh_is_under_way_is_kept(shop):
+    refresh(shop, dry_run=True)
+    query, last = "red lamp buy 0", "P59"
+    pin(shop, query, last)
+    refresh(shop)
+    assert Index.open(shop / "index").search(query, 1)[0].id == last
+
+
+@given(
+    st.lists(st.tuples(*[st.sampled_from("abc")] * 2, st.integers(1, 3)), min_size=1, max_size=9),
+    st.tuples(*[st.sampled_from("abcd")] * 2, st.sampled_from([1, 2, PIN])),
+)
+def test_clicks_are_added_and_taken_away(pairs, more):
+    """As if the log had had the line, and as if it never had."""
+
+    def entries(clicks):
+        products = np.repeat(np.arange(len(clicks.keys)), np.diff(clicks.offsets))
+        return sorted(
+            (clicks.queries[q], clicks.keys[p], int(n))
+            for q, p, n in zip(clicks.clicked, products, clicks.clicks, strict=True)
+        )
+
+    query, title, count = more
+    before = ClickedQueries.of(ClickLog.from_pairs(pairs))
+    after = before.with_clicks(query, title, title, count)
+    expected = ClickedQueries.of(ClickLog.from_pairs([*pairs, more]))
+    assert entries(after) == entries(expected)
+    assert after.of_titles([title])[1].size == expected.of_titles([title])[1].size
+    assert entries(after.with_clicks(query, title, title, -count)) == entries(before)

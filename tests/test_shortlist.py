@@ -1,0 +1,363 @@
+"""Shortlists: the exact ranking if they are broad, its scores if they are not; files, commands."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from helpers import list_again, made_up_model
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_ranker_index import RECIPES, WORDS, made_up_texts
+
+from sentemb import Index, SentembError
+from sentemb.cli import main
+from sentemb.data.click_log import ClickLogBuilder
+from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.retrieval.cluster_rows import ClusterRows
+from sentemb.retrieval.int8_rows import Int8Rows
+from sentemb.retrieval.similarity import unit_rows
+from sentemb.search import shortlisting
+from sentemb.search.ranking import engine, shortlist
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import DIRECT, MODEL_ALONE, PARTS, Recipe
+from sentemb.search.ranking.shortlist import Breadth, Shortlist
+from sentemb.search.sharded_index import ShardedIndex
+from sentemb.system.parallel import Workers
+
+TITLES = [*made_up_texts(397, [*WORDS, "x7"], seed=3), "...", "x7", "q9"]
+IDS = [f"p{k}" for k in range(len(TITLES))]
+QUERIES = [*made_up_texts(20, WORDS, seed=8), "x7", "red x7", "q9", "nowhere", ""]
+EVERYTHING = Breadth(10**6, 10**6)
+
+
+@pytest.fixture(scope="module")
+def bag():
+    return made_up_model(("bag", {}), made_up_texts(60, WORDS), cells=12, dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def clicks():
+    builder, rng = ClickLogBuilder(), np.random.default_rng(5)
+    for query in [*made_up_texts(150, WORDS, seed=2), *QUERIES[:5], "x7", "q9 q9"]:
+        for place in rng.integers(0, len(TITLES) - 1, rng.integers(1, 4)):
+            builder.add(query, TITLES[place], int(rng.integers(1, 9)))
+    return ClickedQueries.of(builder.build())
+
+
+@pytest.fixture(autouse=True)
+def few_titles(monkeypatch):
+    """So that an index of these titles has a shortlist."""
+    monkeypatch.setattr(shortlisting, "LEAST_TITLES", 100)
+    monkeypatch.setattr(shortlisting, "_LEAST", Breadth(2, 16))
+    monkeypatch.setattr(shortlist, "MOST_PROBED", 1.0)
+    monkeypatch.setattr(shortlisting, "MOST_PROBED", 1.0)
+
+
+@pytest.fixture
+def index(bag, clicks):
+    return Index.build(HybridRanker(bag, RECIPES["all"], clicks), TITLES, IDS, threads=1)
+
+
+def broad(parts, recipe):
+    """A shortlist that meets all rows and keeps all titles."""
+    with Workers(1) as workers:
+        made = Shortlist.of(parts, recipe, workers)
+    return Shortlist(parts, recipe, made.clusters, made.net, EVERYTHING)
+
+
+def assert_same(found, expected):
+    for one, other in zip(found[:2], expected[:2], strict=True):
+        assert np.array_equal(one, other)
+    for name, values in expected.values.items():
+        assert np.array_equal(found.values[name], values)
+
+
+# -- clusters ---------------------------------------------------------------------------------
+
+
+def test_rows_are_in_the_cluster_of_their_nearest_centre():
+    rng = np.random.default_rng(0)
+    middle = rng.standard_normal((20, 16))[rng.integers(0, 20, 1000)]
+    vectors = unit_rows((middle + 0.5 * rng.standard_normal((1000, 16))).astype(np.float32))
+    rows, titles = Int8Rows.of(vectors), np.repeat(np.arange(500, dtype=np.int32), 2)
+    steps = []
+    with Workers(1) as workers:
+        made = ClusterRows.of(rows, titles, workers)
+    with Workers(3) as workers:
+        again = ClusterRows.of(rows, titles, workers, lambda *step: steps.append(step))
+    assert np.array_equal(made.rows.codes, again.rows.codes)
+    assert steps == sorted(steps) and steps[-1] == (1000, 1000)
+    assert sorted(made.titles.tolist()) == titles.tolist()
+    for c, centre in enumerate(made.centres):
+        of_cluster = slice(made.offsets[c], made.offsets[c + 1])
+        vectors = made.rows.rows(of_cluster).vectors()
+        products = vectors @ made.centres.T
+        assert (np.diff(made.titles[of_cluster]) >= 0).all()
+        assert (vectors @ centre >= products.max(axis=1, initial=-1) - 0.02).all()
+    nearest = made.nearest(vectors[0], 3)
+    cosines = made.centres @ vectors[0]
+    assert nearest.tolist() == np.sort(np.argsort(-cosines, kind="stable")[:3]).tolist()
+
+
+# -- what is found ----------------------------------------------------------------------------
+
+WEIGHTS = st.fixed_dictionaries(
+    {name: st.sampled_from([0.0, 0.5, 2.0, *([] if name in DIRECT else [-0.7])]) for name in PARTS}
+).filter(lambda weights: any(weights.values()))
+
+
+@settings(max_examples=60, deadline=None)
+@given(WEIGHTS, st.sampled_from([1, 3, 20, 150]), st.sampled_from([0, 2, 3, 80]), st.booleans())
+def test_with_a_broad_shortlist_a_ranking_is_the_exact_one(
+    parts_of_all, weights, k, share, is_int8
+):
+    """Whatever the weights are, some of them against a title."""
+    ranker, catalogues = parts_of_all
+    recipe, catalogue = Recipe(weights, k1=1.2, b=0.6), catalogues[is_int8]
+    mask = np.arange(len(TITLES)) % share == 0 if share else None
+    asked = ranker.asked(QUERIES)
+    with Workers(1) as workers:
+        arguments = catalogue.parts, recipe, asked, k, catalogue.is_empty, workers, mask
+        expected = engine.best(*arguments)
+        assert_same(engine.best(*arguments, broad(catalogue.parts, recipe)), expected)
+
+
+@pytest.fixture(scope="module")
+def parts_of_all(bag, clicks):
+    ranker = HybridRanker(bag, RECIPES["all"], clicks)
+    return ranker, [
+        Index.build(ranker, TITLES, IDS, dtype=dtype, exact=True).snapshot.catalogue
+        for dtype in ("float32", "int8")
+    ]
+
+
+@pytest.mark.parametrize("name", [*RECIPES, "model alone"])
+def test_what_is_found_has_exact_scores(bag, clicks, name):
+    ranker = HybridRanker(bag, RECIPES.get(name, MODEL_ALONE), clicks)
+    index = Index.build(ranker, TITLES, IDS, threads=1)
+    exact = Index.build(ranker, TITLES, IDS, threads=1, exact=True)
+    assert exact.clusters is None
+    assert index.clusters.recall >= 0.99
+    found, best, met = index.search(QUERIES), exact.search(QUERIES), 0
+    assert index.search(QUERIES, exact=True) == best
+    for hits, of_exact, query in zip(found, best, QUERIES, strict=True):
+        score_of = {hit.id: hit.score for hit in exact.search(query, len(TITLES))}
+        assert all(hit.score == score_of[hit.id] for hit in hits)
+        assert len(hits) == len(of_exact) and hits.reason == of_exact.reason
+        met += len({hit.id for hit in hits} & {hit.id for hit in of_exact})
+        assert index.search([query])[0] == index.search(query) == hits
+    assert met > 0.9 * sum(map(len, best))
+
+
+def test_the_breadth_reaches_the_recall_that_is_said(index, clicks, monkeypatch):
+    made = index.clusters
+    queries = clicks.queries
+    assert made.measured_with == "queries" and "for queries of the log when" in str(made)
+    exact, found = index.ranked(queries, 10, exact=True), index.ranked(queries, 10)
+    shares = [
+        np.isin(of_exact, of_found).mean()
+        for of_exact, of_found in zip(exact.titles, found.titles, strict=True)
+    ]
+    assert made.recall >= 0.99 and made.recall == pytest.approx(np.mean(shares), abs=0.01)
+    with monkeypatch.context() as patch:
+        patch.setattr(shortlisting, "LEAST_RECALL", 1.1)
+        assert index.ranked_by(index.ranker).clusters is None
+        patch.setattr(shortlisting, "_FEWEST", 10**6)
+        patch.setattr(shortlisting, "LEAST_RECALL", 0.5)
+        assert index.ranked_by(index.ranker).clusters.measured_with == "titles"
+
+
+def test_titles_that_may_not_be_found_are_not(index):
+    for ids in (IDS[1:], IDS[::2], IDS[::3], IDS[5:9]):
+        for hits in index.search(QUERIES, only=ids, everything=True):
+            assert {hit.id for hit in hits} <= {*ids}
+        exact = index.search(QUERIES, only=ids, everything=True, exact=True)
+        found = index.search(QUERIES, only=ids, everything=True)
+        assert [len(hits) for hits in found] == [len(hits) for hits in exact]
+    assert index.search("p7")[0].id == "p7"
+    assert all(hit.id != "p7" for hit in index.similar("p7"))
+    assert index.search(QUERIES, 201) == index.search(QUERIES, 201, exact=True)
+
+
+def test_searches_in_several_threads_share_nothing(index):
+    expected = index.search(QUERIES)
+    found = [None] * 32
+    with Workers(4) as workers:
+
+        def search(first, end):
+            for k in range(first, end):
+                found[k] = index.search(QUERIES)
+
+        workers.over(32, search)
+    assert all(hits == expected for hits in found)
+    with Workers(1) as one, Workers(3) as three:
+        catalogue, asked = index.snapshot.catalogue, index.ranker.asked(QUERIES)
+        rankings = [
+            engine.best(
+                catalogue.parts, index.recipe, asked, 10, catalogue.is_empty, workers, None,
+                catalogue.shortlist,
+            )
+            for workers in (one, three)
+        ]  # fmt: skip
+    assert_same(*rankings)
+
+
+# -- an index ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_an_index_on_disk_searches_as_in_memory(bag, clicks, dtype, tmp_path):
+    ranker = HybridRanker(bag, RECIPES["all"], clicks)
+    made = Index.build(ranker, TITLES, IDS, dtype=dtype, threads=1)
+    made.save(tmp_path / "index")
+    Index.verify(tmp_path / "index")
+    described = json.loads((tmp_path / "index" / "index.json").read_text())["clusters"]
+    assert described == {
+        "count": len(made.clusters.clusters.centres),
+        "rows": len(made.clusters.clusters.titles),
+        "probed": made.clusters.breadth.probed,
+        "retained": made.clusters.breadth.retained,
+        "recall": made.clusters.recall,
+        "measured_with": "queries",
+    }
+    opened = Index.open(tmp_path / "index", 3)
+    for one in (
+        opened, Index.open(tmp_path / "index", 1, in_memory=True), copy.deepcopy(made),
+        pickle.loads(pickle.dumps(opened)),
+    ):  # fmt: skip
+        assert str(one.clusters) == str(made.clusters)
+        assert one.search(QUERIES) == made.search(QUERIES)
+    Index.build(ranker, TITLES, IDS, dtype=dtype, threads=3).save(tmp_path / "again")
+    for file in (tmp_path / "index" / "clusters").iterdir():
+        assert file.read_bytes() == (tmp_path / "again" / "clusters" / file.name).read_bytes()
+
+
+def test_titles_come_and_go(bag, clicks):
+    ranker = HybridRanker(bag, RECIPES["all"], clicks)
+    changed = Index.build(ranker, TITLES[:300], IDS[:300], threads=1)
+    changed.add(TITLES[300:], IDS[300:])
+    changed.remove(IDS[50:60])
+    assert changed.clusters is not None
+    for hits in changed.search(QUERIES):
+        assert not {hit.id for hit in hits} & {*IDS[50:60]}
+    exact = changed.search(QUERIES, exact=True)
+    assert [len(hits) for hits in changed.search(QUERIES)] == list(map(len, exact))
+    changed.sync([], [])
+    assert changed.clusters is None and changed.search("red hat") == []
+
+
+def test_other_weights_have_another_shortlist(index, bag, clicks):
+    ranker = HybridRanker(bag, RECIPES["no cosine"], clicks)
+    other = index.ranked_by(ranker)
+    assert other.clusters.recipe == ranker.recipe != index.clusters.recipe
+    assert index.search(QUERIES, cosine=True) == index.search(QUERIES, cosine=True, exact=True)
+    few = Index.build(ranker, TITLES[:90], threads=1)
+    assert few.clusters is None
+
+
+def test_indexes_with_clusters_are_searched_together(bag, clicks):
+    ranker = HybridRanker(bag, RECIPES["all"], clicks)
+    halves = {str(k): Index.build(ranker, TITLES[k::2], IDS[k::2], threads=1) for k in (0, 1)}
+    found = ShardedIndex(halves, 1).search(QUERIES[:5], 7)
+    for hits, *of_halves in zip(
+        found, *(half.search(QUERIES[:5], 7) for half in halves.values()), strict=True
+    ):
+        both = sorted((hit for half in of_halves for hit in half), key=lambda hit: -hit.score)
+        assert [hit.score for hit in hits] == [hit.score for hit in both[:7]]
+
+
+# -- files ------------------------------------------------------------------------------------
+
+REFUSED = {
+    "centres": [
+        lambda a: a[1:], lambda a: a.astype(np.float64), lambda a: a + np.nan, lambda a: a * 9,
+    ],
+    "offsets": [lambda a: a[1:], lambda a: a + 1, lambda a: a[::-1], lambda a: a.astype(np.int32)],
+    "titles": [lambda a: a[1:], lambda a: a - 1, lambda a: a + 1000],
+    "codes": [lambda a: a[1:], lambda a: a.astype(np.int16)],
+    "scales": [lambda a: a * 90, lambda a: a + np.nan, lambda a: -a],
+    "net": [lambda a: a[1:], lambda a: a + np.inf],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_damaged_clusters_are_refused(index, name, tmp_path):
+    """Also where sizes and checksums fit."""
+    folder = tmp_path / "index"
+    index.save(folder)
+    file = folder / "clusters" / f"{name}.npy"
+    whole = np.load(file)
+    for change in REFUSED[name]:
+        np.save(file, change(whole))
+        with pytest.raises(SentembError, match="the index is damaged"):
+            Index.open(folder)
+        list_again(folder)
+        with pytest.raises(SentembError, match=rf"clusters/{name}.npy: the index is damaged") as e:
+            Index.open(folder)
+        assert "\n" not in str(e.value)
+
+
+def test_a_description_that_is_wrong_is_refused(index, tmp_path):
+    index.save(tmp_path / "index")
+    description = tmp_path / "index" / "index.json"
+    values = json.loads(description.read_text())
+    clusters = values["clusters"]
+    for wrong in (
+        {}, 3, {"count": 1}, {**clusters, "retained": 0}, {**clusters, "rows": 0},
+        {**clusters, "probed": 0}, {**clusters, "more": 1},
+        {**clusters, "probed": 10**6}, {**clusters, "recall": 2},
+        {**clusters, "recall": None}, {**clusters, "count": "20"},
+        {**clusters, "measured_with": "x"},
+    ):  # fmt: skip
+        description.write_text(json.dumps(values | {"clusters": wrong}))
+        with pytest.raises(SentembError, match='"clusters" is missing or wrong'):
+            Index.open(tmp_path / "index")
+    description.write_text(json.dumps(values | {"clusters": None}))
+    with pytest.raises(SentembError, match="it lists other files"):
+        Index.open(tmp_path / "index")
+
+
+def test_clusters_of_version_1_0_are_not_read(index, tmp_path):
+    index.save(tmp_path / "index")
+    description = tmp_path / "index" / "index.json"
+    values = json.loads(description.read_text())
+    for name in ("codes", "scales", "net"):
+        (tmp_path / "index" / "clusters" / f"{name}.npy").unlink()
+        del values["files"][f"clusters/{name}.npy"]
+    values["clusters"] = {name: values["clusters"][name] for name in ("count", "probed", "recall")}
+    description.write_text(json.dumps(values))
+    opened = Index.open(tmp_path / "index")
+    assert opened.clusters is None
+    assert opened.search(QUERIES) == index.search(QUERIES, exact=True)
+
+
+def test_the_commands_say_the_recall(bag, tmp_path):
+    bag.save_pretrained(tmp_path / "model")
+    lines = "".join(f"{id}\t{title}\n" for id, title in zip(IDS, TITLES, strict=True))
+    (tmp_path / "titles.tsv").write_text(lines)
+
+    def run(*arguments):
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        assert result.exit_code == 0, result.output
+        return result
+
+    index, arguments = tmp_path / "index", (tmp_path / "model", tmp_path / "titles.tsv", "-o")
+    made = run("index", *arguments, index)
+    opened = Index.open(index).clusters
+    recall = f"recall@10 {opened.recall:.3f} for titles as queries when they were made"
+    said = f"a query meets {opened.breadth.probed} of {len(opened.clusters.centres)}; {recall}"
+    assert f"clusters: {said}" in made.stderr
+    assert said in run("info", index).stdout
+    assert json.loads(run("info", index, "--json").stdout)["clusters"] == said
+    made = run("index", *arguments, tmp_path / "exact", "--exact")
+    assert "clusters" not in made.stderr and Index.open(tmp_path / "exact").clusters is None
+    every = [
+        run("search", tmp_path / "exact", "red hat"),
+        run("search", index, "red hat", "--exact"),
+    ]
+    assert every[0].stdout == every[1].stdout
+    wrong = CliRunner().invoke(main, ["index", str(index), "--add", "x", "--exact"])
+    assert "--exact is for a new index" in wrong.stderr
