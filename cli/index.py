@@ -8,11 +8,11 @@ import click
 
 from sentemb.cli.common import TimeLeft, duration, note_queries, read_titles
 from sentemb.cli.options import (
-    Weights,
     Written,
     cosine_option,
     dask_option,
     option,
+    search_fields_option,
     threads_option,
     written_option,
 )
@@ -50,13 +50,7 @@ _DTYPES = ["float32", "float16", "int8"]
     help="Let every search look at all titles. By default, from 30,000 titles on, it looks at some "
     "of them and misses a few of the best.",
 )
-@option(
-    "--search-fields",
-    metavar="FIELDS",
-    type=Weights(),
-    help="Fields of texts whose words find the title too, with commas between them: brand,tags:0.5 "
-    "counts a word of the tags as half a word of the title.",
-)
+@search_fields_option()
 @option("--add", metavar="TITLES", type=click.Path(), help="Add the titles of a file to an index.")
 @option(
     "--remove",

@@ -453,6 +453,17 @@ def cosine_option() -> Decorator:
     )
 
 
+def search_fields_option() -> Decorator:
+    """``--search-fields``, for commands that make an index."""
+    return option(
+        "--search-fields",
+        metavar="FIELDS",
+        type=Weights(),
+        help="Fields of texts whose words find the title too, with commas between them: "
+        "brand,tags:0.5 counts a word of the tags as half a word of the title.",
+    )
+
+
 def side_option() -> Decorator:
     """``--side``."""
     return option(
