@@ -6,7 +6,8 @@ the cosine of two sums is near the share of trigrams that two texts have in comm
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -33,6 +34,7 @@ def index_without_clicks(
     titles: Sequence[str],
     ids: Sequence[str],
     fields: Fields = None,
+    search_fields: Mapping[str, float] = MappingProxyType({}),
     *,
     threads: int | None = None,
 ) -> Index:
@@ -52,4 +54,4 @@ def index_without_clicks(
     of_log = nothing.of_titles(texts), bare.read_queries.tokens(words)
     statistics = Statistics.of(count_words(texts, *of_log, words))
     ranker = HybridRanker(model, _RECIPE, nothing, statistics, threads=threads)
-    return Index.build(ranker, titles, ids, fields, threads=threads)
+    return Index.build(ranker, titles, ids, fields, search_fields=search_fields, threads=threads)
