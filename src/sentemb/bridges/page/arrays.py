@@ -118,6 +118,7 @@ def add_index(
         "floor": None,
         "kappa": KAPPA,
         "examinations": EXAMINATIONS,
+        "search_fields": list(index.search_fields),
         "no_match": {"nothing": NOTHING_KNOWN, "below": BELOW_FLOOR, "product": NO_PRODUCT},
     }
     notes: list[str] = []
