@@ -337,9 +337,9 @@ def _examined(
     within = np.arange(entries.size) - np.repeat(
         np.cumsum(end - first) - (end - first), end - first
     )
-    places = first[entries] + within
+    rows = order[first[entries] + within]
     keys = hashes_of(list(examinations.queries))[examinations.query_index]
-    return ExaminedTitles(keys[entries], title_of[order[places]], examinations.times[entries])
+    return ExaminedTitles(keys[entries], title_of[rows], examinations.times[entries])
 
 
 def _spliced(
