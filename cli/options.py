@@ -1,5 +1,6 @@
 """Options: from a declaration, in groups of the help; and those shared."""
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 from typing import Any
@@ -170,6 +171,22 @@ class Names(click.ParamType):
         return names
 
 
+class Weights(click.ParamType):
+    """Names separated by commas, each with a weight behind a colon or with 1, as a dict."""
+
+    name = "weights"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> dict[str, float]:
+        return value if isinstance(value, dict) else dict(map(_weighed, value.split(",")))
+
+
+def _weighed(text: str) -> tuple[str, float]:
+    name, colon, weight = text.rpartition(":")
+    with contextlib.suppress(ValueError):
+        return (name.strip(), float(weight)) if colon else (text.strip(), 1.0)
+    return text.strip(), 1.0  # the colon is part of the name
+
+
 class _IntegerOr(click.ParamType):
     """An integer, or one of some words."""
 
@@ -299,18 +316,6 @@ def since_option() -> Decorator:
     )
 
 
-def records_option() -> Decorator:
-    """``--record`` of a command that measures an index by recorded searches."""
-    return option(
-        "--record",
-        metavar="RECORD",
-        type=click.Path(),
-        multiple=True,
-        help="A record of searches, as `sentemb serve --record` writes it. Can be given several "
-        "times; a search that is in several counts once.",
-    )
-
-
 def markdown_option(what: str) -> Decorator:
     """``--markdown``."""
     return option("--markdown", is_flag=True, help=f"Print {what} in Markdown.")
@@ -436,6 +441,17 @@ def cosine_option() -> Decorator:
     )
 
 
+def search_fields_option() -> Decorator:
+    """``--search-fields``, for commands that make an index."""
+    return option(
+        "--search-fields",
+        metavar="FIELDS",
+        type=Weights(),
+        help="Fields of texts whose words find the title too, with commas between them: "
+        "brand,tags:0.5 counts a word of the tags as half a word of the title.",
+    )
+
+
 def side_option() -> Decorator:
     """``--side``."""
     return option(
@@ -472,6 +488,19 @@ def threads_option(group: str | None = None) -> Decorator:
         callback=_limit_threads,
         group=group,
         help="Number of threads; the results do not depend on it. [default: all processors]",
+    )
+
+
+def records_option(does: str = "", group: str | None = None) -> Decorator:
+    """``--record``: records of searches, by the name ``record``."""
+    return option(
+        "--record",
+        metavar="RECORD",
+        type=click.Path(),
+        multiple=True,
+        group=group,
+        help="A record of searches, as `sentemb serve --record` writes it. Can be given several "
+        f"times; a search that is in several counts once. {does}".rstrip(),
     )
 
 

@@ -104,9 +104,11 @@ async function open() {
   }
   const [ids, titles] = [texts("ids"), texts("titles")];
   await breathe();
+  const fields = Object.fromEntries(Object.keys(HEADER.facts.fields).map((name) => [name, fieldValues(array(`field ${name}`))]));
   const titlesOf = new Map();
   for (const [place, title] of titles.entries()) {
-    for (const word of new Set(splittings.foldedWords(title))) {
+    const searched = HEADER.search_fields.map((name) => fields[name][place] ?? "");
+    for (const word of new Set(splittings.foldedWords([title, ...searched].join(" ")))) {
       if (!titlesOf.has(word)) titlesOf.set(word, []);
       titlesOf.get(word).push(place);
     }
@@ -118,7 +120,7 @@ async function open() {
     towers,
     ids,
     titles,
-    fields: Object.fromEntries(Object.keys(HEADER.facts.fields).map((name) => [name, fieldValues(array(`field ${name}`))])),
+    fields,
     frequent: new FrequentQueries(texts("queries"), splittings.folded),
     place: new Map(ids.map((id, place) => [id, place])),
     empty: new Set(array("empty")),
@@ -152,20 +154,20 @@ function openParts(array, texts, table, { exactKey, foldedWords }, split, titles
     bm25: () => bm25("bm25"),
     clicked_bm25: () => bm25("clicked_bm25"),
     unclicked: () => new Unclicked(array("unclicked")),
-    clicks: () =>
-      new Clicks(HEADER.facts.titles, exactKey, array("clicks keys"), {
-        ends: ends("clicks"),
-        titles: array("clicks titles"),
-        clicks: array("clicks counts"),
-        totals: array("clicks totals"),
-        kappa: HEADER.kappa,
-      }),
+    clicks: () => new Clicks(...ofQuery("clicks"), array("clicks totals"), HEADER.kappa),
+    examined: () => new Examined(...ofQuery("examined")),
     name: () => new Name(HEADER.facts.titles, foldedWords, titlesOf),
   };
   const ends = (name) => {
     let end = 0;
     return Uint32Array.from(array(`${name} lengths`), (length) => (end += length));
   };
+  const ofQuery = (name) => [
+    HEADER.facts.titles,
+    exactKey,
+    array(`${name} keys`),
+    { ends: ends(name), titles: array(`${name} titles`), numbers: array(`${name} numbers`) },
+  ];
   const numberOf = new Map();
   if ("words of bm25" in HEADER.arrays) {
     const numbers = array("numbers of words");
