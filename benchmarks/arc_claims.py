@@ -57,8 +57,8 @@ _CLOSE = 2 * POINT
 STATE_OF_THE_ART = "5.4"
 _NO_MSRP = (
     UNTESTED,
-    "The Microsoft Research Paraphrase Corpus is not here, because its licence does not allow it to "
-    "be included; it is published at "
+    "The Microsoft Research Paraphrase Corpus is not here, because its licence does not allow it "
+    "to be included; it is published at "
     "https://www.microsoft.com/en-us/download/details.aspx?id=52398. The command measures it.",
 )
 # The paper's figure with random negatives (footnote 5).
