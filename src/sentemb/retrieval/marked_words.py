@@ -33,13 +33,13 @@ class MarkedWords:
         for k, (a, b) in enumerate(pairwise(pieces)):
             if a.end() == b.start() and self._is_asked(a[0], b[0]):
                 marked[k] = marked[k + 1] = True
-        places: list[list[int]] = []
+        marks: list[list[int]] = []
         for piece, is_marked in zip(pieces, marked, strict=True):
-            if is_marked and places and places[-1][1] == piece.start():
-                places[-1][1] = piece.end()
+            if is_marked and marks and marks[-1][1] == piece.start():
+                marks[-1][1] = piece.end()
             elif is_marked:
-                places.append([*piece.span()])
-        return places
+                marks.append([*piece.span()])
+        return marks
 
     def _is_asked(self, *pieces: str) -> bool:
         """Whether the query has a word of a piece, or one that two pieces make together."""

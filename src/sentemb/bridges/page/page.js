@@ -237,7 +237,7 @@ function markedTitle({ title, marks }) {
   const shown = make("span", { className: "title", dir: "auto" });
   let from = 0;
   for (const [begin, end] of marks) {
-    shown.append(text(from, begin), make("b", {}, text(begin, end)));
+    shown.append(text(from, begin), make("mark", {}, text(begin, end)));
     from = end;
   }
   shown.append(text(from));
