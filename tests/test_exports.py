@@ -22,7 +22,7 @@ def lines(*records):
 def imported(tmp_path, monkeypatch, tables):
     """The log that `start` imports from tables, given by name and text; or its error."""
 
-    def only_import(clicks, folder, columns, replaces):
+    def only_import(clicks, folder, columns, *_):
         start_command._run(
             "import", clicks, "-o", folder / "pairs.tsv", *columns,
             "--write-catalogue", folder / "titles.tsv", "--skip-bad-lines",

@@ -155,20 +155,20 @@ function openParts(array, texts, table, { exactKey, foldedWords }, split, titles
     bm25: () => bm25("bm25"),
     clicked_bm25: () => bm25("clicked_bm25"),
     unclicked: () => new Unclicked(array("unclicked")),
-    clicks: () =>
-      new Clicks(HEADER.facts.titles, exactKey, array("clicks keys"), {
-        ends: ends("clicks"),
-        titles: array("clicks titles"),
-        clicks: array("clicks counts"),
-        totals: array("clicks totals"),
-        kappa: HEADER.kappa,
-      }),
+    clicks: () => new Clicks(...ofQuery("clicks"), array("clicks totals"), HEADER.kappa),
+    examined: () => new Examined(...ofQuery("examined")),
     name: () => new Name(HEADER.facts.titles, foldedWords, titlesOf),
   };
   const ends = (name) => {
     let end = 0;
     return Uint32Array.from(array(`${name} lengths`), (length) => (end += length));
   };
+  const ofQuery = (name) => [
+    HEADER.facts.titles,
+    exactKey,
+    array(`${name} keys`),
+    { ends: ends(name), titles: array(`${name} titles`), numbers: array(`${name} numbers`) },
+  ];
   const numberOf = new Map();
   if ("words of bm25" in HEADER.arrays) {
     const numbers = array("numbers of words");
