@@ -110,7 +110,18 @@ def test_a_month(shop, made, tmp_path):
     again = refresh(shop, [record])
     assert (again.searches, again.clicks, again.added, again.lost) == (0, 0, 0, [])
     assert (again.queries, again.pairs, again.gone) == (done.queries, done.pairs, done.gone)
-    assert identity(shop, "index-before") != before
+    # An index that is the same takes no place, so the one before is still there.
+    assert identity(shop, "index-before") == before
+
+
+def test_a_catalogue_that_lacks_most_products_is_refused(shop, tmp_path):
+    before = identity(shop)
+    write_products(tmp_path / "part.csv", PRODUCTS[:29])
+    with pytest.raises(SentembError, match=r"part.csv: lacks 31 of the 60 products .* as P29;"):
+        refresh(shop, catalogue=tmp_path / "part.csv")
+    assert identity(shop) == before
+    write_products(tmp_path / "part.csv", PRODUCTS[:30])
+    assert refresh(shop, catalogue=tmp_path / "part.csv").removed == 30
 
 
 def test_a_new_model_is_searched_if_it_is_not_behind(shop, tmp_path, monkeypatch):
