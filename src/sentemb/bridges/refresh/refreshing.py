@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from sentemb.analysis.insights import SearchedQuery, insights, table_of_lost
@@ -21,6 +22,7 @@ from sentemb.bridges.refresh.comparing import FEWEST, ClicksCompared, compare
 from sentemb.bridges.refresh.pins import Pins
 from sentemb.bridges.refresh.products_today import read_products
 from sentemb.data.click_log import ClickLog, read_click_log, write_click_log
+from sentemb.data.examinations import Examinations, read_examinations
 from sentemb.data.record_file import is_record, reading_record
 from sentemb.data.record_merge import Merged, merge_records
 from sentemb.data.seen_queries import never_typed_and_typed
@@ -218,7 +220,7 @@ class _Refreshing:
         index = current
         if learned is not None and not why:
             new = self._trained(learned, current)
-            serve_clicks(current, ClickedQueries.of(learned))
+            serve_clicks(current, self._clicks(learned))
             self._step("comparing with the index before")
             compared = compare(current, new, clicks.judged)
             index, why = (new if compared.is_ahead else current), compared.verdict
@@ -229,7 +231,7 @@ class _Refreshing:
         self._step("writing the index")
         everything = clicks.everything.build() if len(clicks.everything) else None
         pins = Pins.read(shop)
-        served = index.ranker.clicks if everything is None else ClickedQueries.of(everything)
+        served = index.ranker.clicks if everything is None else self._clicks(everything)
         served = served.with_ids(index.titles, index.ids)
         serve_clicks(index, pins.in_place(served, names))
         index.save(self._work / _INDEX, force=True)
@@ -303,7 +305,7 @@ class _Refreshing:
         # The model alone would refuse these; the ranker that follows reads their words.
         searched = new.snapshot.changed(search_fields=current.search_fields)
         new.adopt(searched, new.snapshot)
-        known = ClickedQueries.of(train_log)
+        known = self._clicks(train_log)
         right, typed = never_typed_and_typed(dev, known.queries)
         snapshot = new.snapshot
         ranker = fit_weights_of(
@@ -312,13 +314,22 @@ class _Refreshing:
             snapshot.titles,
             snapshot.ids,
             known,
-            ClickedQueries.of(learned),
+            self._clicks(learned),
             typed,
             threads=self._threads,
             on_note=self._note,
         )
         new.adopt(new.ranked_by(ranker), snapshot)
         return new
+
+    def _clicks(self, log: ClickLog) -> ClickedQueries:
+        """The clicks of a log, with how often titles were looked at in all records of the shop."""
+        return replace(ClickedQueries.of(log), examinations=self._examinations)
+
+    @cached_property
+    def _examinations(self) -> Examinations:
+        searches = self._shop.searches
+        return read_examinations([searches] if is_file(searches) else [])
 
     def _lost(self) -> list[SearchedQuery]:
         """The queries that lost most since the last refresh."""
