@@ -178,10 +178,11 @@ notebooks: ## Run all notebooks again
 	$(BIN)/python notebooks/run.py
 
 .PHONY: docs
-docs: ## Write docs/cli.md from --help and docs/python.md from the docstrings, and build the site in build/site
+docs: ## Write docs/cli.md from --help, docs/python.md and the equations of gradients.md from the docstrings, and build the site in build/site
 	$(MAKE) venv EXTRAS=$(EXTRAS),docs
 	$(BIN)/python docs/make_cli.py
 	$(BIN)/python docs/make_python.py
+	$(BIN)/python docs/make_equations.py
 	$(BIN)/python docs/make_site.py
 
 .PHONY: sizes
