@@ -17,6 +17,7 @@ from sentemb.data.click_log import ClickLog, write_click_log
 from sentemb.data.examinations import EXPONENT, Examinations, Shown, read_examinations
 from sentemb.data.search_record import Searched, SearchRecord
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.confidence import Confidence
 from sentemb.search.index_tuning import serve_clicks
 from sentemb.search.ranking.direct_fit import OF_EXAMINATIONS, with_examinations
 from sentemb.search.ranking.ranker import HybridRanker
@@ -143,11 +144,14 @@ def test_clicks_of_another_month_bring_their_examinations(bag):
     without = Recipe({**WEIGHTS, "name": 1.0, "clicks": 9.0})
     index = Index.build(ranker_of(bag, {("red", 0): 3}, {}, without), TITLES, IDS, threads=1)
     newer = ranker_of(bag, {("red", 0): 3, ("red", 1): 1}, {("red", 0): 50}).clicks
+    index.confidence = confidence = Confidence(-1.0, 0.7, 100, 0.1, 0.2)
     serve_clicks(index, newer)
+    assert index.confidence is None, "its scores are others"
+    index.confidence = confidence
     assert index.recipe == with_examinations(without)
     assert index.recipe.weight(CLICKS) == index.recipe.weight(EXAMINED) == OF_EXAMINATIONS
     serve_clicks(index, newer)
-    assert index.recipe == with_examinations(without)
+    assert index.recipe == with_examinations(without) and index.confidence == confidence
 
 
 def test_tune_reads_a_record(bag, tmp_path):

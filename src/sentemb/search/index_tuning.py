@@ -104,7 +104,9 @@ def tune(
 def serve_clicks(index: Index, clicks: ClickedQueries) -> None:
     """Let an index read other clicks, with the weights, statistics and confidence that it has.
 
-    Raises `SentembError` if another thread changes the index meanwhile.
+    If these bring the first examinations, clicks get another weight, and the confidence, which was
+    fitted to other scores, is gone. Raises `SentembError` if another thread changes the index
+    meanwhile.
     """
     snapshot = index.snapshot
     recipe = snapshot.ranker.recipe
@@ -115,7 +117,8 @@ def serve_clicks(index: Index, clicks: ClickedQueries) -> None:
         ranker = ranker.weighted(with_examinations(recipe).weights)
         ranker.floor = snapshot.ranker.floor  # it does not read the sum
     served = index.ranked_by(ranker)
-    index.adopt(served.changed(confidence=snapshot.confidence), snapshot)
+    confidence = snapshot.confidence if ranker.recipe == recipe else None
+    index.adopt(served.changed(confidence=confidence), snapshot)
 
 
 def calibrate(

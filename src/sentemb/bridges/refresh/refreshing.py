@@ -37,8 +37,9 @@ from sentemb.search.index_files import listed_files, read_description
 from sentemb.search.index_tuning import calibrate, serve_clicks
 from sentemb.search.ranking.fitting import fit_weights_of
 from sentemb.search.shop_folder import Shop
+from sentemb.system.bounds import plain
 from sentemb.system.descriptions import parse_json
-from sentemb.system.files import is_file, make_folder, names_in, reading, write_text
+from sentemb.system.files import is_file, make_folder, names_in, place_name, reading, write_text
 from sentemb.system.locks import locked
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import replacing_folder
@@ -159,8 +160,9 @@ def refresh(
     Raises
     ------
     SentembError
-        If the folder is of another kind, a record or the catalogue cannot be read, another process
-        is refreshing the shop, or the disk is full.
+        If the folder is of another kind, a record or the catalogue cannot be read, the catalogue
+        lacks most products of the index, another process is refreshing the shop, or the disk is
+        full.
     """
     opened = Shop.open(shop)
     usual = opened.path / "searches.sqlite"
@@ -208,6 +210,7 @@ class _Refreshing:
         if catalogue is not None:
             self._step("reading the catalogue")
             today = read_products(shop, catalogue, self._work / "titles.tsv", self._note)
+            _check_most_are_there(current, today.ids, catalogue)
             changes = current.sync(today.titles, today.ids, fields=today.fields)
         names = dict(zip(current.ids, current.titles, strict=True))
         clicks = ShopClicks.of(shop, names, trained, until)
@@ -356,8 +359,9 @@ class _Refreshing:
                 times = {name: time for name, time in known.items() if name in known_models}
                 self._shop = shop = replace(shop, trained=times)
                 shop.save()
-            _replace(shop.before, shop.index)
-            _replace(shop.index, new)
+            if read_description(new).identity != read_description(shop.index).identity:
+                _replace(shop.before, shop.index)
+                _replace(shop.index, new)
         self._end(until)
 
     def finish_earlier(self) -> None:
@@ -397,6 +401,17 @@ class _Refreshing:
         (self._work / _INPUTS).unlink(missing_ok=True)
         for path in self._work.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _check_most_are_there(index: Index, ids: Sequence[str], catalogue: AnyPath) -> None:
+    """Refuse a catalogue that lacks most products of an index: it is part of one, or another."""
+    gone = set(index.ids).difference(ids)
+    if 2 * len(gone) > len(index):
+        raise SentembError(
+            f"{place_name(catalogue)}: lacks {len(gone):,} of the {len(index):,} products of the "
+            f"index, such as {plain(min(gone))}; give the whole catalogue of this shop, or remove "
+            "them first with `sentemb index INDEX --sync`"
+        )
 
 
 def _why_not(learned: ClickLog | None, clicks: ShopClicks) -> str:
