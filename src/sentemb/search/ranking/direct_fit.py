@@ -108,15 +108,18 @@ def largest_as_good(
     # The sum was fitted to other queries, so its scale is free, and only the ratio counts.
     features = np.stack([rest, clicks], axis=1)
     fit = fit_weights(features, candidates, None, not_negative=_BOTH)
-    scale, of_clicks = fit.weights.tolist()
-    if not scale or not of_clicks:
-        return most if not scale else 0.0
+    scale, of_clicks = map(float, fit.weights)
+    if not scale:
+        return most
+    if not of_clicks:
+        return 0.0
     least = losses_of(features @ fit.weights, candidates)
     weight = min(of_clicks / scale, most)
     while weight < most:
         tried = min(weight * _STEP, most)
         total = (rest + tried * clicks)[:, None]
-        more = losses_of(total[:, 0] * fit_weights(total, candidates).weights[0], candidates) - least
+        losses = losses_of(total @ fit_weights(total, candidates).weights, candidates)
+        more = losses - least
         if more.mean() > more.std() / np.sqrt(more.size):
             break
         weight = tried
