@@ -97,9 +97,11 @@ class Clicks:
         self, asked: Asked, query_index: NDArray[np.int64], title_index: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """How far most clicks of a query are on a title, (k,): 2 c / C - 1 of C clicks, from 0."""
-        totals = np.append(self.totals, 1)[asked.numbers_in(self.queries)][query_index]
+        numbers, totals = asked.numbers_in(self.queries), np.ones(len(asked), np.int64)
+        is_known = numbers >= 0
+        totals[is_known] = self.totals[numbers[is_known]]
         clicks = self.counts(asked, query_index, title_index)
-        return np.asarray(np.maximum(2 * clicks / totals - 1, 0.0))
+        return np.asarray(np.maximum(2 * clicks / totals[query_index] - 1, 0.0))
 
     def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
         queries, stays = self.queries.without(is_kept)

@@ -37,8 +37,8 @@ _QUERIES = 128
 # The most titles of a shortlist: its recall is that of the first 10. A measurement up to rank 100
 # looks one title further, to see whether its score is equal.
 MOST_OF_SHORTLIST = 200
-# Where a mask leaves this part of the titles, each is scored: one fiftieth.
-_SHARE_OF_FEW = 50
+# Each title is scored where a mask leaves one fiftieth of them, or at most this number.
+_SHARE_OF_FEW, _FEW_TITLES = 50, 64
 # Pairs of `_Catalogue.rank_all` at a time, and how many are not worth another thread.
 _PAIRS, _FEW_PAIRS = 1_000_000, 2000
 # Places for candidates in addition to twice the titles that are asked for.
@@ -140,7 +140,7 @@ def best(
     catalogue = _Catalogue(parts, recipe, k, is_empty, workers, mask)
     n_allowed = n if mask is None else int(np.count_nonzero(mask))
     of_shortlist = shortlist is not None and shortlist.recipe == recipe and k <= MOST_OF_SHORTLIST
-    if n_allowed == k or n_allowed * _SHARE_OF_FEW <= n:
+    if n_allowed <= max(k, _FEW_TITLES) or n_allowed * _SHARE_OF_FEW <= n:
         catalogue.rank_all(ranked, asked)
     elif shortlist is not None and of_shortlist and shortlist.reaches(n_allowed / n):
         catalogue.rank_shortlists(ranked, asked, shortlist, n_allowed / n)
@@ -245,7 +245,7 @@ class _Catalogue:
             if self.parts[name].is_evidence:
                 has_nothing &= values[name] == 0
         # A score that is not a number comes first, so that the caller sees it.
-        order = np.lexsort((title_index, -np.nan_to_num(scores, nan=np.inf), query_index))
+        order = np.lexsort((title_index, np.where(np.isnan(scores), -np.inf, -scores), query_index))
         order = order[~has_nothing[order]]
         query_index = query_index[order]
         first = np.searchsorted(query_index, np.arange(len(asked)))
