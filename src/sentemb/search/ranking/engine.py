@@ -31,8 +31,8 @@ from sentemb.search.ranking.shortlist import Named, Shortlist
 from sentemb.system.contracts import Runner
 from sentemb.system.parallel import ALONE, Workers
 
-# float32 scores in memory at a time: 32 MB of them.
-_CELLS = 8_000_000
+# float32 scores in memory at a time: 128 MB of them.
+_CELLS = 32_000_000
 _QUERIES = 128
 # The most titles of a shortlist: its recall is that of the first 10. A measurement up to rank 100
 # looks one title further, to see whether its score is equal.

@@ -47,7 +47,7 @@ RECALL_AT, LEAST_RECALL = 10, 0.99
 # What recall is measured with.
 OF_TITLES, OF_QUERIES = "titles", "queries"
 # Words that together add at most this share of the weights of cosine and memory are not walked.
-_SLACK = 0.1
+_SLACK = 0.25
 # With a larger share of the clusters, exact search is hardly slower.
 MOST_PROBED = 0.25
 # The error of a float32 sum of some dozens of numbers, as a share of the largest.
