@@ -33,7 +33,7 @@ from sentemb.text.words import searched_words
 
 K, MANY = 10, 1000
 TOGETHER = 1000  # titles of each side of the hybrid
-FACTOR = 400  # a filter leaves one title in so many
+FACTOR = 400  # a filter leaves one title of this number
 
 
 def catalogue_of(folder, n):
@@ -47,7 +47,7 @@ def catalogue_of(folder, n):
 
 
 def make_index(folder, n):
-    """Write the index; its processor time and its titles a second are not those of a user's disk."""
+    """Write the index, and the processor time that it takes."""
     catalogue, model = catalogue_of(folder, n)
     began = time.process_time()
     clicks = ClickedQueries.of(ClickLog.from_pairs(catalogue.pairs))

@@ -21,12 +21,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.dense import candidates
+from sentemb.kernels.dense import titles_from
+from sentemb.kernels.top_k import top_k
 from sentemb.retrieval.nearest import nearest
 from sentemb.search.ranking.direct_parts import Clicks, Name
 from sentemb.search.ranking.part import UNIT, Asked, Part
-from sentemb.search.ranking.parts import Cosine
-from sentemb.search.ranking.recipe import CLICKED_BM25, CLICKS, COSINE, NAME, Recipe
+from sentemb.search.ranking.parts import Cosine, Memory
+from sentemb.search.ranking.recipe import CLICKED_BM25, CLICKS, COSINE, MEMORY, NAME, Recipe
 from sentemb.search.ranking.shortlist import Named, Shortlist
 from sentemb.system.contracts import Runner
 from sentemb.system.parallel import ALONE, Workers
@@ -182,13 +183,26 @@ class _Catalogue:
         size = max(1, min(_QUERIES, _CELLS // n))
         for low in range(0, len(asked), size):
             block = asked if size >= len(asked) else asked.part(slice(low, low + size))
-            total, errors = _approximate(
-                self.parts, self.recipe, block, self.is_empty, self.workers
-            )
+            of_titles = self.parts, self.recipe, block, self.is_empty, self.workers
+            total, errors, excess = _approximate(*of_titles)
             if self.mask is not None:
                 total[:, ~self.mask] = -np.inf
-            pairs = _candidates(total, errors, self.k, self.workers)
-            self._rank_pairs(ranked, low, block, *pairs)
+            limits = self._least_of_best(total, errors, excess, block) - errors - excess
+            self._rank_pairs(ranked, low, block, *_titles_from(total, limits, self.k, self.workers))
+
+    def _least_of_best(
+        self, total: NDArray[np.float32], errors: NDArray[np.float64], excess: float, asked: Asked
+    ) -> NDArray[np.float64]:
+        """A score that the k best titles of each query have at least, (m,)."""
+        m, k = len(asked), self.k
+        best = np.empty((m, k), np.int64)
+        self.workers.over(m, top_k, best, total)
+        scores = np.take_along_axis(total, best, axis=1).astype(np.float64)
+        if not excess:
+            return np.asarray(scores[:, -1] - errors)
+        pairs = np.repeat(np.arange(m), k), best.ravel()
+        exact, _ = of_pairs(self.parts, self.recipe, asked, *pairs, self.workers)
+        return np.asarray(np.where(scores > -np.inf, exact.reshape(m, k), -np.inf).min(axis=1))
 
     def rank_all(self, ranked: Ranked, asked: Asked) -> None:
         """Every title that may be found, as a pair with each query."""
@@ -284,28 +298,62 @@ def _approximate(
     asked: Asked,
     is_empty: NDArray[np.bool_],
     workers: Workers,
-) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """The scores of all titles in float32, -inf without evidence, and a bound on their errors."""
+) -> tuple[NDArray[np.float32], NDArray[np.float64], float]:
+    """The scores of all titles in float32, -inf without evidence, and bounds on their errors.
+
+    No exact score is higher by more than its error, (m,). It may be lower where the third value,
+    the excess, is above 0; then it is at most higher by the excess too.
+    """
     total = np.zeros((len(asked), is_empty.size), np.float32)
     errors, reach, steps = np.zeros(len(asked)), np.zeros(len(asked)), 0
     clicks = _clicks(parts, recipe)
     if clicks is not None:
         asked.is_typed = clicks.knows(asked)
-    evidence = [name for name in recipe.parts if parts[name].is_evidence]
-    for names in (evidence, [name for name in recipe.parts if name not in evidence]):
-        for name in names:
-            bound = parts[name].add(total, recipe.weight(name), asked, workers)
-            errors += bound.error
-            reach += bound.reach
-            steps += bound.steps
-        if names is evidence:
+    weights = {name: recipe.weight(name) for name in recipe.parts}
+    bound = _bound_of_cosine(parts, recipe)
+    if bound is not None:  # so that its vectors are not read
+        weights[MEMORY] += weights.pop(COSINE)
+    for is_evidence in (True, False):
+        for name, weight in weights.items():
+            if parts[name].is_evidence == is_evidence:
+                added = parts[name].add(total, weight, asked, workers)
+                errors += added.error
+                reach += added.reach
+                steps += added.steps
+        if is_evidence:
+            if bound is not None:
+                _leave_out_cosine(total, recipe.weight(COSINE), bound, asked, is_empty, workers)
             if clicks is not None:
-                query_index, title_index, added = _settled(clicks, parts, recipe, asked, workers)
-                total[query_index, title_index] += added.astype(np.float32)
+                query_index, title_index, settled = _settled(clicks, parts, recipe, asked, workers)
+                total[query_index, title_index] += settled.astype(np.float32)
             _leave_out_without_evidence(total, is_empty, asked)
-    # Every sum was rounded `steps` times, and of a clicked title twice more, each time by at most
-    # this share of `reach`.
-    return total, errors + 2 * (steps + 3) * UNIT * reach
+    # Every sum was rounded `steps` times, and of a clicked title three times more, each time by at
+    # most this share of `reach`.
+    excess = 0.0 if bound is None else recipe.weight(COSINE) * bound.most_below_cosine
+    return total, errors + 2 * (steps + 4) * UNIT * reach, excess
+
+
+def _bound_of_cosine(parts: Mapping[str, Part], recipe: Recipe) -> Memory | None:
+    """The memory, if it bounds the cosine: the vector of a title is one of its rows."""
+    memory = parts.get(MEMORY)
+    has_both = recipe.weight(COSINE) > 0 and recipe.weight(MEMORY) > 0
+    return memory if has_both and isinstance(memory, Memory) else None
+
+
+def _leave_out_cosine(
+    total: NDArray[np.float32],
+    weight: float,
+    memory: Memory,
+    asked: Asked,
+    is_empty: NDArray[np.bool_],
+    workers: Workers,
+) -> None:
+    """Take the bound of the cosine away where it is 0: from titles with zeros as vectors."""
+    titles = np.flatnonzero(is_empty)
+    titles = titles[memory.memory.offsets[titles + 1] > memory.memory.offsets[titles]]
+    query_index = np.repeat(np.arange(len(asked)), titles.size)
+    values = memory.of_pairs(asked, query_index, np.tile(titles, len(asked)), workers)
+    total[:, titles] -= (weight * values).astype(np.float32).reshape(len(asked), titles.size)
 
 
 def _settled(
@@ -336,15 +384,15 @@ def _leave_out_without_evidence(
         total[q, total[q] == 0] = -np.inf
 
 
-def _candidates(
-    total: NDArray[np.float32], errors: NDArray[np.float64], k: int, workers: Runner
+def _titles_from(
+    total: NDArray[np.float32], limits: NDArray[np.float64], k: int, workers: Workers
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of a query and a title that can be among its k best."""
+    """Pairs of a query and a title with a score from the limit of the query on."""
     m, n = total.shape
     room = min(n, 2 * k + _ROOM)
     while True:
         titles, counts = np.empty((m, room), np.int32), np.empty(m, np.int64)
-        workers.over(m, candidates, titles, counts, total, errors, k)
+        workers.over(m, titles_from, titles, counts, total, limits)
         if counts.max() <= room:
             break
         room = int(counts.max())  # many titles have nearly equal scores
