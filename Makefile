@@ -128,7 +128,7 @@ analysis: venv ## Measure keywords, attenuation and topics and write docs/analys
 	$(BIN)/python benchmarks/analysis.py
 
 .PHONY: paper
-paper: venv ## Measure every figure and table of the paper and write docs/paper.md (24 minutes)
+paper: venv ## Measure every figure and table of the paper and write docs/paper.md (28 minutes)
 	@# A run that was stopped continues; one that ended starts from nothing.
 	test -f build/paper-is-unfinished || rm -rf build/paper docs/results/paper
 	mkdir -p build && touch build/paper-is-unfinished

@@ -14,8 +14,10 @@ import time
 from pathlib import Path
 
 import arc_charts
+from arc_activation import activations
 from arc_lab import SEEDS, Laboratory
-from arc_parts import PARTS, SYSTEMS
+from arc_parts import PARTS as TRAININGS
+from arc_parts import SYSTEMS
 from arc_tables import SECTIONS, labelled
 from claims import filled, tables_in
 from pages import DATA, DOCS, ROOT, fill
@@ -24,6 +26,8 @@ from sentemb.errors import SentembError
 from sentemb.system.parallel import available_threads
 from sentemb.system.tables import markdown_table
 from sentemb.training.stopping import Interrupted
+
+PARTS = TRAININGS | {"activations": activations}
 
 
 def main():

@@ -3,6 +3,7 @@
 import numpy as np
 from arc_lab import Rows
 from lab.arc1_in_arc2 import arc2_from_arc1
+from numpy.lib.stride_tricks import sliding_window_view
 
 from sentemb import PairScorer
 from sentemb.evaluation.evaluate import evaluate_model
@@ -33,6 +34,9 @@ def constructions(lab, path):
                 rows.add(claim, gate, what, value)
     if not rows.has("C3", "", "largest difference of scores"):
         rows.add("C3", "", "largest difference of scores", f"{senna_in_arc1().max():.1e}")
+    if not rows.has("C31", "", "neighbouring rows"):
+        for what, count in order_of_rows().items():
+            rows.add("C31", "", what, str(count))
     _printed_gate(lab, rows)
 
 
@@ -108,6 +112,63 @@ def pooling(gate):
         columns = -(-n_title // 2)
         worst = max(worst, float(np.abs(two[:, :columns] - column[:, None]).max()))
     return worst
+
+
+def order_of_rows(networks=10, changes=5):
+    """How the words of the query that a row of cells reads lie to those of the next row.
+
+    A row reads a word if one of its cells changes with it. Counted over the layers of random
+    networks with two convolutions over planes, as long as a layer has two rows.
+    """
+    rng = np.random.default_rng(3)
+    counts = dict.fromkeys(
+        [
+            "neighbouring rows",
+            "neighbouring rows whose words begin or end earlier",
+            "neighbouring rows whose words begin or end no earlier, and one of them later",
+        ],
+        0,
+    )
+    for _ in range(networks):
+        weights = [rng.normal(size=(2, 3, 8)), *rng.normal(size=(2, 3, 3, 8, 8))]
+        x, y = rng.normal(size=(2, MAX_WORDS))
+        before = _layers(x, y, weights)
+        reads = [np.zeros((len(plane), MAX_WORDS), bool) for plane in before]
+        for word in range(MAX_WORDS):
+            for _ in range(changes):
+                other = x.copy()
+                other[word] += rng.normal()
+                for read, plane, changed in zip(
+                    reads, before, _layers(other, y, weights), strict=True
+                ):
+                    read[:, word] |= (plane != changed).any(axis=(1, 2))
+        for read in reads:
+            ends = np.column_stack([read.argmax(axis=1), -read[:, ::-1].argmax(axis=1)])
+            steps = np.diff(ends, axis=0)
+            earlier, later = (steps < 0).any(axis=1), (steps > 0).any(axis=1)
+            for what, found in zip(counts, (later | True, earlier, later & ~earlier), strict=True):
+                counts[what] += int(found.sum())
+    return counts
+
+
+def _layers(x, y, weights):
+    """The planes (rows, columns, maps) of ARC-II after each layer, for words of one number each."""
+    first, *convolutions = weights
+    u, v = (sliding_window_view(words, 3) @ own for words, own in zip((x, y), first, strict=True))
+    planes = [np.maximum(0, u[:, None] + v)]
+    for own in convolutions:
+        planes.append(_pooled(planes[-1]))
+        windows = sliding_window_view(planes[-1], (3, 3), axis=(0, 1))
+        planes.append(np.maximum(0, np.einsum("ijfkl,klfg->ijg", windows, own)))
+    return planes
+
+
+def _pooled(plane):
+    """The largest of 2 x 2 cells; the last row or column of an odd number is its own."""
+    for axis in (0, 1):
+        starts = np.arange(0, plane.shape[axis], 2)
+        plane = np.maximum.reduceat(plane, starts, axis=axis)
+    return plane
 
 
 def _printed_gate(lab, rows):

@@ -68,6 +68,9 @@ VARIANTS = {
     "windows of 5 words": (("senna", "arc1", "arc2"), {"window": 5}),
     "three convolutions": (("arc1",), {"maps": (64, 64, 64)}),
 }
+# Triples of a mini-batch; the paper's are 100 to 200. The learning rates are in proportion to them.
+# From fewer pairs than the search.
+BATCHES, RATE_PER_TRIPLE, BATCH_PAIRS = (20, 100, 200), (0.0005, 0.0015), 5000
 
 
 def _train(lab, key, pairs, dev, model, seed, **settings):
@@ -226,6 +229,18 @@ def variants(lab, path):
                 given = {"learning_rate": _searched(lab, model)} | changes
                 scorer = _train(lab, key, log, dev, model, 0, **given)
                 rows.add(name, *_trained_cells(model, 0, scorer))
+
+
+def batches(lab, path):
+    """Plain descent with mini-batches of several sizes, with fixed word vectors."""
+    rows = Rows(path, ("batch", "rate", *TRAINED), 4)
+    log, dev = part_of(lab.log("completion"), BATCH_PAIRS), lab.judged("completion", "dev")
+    for model, size, of_triple in product(("arc1", "arc2"), BATCHES, RATE_PER_TRIPLE):
+        rate = round(size * of_triple, 4)
+        if not rows.has(size, rate, model, 0) and lab.wants(model):
+            given = {"batch_size": size, "optimiser": "sgd", "learning_rate": rate}
+            scorer = _train(lab, f"batch-{size}-{rate}", log, dev, model, 0, **given)
+            rows.add(size, rate, *_trained_cells(model, 0, scorer))
 
 
 # -- labelled pairs -------------------------------------------------------------------------------
@@ -423,6 +438,7 @@ PARTS = {
     "order_only": order_only,
     "learning": learning,
     "variants": variants,
+    "batches": batches,
     "response": response,
     "differences": differences,
 }

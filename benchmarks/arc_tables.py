@@ -4,7 +4,7 @@ from statistics import mean, stdev
 
 from arc_claims import CLAIMS, NAMES, STATE_OF_THE_ART, chosen, printed
 from arc_parts import CURVE_MODELS, FIXED, LEARNED, OWN, RATES, SEARCHED, best_dev, reported
-from claims import COLUMNS, claim_rows, judged
+from claims import COLUMNS, claim_rows, judged, rule_rows
 
 KINDS = (FIXED, LEARNED)
 _NEGATIVES = {"test": "random", "test_hard": "similar"}
@@ -171,6 +171,29 @@ def _learning(tables):
 
 
 # Section: the CSV files that it needs, its rows, and the columns that are flush left.
+def activations(tables):
+    """Best dev P@1 by activation and rate, and the epoch."""
+    lines = {(line["activation"], line["rate"]): line for line in tables["activations"]}
+    rates = dict.fromkeys(rate for _, rate in lines)
+    yield ["activation", *(f"rate {rate}" for rate in rates)]
+    for activation in dict.fromkeys(name for name, _ in lines):
+        yield [activation, *(_best_epoch(lines[activation, rate]) for rate in rates)]
+
+
+def _best_epoch(line):
+    dev = [float(x) for x in line["dev"].split()]
+    return f"{100 * max(dev):.1f} (epoch {1 + dev.index(max(dev))})"
+
+
+def batches(tables):
+    """Best dev P@1 by triples in a mini-batch and rate."""
+    lines = {(line["batch"], line["rate"], line["model"]): line for line in tables["batches"]}
+    models = dict.fromkeys(model for *_, model in lines)
+    yield ["triples", "rate", *(NAMES[model] for model in models)]
+    for batch, rate in dict.fromkeys((batch, rate) for batch, rate, _ in lines):
+        yield [batch, rate, *(_best_epoch(lines[batch, rate, model]) for model in models)]
+
+
 SECTIONS = {
     "completion": (("completion",), _completion, 1),
     "completion-differences": (("completion", "differences"), _differences("completion"), 3),
@@ -178,6 +201,9 @@ SECTIONS = {
     "response": (("response",), _response, 1),
     "response-differences": (("response", "differences"), _differences("response"), 3),
     "labelled": (("labelled",), labelled("sick"), 3),
+    "rules": (("constructions",), lambda tables: rule_rows(judged(CLAIMS, tables), tables), 8),
+    "activations": (("activations",), activations, 1),
+    "batches": (("batches",), batches, 2),
     "claims": (("constructions",), lambda tables: claim_rows(judged(CLAIMS, tables)), len(COLUMNS)),
     "learning": (("learning",), _learning, 1),
     "rates": (("rates",), _rates, 1),

@@ -1,9 +1,12 @@
 """Claims of a paper, each at its place in it, with a verdict that follows from measured numbers."""
 
 import csv
+import inspect
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from sentemb.system.tables import markdown_table
 
@@ -11,6 +14,8 @@ HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
 UNTESTED, NOTHING = "not measured here", "claims nothing"
 VERDICTS = (HOLDS, IN_PART, FAILS, UNTESTED, NOTHING)
 NONE_PRINTED = "none printed"
+# What each free choice of a rule is multiplied by, to see whether the verdict depends on it.
+FACTORS = (0.5, 0.75, 1, 1.5, 2)
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,11 @@ class Claim:
         The paper's own numbers, or `NONE_PRINTED`.
     command : str
         What measures it.
+    rule : callable, optional
+        The function whose docstring says when the claim holds, and whose keyword-only parameters
+        are our free choices; by default ``judge``.
+    sweep : callable, optional
+        From the tables to the `swept` verdicts; by default they are judged again.
     """
 
     key: str
@@ -42,11 +52,54 @@ class Claim:
     place: str = ""
     printed: str = NONE_PRINTED
     command: str = ""
+    rule: Callable | None = None
+    sweep: Callable | None = None
+
+    def swept(self, tables):
+        """{free choice: (its value, the verdict at each of `FACTORS`)}; empty without choices."""
+        if self.sweep is not None:
+            return self.sweep(tables)
+        there = all(tables.get(name) for name in self.needs)
+        if not there or self.judge(tables) is None:
+            return {}
+        return swept(lambda **choices: self.judge(tables, **choices)[0], choices_of(self.judge))
 
 
 def not_measured(reason):
     """A judge of what is not measured here."""
     return lambda _tables: (UNTESTED, reason)
+
+
+def claims_nothing(reason):
+    """A judge of what cannot be right or wrong."""
+    return lambda _tables: (NOTHING, reason)
+
+
+def choices_of(function):
+    """{name: value} of the free choices in a rule: its keyword-only parameters."""
+    parameters = inspect.signature(function).parameters.values()
+    return {
+        parameter.name: parameter.default
+        for parameter in parameters
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+
+
+def swept(verdict_of, choices):
+    """{choice: (its value, the verdict at each of `FACTORS`)}, one choice changed at a time."""
+    return {
+        name: (value, [verdict_of(**{name: value * factor}) for factor in FACTORS])
+        for name, value in choices.items()
+    }
+
+
+def rule_of(claim):
+    """When a claim holds, in one line, from the docstring of its rule; empty without one."""
+    function = claim.rule or claim.judge
+    while isinstance(function, partial):
+        function = function.func
+    text = " ".join((inspect.getdoc(function) or "").split())
+    return re.sub(r"^[A-Z]\d+: ", "", text)
 
 
 def judged(claims, tables):
@@ -101,3 +154,17 @@ def claim_rows(verdicts):
         yield [
             claim.key, claim.place, claim.text, claim.printed, why, command, f"**{verdict}**",
         ]  # fmt: skip
+
+
+def rule_rows(verdicts, tables):
+    """Rows of a table of rules and of what follows from our free choices, from `judged`."""
+    yield ["claim", "rule", "our choice", *(f"× {factor:g}" for factor in FACTORS)]
+    for claim, verdict, _ in verdicts:
+        if verdict in (UNTESTED, NOTHING):
+            continue
+        first = [claim.key, rule_of(claim)]
+        for name, (value, found) in claim.swept(tables).items() or [("", ("", []))]:
+            choice = f"{name.replace('_', ' ')} = {value:g}" if name else "none"
+            shown = [one if one == verdict else f"**{one}**" for one in found]
+            yield [*first, choice, *(shown or [""] * len(FACTORS))]
+            first = ["", ""]

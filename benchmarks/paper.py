@@ -3,21 +3,23 @@
     PYTHONHASHSEED=0 python benchmarks/paper.py [--threads 1] [--again PART ...] [--text-only]
 
 Each part's numbers are kept in docs/results/paper/ as JSON, and a part whose numbers are there is
-not measured again; models are kept in build/paper/. `make paper` removes both first and takes about
-40 minutes. The hash seed matters to Doc2Vec alone: gensim starts its inference from the hash of a
-text.
+not measured again; models are kept in build/paper/. `make paper` removes both first. The hash seed
+matters to Doc2Vec alone: gensim starts its inference from the hash of a text.
 """
 
 import argparse
+import csv
 import json
 import re
 import sys
 from dataclasses import replace
 
-from claims import COLUMNS, claim_rows, judged
+from claims import COLUMNS, choices_of, claim_rows, judged, rule_rows, swept
 from pages import ROOT, fill
-from paper_claims import PARTS, claims
+from paper_claims import EXAMPLES, PARTS, SEEDS, claims
+from paper_figures import FIGURES, draw
 from paper_models import WORK, Laboratory
+from paper_open import open_questions
 from paper_parts import RESULTS
 
 from sentemb.system.tables import markdown_table
@@ -31,7 +33,18 @@ def results_of(part: str, lab: Laboratory | None, again: bool) -> dict:
     if again or not path.exists():
         print(part, file=sys.stderr)
         RESULTS.mkdir(parents=True, exist_ok=True)
-        found = PARTS[part](lab)
+        measure = PARTS[part]
+        found = measure(lab)
+        found["sweep"] = swept(
+            lambda **choices: measure(lab, **choices)["verdict"], choices_of(measure)
+        )
+        if part in EXAMPLES:
+            found["seeds"] = [measure(lab.by_seed(seed))["verdict"] for seed in SEEDS]
+        if part in FIGURES:
+            draw(part, lab)
+        if "csv" in found:
+            with open(path.with_suffix(".csv"), "w", encoding="utf-8", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerows(found.pop("csv"))
         path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return json.loads(path.read_text(encoding="utf-8"))
 
@@ -46,7 +59,12 @@ def filled(results: dict[str, dict]) -> dict[str, list[str]]:
         else claim
         for claim in rows
     ]
-    sections = {"verdicts": list(markdown_table(claim_rows(judged(linked, results)), len(COLUMNS)))}
+    of_linked = judged(linked, results)
+    sections = {
+        "verdicts": list(markdown_table(claim_rows(of_linked), len(COLUMNS))),
+        "rules": list(markdown_table(rule_rows(of_linked, results), left=8)),
+        "open": list(markdown_table(open_questions(), left=3)),
+    }
     for claim, verdict, why in judged(rows, results):
         for part in claim.needs:
             table = results[part]

@@ -52,11 +52,18 @@ class Laboratory:
         The folder; what an earlier run finished is read from it.
     threads : int
         Threads of a training. They do not change its result.
+    seed : int
+        That of the models; the log and the step sizes are those of seed 0.
     """
 
-    def __init__(self, work: Path, threads: int):
-        self._work, self._threads = work, threads
+    def __init__(self, work: Path, threads: int, seed: int = 0):
+        self._work, self._threads, self._seed = work, threads, seed
         self.model = cache(self._model)
+        self.by_seed = cache(self._by_seed)
+
+    def _by_seed(self, seed: int) -> "Laboratory":
+        """The same laboratory with models of another seed."""
+        return Laboratory(self._work, self._threads, seed)
 
     @cached_property
     def folder(self) -> Path:
@@ -66,12 +73,12 @@ class Laboratory:
             simulate(folder, pairs=PAIRS, seed=0, force=True)
         return folder
 
-    def _model(self, name: str, seed: int = 0) -> SentenceEncoder:
+    def _model(self, name: str) -> SentenceEncoder:
         """One of `SETTINGS`, trained or loaded.
 
         With `BACKWARDS` after the name its texts are read from right to left.
         """
-        folder = self._trained(name, self.rate(name), seed)
+        folder = self._trained(name, self.rate(name), self._seed)
         return SentenceEncoder.from_pretrained(folder, threads=self._threads)
 
     def rate(self, name: str) -> float:
@@ -109,9 +116,33 @@ class Laboratory:
             )
         return folder
 
-    def joined(self, name: str, seed: int = 0) -> SentenceEncoder:
+    def costs(
+        self, name: str, rate: float, epochs: int, kept: bool = True, **settings: Any
+    ) -> list[float]:
+        """The mean cost of each epoch of a training without a dev set.
+
+        It is read if it is there, and ``kept`` for the next time.
+        """
+        told = "-".join(f"{value:g}" for value in (rate, epochs, *settings.values()))
+        folder = self._work / "costs" / f"{name}-{told}"
+        if not (folder / "model.safetensors").exists():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            trained = train(
+                self.log,
+                output=folder if kept else None,
+                threads=self._threads,
+                preset="paper",
+                learning_rate=rate,
+                epochs=epochs,
+                **SETTINGS[name],
+                **settings,
+            )
+            return [line["loss"] for line in trained.history]
+        return read_history(folder).losses
+
+    def joined(self, name: str) -> SentenceEncoder:
         """A BiLSTM of two LSTMs trained apart, one of which reads from right to left."""
-        ahead, back = self.model(name, seed).towers, self.model(name + BACKWARDS, seed).towers
+        ahead, back = self.model(name).towers, self.model(name + BACKWARDS).towers
         row_of = {trigram: row for row, trigram in enumerate(back.vocabulary.trigrams)}
         rows = [row_of[trigram] for trigram in ahead.vocabulary.trigrams]
         weights = {
@@ -147,7 +178,7 @@ class Laboratory:
 
     @cached_property
     def doc2vec(self) -> Doc2Vec:
-        """Doc2Vec trained on the texts of the log."""
+        """Doc2Vec trained on the texts of the log, with the settings of the paper's result."""
         return Doc2Vec().fit(self.log)
 
 

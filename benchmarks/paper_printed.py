@@ -51,3 +51,31 @@ NDCG = {
     "LSTM (96), n = 8": (33.1, 36.4, 43.7),
     "BiLSTM (96)": (33.2, 36.6, 43.6),
 }
+# The ticks of the colour bars in version 2, first to last; version 3 has no text in its pictures.
+_SHARED = (-0.6, -0.4, -0.2, 0, 0.2, 0.4)
+_FIGURE_9 = (-0.3, -0.2, -0.1, 0, 0.1, 0.2, 0.3, 0.4)
+SCALES: dict[str, dict[str, tuple[float, ...]]] = {
+    "figure-04": dict.fromkeys("icoy", _SHARED),
+    "figure-05": dict.fromkeys("icoy", _SHARED),
+    "figure-06": {"query": (0.02, 0.04, 0.06, 0.08), "title": (0.05, 0.1)},
+    "figure-08": {"i": _SHARED},
+    "figure-09": dict.fromkeys("icoy", _FIGURE_9),
+    "figure-10": {
+        "i": (0.1, 0.12, 0.14, 0.16, 0.18, 0.2, 0.22),
+        "c": (-0.2, -0.1, 0, 0.1, 0.2, 0.3),
+        "o": (0.35, 0.4, 0.45, 0.5, 0.55),
+        "y": (-0.1, -0.05, 0, 0.05, 0.1),
+    },
+    "figure-11": {"query": (0, 0.02, 0.04, 0.06, 0.08, 0.1)},
+    "figure-12": {"title": (0.02, 0.04, 0.06, 0.08, 0.1)},
+}
+
+
+def scales_of(figure: str) -> str:
+    """The ends of the printed scales: ``i 0.1 to 0.22; c -0.2 to 0.3``, one if all are alike."""
+    scales = SCALES[figure]
+    ends = {
+        name: f"{ticks[0]:g} to {ticks[-1]:g}".replace("-", "−") for name, ticks in scales.items()
+    }
+    alike = set(ends.values())
+    return alike.pop() if len(alike) == 1 else "; ".join(f"{n} {end}" for n, end in ends.items())

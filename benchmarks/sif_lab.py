@@ -36,6 +36,8 @@ SOURCE_NAMES = {
     "occupations": "the log of occupations",
     "msdocs_index": "the log of msdocs_index",
 }
+# The line of the part ``negation`` that has the mean over all words.
+EVERY_WORD = "all words"
 # The sources that are click logs of a single field.
 LOGS = ("occupations", "msdocs_index")
 # The sets of the paper's Table 5: idf is counted over their sentences.

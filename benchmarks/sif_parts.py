@@ -10,6 +10,7 @@ import numpy as np
 from sif_lab import (
     AVERAGE,
     CHOICES_OF_A,
+    EVERY_WORD,
     ROWS,
     VARIANTS,
     Laboratory,
@@ -18,6 +19,7 @@ from sif_lab import (
     group_means,
     sentences_of,
 )
+from sif_supervised import A
 
 from sentemb.comparison.baselines.bm25 import BM25
 from sentemb.comparison.data_folder import read_data
@@ -25,7 +27,9 @@ from sentemb.data.judged_set import read_judged_set
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.significance import compare_all, holm
 from sentemb.models.contracts import Ranker
+from sentemb.models.vectors.probabilities import relative_frequencies
 from sentemb.models.vectors.sif import SIF
+from sentemb.models.vectors.word_weights import sif_weights
 from sentemb.text.words import plain_words, split_words
 
 # Figure 2a of the paper: a from 1e-5 to 1 in steps of a half power of ten.
@@ -33,6 +37,8 @@ SWEEP = tuple(factor * 10.0**-power for power in range(5, 0, -1) for factor in (
 # Figure 2b: where p(w) is from.
 SOURCES = ("enwiki", "rank", "sts", "sst2", "occupations", "msdocs_index")
 JUDGED = ("dbpedia_entity_v2", "occupations", "tldr", "msdocs_index")
+# Words whose weight the paper's guess about sentiment is about.
+NEGATIONS = ("not", "no", "never", "nothing")
 # Weight of the cosine next to a BM25 score.
 LAMBDAS = (1, 2, 5, 10, 20, 50, 100)
 _NEAREST = 11
@@ -315,6 +321,20 @@ class _Rankers:
         ]
 
 
+def negation(lab):
+    """The SIF weights of negating words, and of all words of the film reviews, by a."""
+    counts, reviews = lab.counts("enwiki"), lab.counts("sst2")
+    p = dict(zip(reviews, relative_frequencies(list(reviews), counts, unknown="zero"), strict=True))
+    times = np.array(list(reviews.values()))
+    rows = [["a", "word", "p(w)", "weight"]]
+    for a in sorted(A):
+        weights = dict(zip(p, sif_weights(np.array(list(p.values())), a), strict=True))
+        rows += [[a, word, f"{p[word]:.2e}", f"{weights[word]:.3f}"] for word in NEGATIONS]
+        mean = np.average(list(weights.values()), weights=times)
+        rows.append([a, EVERY_WORD, "", f"{mean:.3f}"])
+    return rows
+
+
 PARTS = {
     "similarity": similarity,
     "skip-gram": skip_gram,
@@ -326,4 +346,5 @@ PARTS = {
     "component": component,
     "ranking": ranking,
     "own-vectors": own_vectors,
+    "negation": negation,
 }

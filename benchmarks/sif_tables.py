@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-from claims import COLUMNS, claim_rows, judged
+from claims import COLUMNS, claim_rows, judged, rule_rows
 from pages import read_csv
 from sif_claims import CLAIMS, main_vectors, parts_of, supervised_means
 from sif_lab import OTHERS, SOURCE_NAMES, YEARS, group_means
@@ -293,6 +293,7 @@ SECTIONS = {
     "own-vectors": (("own-vectors",), lambda tables: _figures(tables["own-vectors"]), 1),
     "own-vectors-settings": (("own-vectors",), lambda tables: _chosen(tables["own-vectors"]), 9),
     "claims": ((), lambda tables: claim_rows(judged(CLAIMS, tables)), len(COLUMNS)),
+    "rules": ((), lambda tables: rule_rows(judged(CLAIMS, tables), tables), 8),
     "similarity": (("similarity",), _similarity, 1),
     "wrong-means": ((), _wrong_means, 2),
     "printed-means": (("similarity",), _printed_means, 1),

@@ -12,6 +12,7 @@ from sentemb.cli.options import (
     cosine_option,
     dask_option,
     option,
+    search_fields_option,
     threads_option,
     written_option,
 )
@@ -49,6 +50,7 @@ _DTYPES = ["float32", "float16", "int8"]
     help="Let every search look at all titles. By default, from 30,000 titles on, it looks at some "
     "of them and misses a few of the best.",
 )
+@search_fields_option()
 @option("--add", metavar="TITLES", type=click.Path(), help="Add the titles of a file to an index.")
 @option(
     "--remove",
@@ -73,6 +75,7 @@ def command(
     dtype: str | None,
     cosine: bool,
     exact: bool,
+    search_fields: dict[str, float] | None,
     add: str | None,
     remove: str | None,
     sync: str | None,
@@ -102,7 +105,8 @@ def command(
     from sentemb.search.index_files import is_index
 
     began = time.perf_counter()
-    new = {"dtype": dtype, "cosine": cosine, "exact": exact, "dask": dask}
+    new: dict[str, Any] = {"dtype": dtype, "cosine": cosine, "exact": exact, "dask": dask}
+    new["search_fields"] = search_fields
     changes = {"add": add, "remove": remove, "sync": sync}
     is_change = any(changes.values()) or (titles is None and is_index(source))
     _check_usage(is_change, titles, output, changes, new)
@@ -126,6 +130,9 @@ def command(
     fields = ", ".join(f"{name} ({kind.lower()})" for name, kind in index.fields.types.items())
     if fields:
         note(f"fields: {fields}")
+    if index.search_fields:
+        weights = (f"{name}:{weight:g}" for name, weight in index.search_fields.items())
+        note(f"words are searched in titles and {', '.join(weights)}")
     if index.recipe.needs_clicks and index.ranker.clicks.queries:
         note_queries(output, len(index.ranker.clicks.queries))
     if index.clusters is not None:
@@ -165,7 +172,9 @@ def _check_usage(
             )
         given = next((name for name, value in new.items() if value), None)
         if given:
-            raise click.UsageError(f"--{given} is for a new index; make the index again")
+            raise click.UsageError(
+                f"--{given.replace('_', '-')} is for a new index; make the index again"
+            )
     elif titles is None:
         raise click.UsageError(
             "give MODEL TITLES -o INDEX, or INDEX with --sync, --add or --remove"
@@ -185,9 +194,11 @@ def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index"
     if isinstance(ranker, PairScorer):
         ranker.saved().towers()  # raises the error for a pair model
     scratch = scratch_folder(output)
+    searched = new["search_fields"] or {}
     ids, texts, fields = read_titles(titles, scratch)
     settings = {"dask": new["dask"], "exact": new["exact"]}
     settings |= {"dtype": new["dtype"] or _DTYPES[0], "scratch": scratch}
+    settings["search_fields"] = searched
     with closing(TimeLeft("titles")) as line:
         index = Index.build(ranker, texts, ids, fields, **settings, on_progress=line.show)
     say_score(index.recipe, note)
@@ -205,7 +216,8 @@ def _changed(path: str, changes: dict[str, str | None], output: str) -> "Index":
     add, remove, sync = (changes[name] for name in ("add", "remove", "sync"))
     with closing(TimeLeft("titles")) as line:
         if sync is not None:
-            ids, texts, fields = read_titles(sync, scratch)
+            searched = {name.lower() for name in index.search_fields}
+            ids, texts, fields = read_titles(sync, scratch, searched)
             if index.fields.types and not fields.types:
                 note(f"note: {sync} has no fields: the index has titles only from now on")
             counts = index.sync(texts, ids, line.show, fields)

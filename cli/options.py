@@ -1,5 +1,6 @@
 """Options: from a declaration, in groups of the help; and those shared."""
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 from typing import Any
@@ -168,6 +169,22 @@ class Names(click.ParamType):
             if self.choices and name not in self.choices:
                 self.fail(f"{name!r} is not one of {', '.join(self.choices)}", param, ctx)
         return names
+
+
+class Weights(click.ParamType):
+    """Names separated by commas, each with a weight behind a colon or with 1, as a dict."""
+
+    name = "weights"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> dict[str, float]:
+        return value if isinstance(value, dict) else dict(map(_weighed, value.split(",")))
+
+
+def _weighed(text: str) -> tuple[str, float]:
+    name, colon, weight = text.rpartition(":")
+    with contextlib.suppress(ValueError):
+        return (name.strip(), float(weight)) if colon else (text.strip(), 1.0)
+    return text.strip(), 1.0  # the colon is part of the name
 
 
 class _IntegerOr(click.ParamType):
@@ -433,6 +450,17 @@ def cosine_option() -> Decorator:
         "--cosine",
         is_flag=True,
         help="Score by the cosine of the model alone, without clicks and words.",
+    )
+
+
+def search_fields_option() -> Decorator:
+    """``--search-fields``, for commands that make an index."""
+    return option(
+        "--search-fields",
+        metavar="FIELDS",
+        type=Weights(),
+        help="Fields of texts whose words find the title too, with commas between them: "
+        "brand,tags:0.5 counts a word of the tags as half a word of the title.",
     )
 
 

@@ -3,14 +3,20 @@
 import contextlib
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from sentemb.cli.options import Written, option, output_option, threads_option
+from sentemb.cli.options import (
+    Written,
+    option,
+    output_option,
+    search_fields_option,
+    threads_option,
+)
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import say, without_hints
 from sentemb.cli.table_options import delimiter_of, field_columns, table_options
@@ -37,6 +43,7 @@ _MADE_EXAMPLE = ("clicks.csv", "products.csv")
 )
 @option("--example", is_flag=True, help="Write a small made-up shop into FOLDER and begin with it.")
 @table_options(in_catalogue="Products", guesses=True)
+@search_fields_option()
 @threads_option()
 def command(
     clicks: str | None,
@@ -44,6 +51,7 @@ def command(
     output: str,
     force: bool,
     example: bool,
+    search_fields: dict[str, float] | None,
     **given: Any,
 ) -> None:
     """Go from a shop's tables to a search page.
@@ -78,12 +86,19 @@ def command(
             clicks, products = map(str, write_example_shop(make_folder(folder)))
         assert clicks is not None
         columns, table = _columns(clicks, products, how, given)
+        searched = _searched(search_fields or {}, {} if table is None else table.fields)
         make_folder(folder)
-        _make(clicks, folder, columns, ("--force",) if force else ())
+        _make(clicks, folder, columns, searched, ("--force",) if force else ())
         Shop(folder, table).save()
 
 
-def _make(clicks: str, folder: Path, columns: list[str], replaces: tuple[str, ...]) -> None:
+def _make(
+    clicks: str,
+    folder: Path,
+    columns: list[str],
+    searched: list[str],
+    replaces: tuple[str, ...],
+) -> None:
     """Run the commands, and say what to do with what they have made."""
     log, titles = folder / "pairs.tsv", folder / "titles.tsv"
     _run("import", clicks, "-o", log, *columns, "--write-catalogue", titles,
@@ -96,7 +111,7 @@ def _make(clicks: str, folder: Path, columns: list[str], replaces: tuple[str, ..
     )
     _run("evaluate", model, parts / "test.tsv", *held_out, "--compare-with", "bm25",
          "--compare-with", "bm25-clicks", "--log", parts / "pairs.tsv")  # fmt: skip
-    _run("index", model, titles, "-o", index, *replaces)
+    _run("index", model, titles, "-o", index, *searched, *replaces)
     try:
         _run("calibrate", index, parts / "dev.tsv")
     except SentembError as error:  # the log is small; a search works without confidence
@@ -198,6 +213,16 @@ def _fields(fields: dict[str, str]) -> list[str]:
     plain = ",".join(text for text in named if "," not in text)
     texts = [plain, *(text for text in named if "," in text)]
     return _repeated("--fields", [text for text in texts if text])
+
+
+def _searched(weights: Mapping[str, float], fields: Mapping[str, str]) -> list[str]:
+    """The option of `sentemb index`; a field that is not there is named before training."""
+    from sentemb.errors import naming
+    from sentemb.search.filters import known_column
+
+    with naming("search_fields"):
+        texts = [f"{known_column(name, fields)}:{weight:g}" for name, weight in weights.items()]
+    return ["--search-fields", ",".join(texts)] if texts else []
 
 
 def _repeated(name: str, values: Iterable[str]) -> list[str]:

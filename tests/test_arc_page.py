@@ -5,12 +5,12 @@ import re
 
 import numpy as np
 import pytest
+from arc import PARTS
 from arc_charts import CHARTS
 from arc_claims import CLAIMS, NAMES, printed
-from arc_constructions import contained, pooling, ranks, senna_in_arc1
+from arc_constructions import contained, order_of_rows, pooling, ranks, senna_in_arc1
 from arc_lab import MODELS, TOWERS, Laboratory, Rows, packed, shuffled, unpacked
 from arc_parts import (
-    PARTS,
     REFERENCE,
     _mean_hits,
     completion,
@@ -204,6 +204,71 @@ def test_the_verdict_on_the_smaller_lead(leads, verdict):
 def test_the_verdict_on_convolution(values, verdict):
     both = [_rows("test", {"arc1": value, "wordembed": 1}) for value in values]
     assert _verdict("C16", completion=both[0], response=both[1]) == verdict
+
+
+@pytest.mark.parametrize(
+    ("relu", "tanh", "verdict"),
+    [("0.3 0.5", "0.2 0.5", HOLDS), ("0.2 0.495", "0.5 0.4", IN_PART), ("0.2 0.3", "0.5", FAILS)],
+)
+def test_the_verdict_on_relu(relu, tanh, verdict):
+    lines = [
+        {"activation": name, "rate": "0.001", "dev": dev}
+        for name, dev in (("relu", relu), ("tanh", tanh))
+    ]
+    assert _verdict("C24", activations=lines) == verdict
+    assert _verdict("C24", activations=lines[:1]) is None
+
+
+@pytest.mark.parametrize(
+    ("arc2", "verdict"), [((0.4, 0.42), HOLDS), ((0.4, 0.4), IN_PART), ((0.4, 0.3), IN_PART)]
+)
+def test_the_verdict_on_batches(arc2, verdict):
+    lines = [
+        {"model": model, "batch": batch, "dev": f"0.1 {best}"}
+        for model, values in (("arc1", (0.3, 0.4)), ("arc2", arc2))
+        for batch, best in (("20", values[0]), ("100", values[1]), ("200", 0.1))
+    ]
+    assert _verdict("C25", batches=lines) == verdict
+
+
+@pytest.mark.parametrize(
+    ("similar", "verdict"), [((0.3, 0.3), HOLDS), ((0.3, 0.3, 0.5), IN_PART), ((0.3, 0.5), FAILS)]
+)
+def test_the_verdict_on_easier_responses(similar, verdict):
+    models = ("arc2", "arc1", "senna")[: len(similar)]
+    completion = [
+        line | {"similar": str(share)}
+        for line, share in zip(_rows("test", dict.fromkeys(models, 0.6)), similar, strict=True)
+    ]
+    response = _rows("test", dict.fromkeys(models, 0.4))
+    assert _verdict("C29", completion=completion, response=response) == verdict
+
+
+@pytest.mark.parametrize(
+    ("leads", "verdict"), [((0.1, 0.1), HOLDS), ((0.1, -0.1), IN_PART), ((-0.1, -0.1), FAILS)]
+)
+def test_the_verdict_on_the_other_bag_of_words(leads, verdict):
+    both = [_rows("test", {"wordembed": 0.5 + lead, "deepmatch": 0.5}) for lead in leads]
+    assert _verdict("C30", completion=both[0], response=both[1]) == verdict
+
+
+def test_rows_of_cells_keep_the_order_of_words(tables):
+    counts = order_of_rows(networks=2)
+    rows, earlier, later = counts.values()
+    # 14 windows, 7 cells, 5 and 3 of the next layers; the last layer has one row.
+    assert (rows, earlier, later) == (2 * (13 + 6 + 4 + 2), 0, 2 * (13 + 6 + 4 + 2))
+    assert _verdict("C31", constructions=tables["constructions"]) == HOLDS
+    lines = [{"claim": "C31", "gate": "", "what": what, "value": value}
+             for what, value in zip(counts, (50, 1, 49), strict=True)]  # fmt: skip
+    assert _verdict("C31", constructions=lines) == FAILS
+
+
+@pytest.mark.parametrize(("lead", "verdict"), [(0.05, HOLDS), (0.01, IN_PART), (-0.01, IN_PART)])
+def test_the_verdict_on_large_margins(lead, verdict):
+    found = {"arc2": 0.5, "arc1": 0.4, "senna": 0.3, "wordembed": 0.5 - lead}
+    completion = [line | {"similar": line["test"]} for line in _rows("test", found)]
+    response = _rows("test", {"arc2": 0.5, "arc1": 0.4, "senna": 0.3})
+    assert _verdict("C32", completion=completion, response=response) == verdict
 
 
 @pytest.mark.parametrize(

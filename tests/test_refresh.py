@@ -115,6 +115,12 @@ def test_a_month(shop, made, tmp_path):
 
 def test_a_new_model_is_searched_if_it_is_not_behind(shop, tmp_path, monkeypatch):
     record_month(shop, tmp_path / "r.sqlite")
+    index = Index.open(shop / "index")
+    fields = {"price": [5] * len(index), "brand": ["Acme"] * len(index)}
+    searched = Index.build(
+        index.ranker, index.titles, index.ids, fields, search_fields={"brand": 0.5}
+    )
+    searched.save(shop / "index", force=True)
     results = {}
     for after in (0.4, 0.6):
         copy = shutil.copytree(shop, tmp_path / f"shop {after}")
@@ -129,6 +135,7 @@ def test_a_new_model_is_searched_if_it_is_not_behind(shop, tmp_path, monkeypatch
     assert ahead[0].has_new_model
     trained = read_description(ahead[2] / "index").model_sha256
     assert trained != model and ahead[1].trained == {trained: ahead[1].refreshed}
+    assert Index.open(ahead[2] / "index").search_fields == {"brand": 0.5}
     # Both serve every click, those of the searches that were judged too.
     clicks = [Index.open(copy / "index").ranker.clicks for *_, copy in (behind, ahead)]
     assert clicks[0].clicks.sum() == clicks[1].clicks.sum() > 60

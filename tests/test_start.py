@@ -128,8 +128,9 @@ NAMED = ("--query-column", "words", "--title-column", "heading", "--clicks-colum
 @pytest.mark.slow
 def test_columns_can_be_named_and_every_field_is_kept(tmp_path):
     tables, shop = write_shop(tmp_path), tmp_path / "shop"
-    said = start(*tables, "-o", shop, *NAMED)
+    said = start(*tables, "-o", shop, *NAMED, "--search-fields", "Section:2")
     assert f"{tables[0]}: query = words, id = ref, clicks = n" in said
+    assert Index.open(shop / "index").search_fields == {"section": 2.0}
     types = Index.open(shop / "index").fields.types
     assert types == {
         "cost": "REAL", "code": "TEXT", "is new": "BOOLEAN", "gtin": "TEXT", "section": "TEXT"
@@ -139,6 +140,13 @@ def test_columns_can_be_named_and_every_field_is_kept(tmp_path):
     for arguments in (["search", shop, query], ["info", shop], ["explain", shop, query]):
         done = CliRunner().invoke(main, [*map(str, arguments)])
         assert done.exit_code == 0, done.output
+
+
+def test_a_searched_field_that_is_missing_is_named_before_training(tmp_path):
+    tables, shop = write_shop(tmp_path), tmp_path / "shop"
+    said = start(*tables, "-o", shop, *NAMED, "--search-fields", "sections", code=1)
+    assert "search_fields: there is no column sections; did you mean section?" in said
+    assert "$ sentemb" not in said and not shop.exists()
 
 
 def test_columns_are_guessed_by_their_cells(tmp_path):

@@ -13,6 +13,7 @@ from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.bm25 import FieldTexts
 from sentemb.retrieval.clicked_queries import PIN
 from sentemb.retrieval.nearest import nearest
 from sentemb.search.index import Index
@@ -250,18 +251,25 @@ class Explainer:
         self._evidence = None if log is None else _Evidence(self.model, log, on_progress)
 
     def explain(
-        self, query: str, title: str, k: int = 5, id: str | None = None, cosine: bool = False
+        self,
+        query: str,
+        title: str,
+        k: int = 5,
+        id: str | None = None,
+        cosine: bool = False,
+        searched: Sequence[FieldTexts] = (),
     ) -> Explanation:
         """Explain the score of a query and a title, each with at least one word.
 
         ``k`` is the number of queries of the log to show. ``id`` is that of the title, by which its
         clicks are known; by default its text. ``cosine`` explains the cosine of the model alone.
-        Raises `SentembError` for a text without words.
+        ``searched`` are the fields of the title in which words are searched. Raises `SentembError`
+        for a text without words.
         """
         whole("k", k, 1, _MOST_QUERIES)
         query_words, title_words = _words_of(self.model, query, title)
         ranker = HybridRanker(self.model, MODEL_ALONE) if cosine else self.ranker
-        effects = ranker.left_out(query, title, query_words, title_words, id)
+        effects = ranker.left_out(query, title, query_words, title_words, id, searched)
         evidence = self._evidence
         seen = (None, None) if evidence is None else (evidence.query_words, evidence.title_words)
         return Explanation(
@@ -269,7 +277,7 @@ class Explainer:
             self._explained(query, effects.of_query, seen[0]),
             self._explained(title, effects.of_title, seen[1]),
             None if evidence is None else evidence.similar_queries(query, k),
-            ranker.explain(query, title, id),
+            ranker.explain(query, title, id, searched),
         )
 
     def _explained(self, text: str, effects: np.ndarray, seen: set[str] | None) -> ExplainedText:
@@ -331,9 +339,11 @@ def explain(
     if isinstance(model, str | os.PathLike):
         opened = Index.open(model) if is_index(model) else load_best(model, cosine=cosine)
     id: str | None = None
+    searched: Sequence[FieldTexts] = ()
     if isinstance(opened, Index):
         if title is not None or titles is None:
             id, title = _of_index(opened, query, title, cosine)
+            searched = opened.searched_texts(id)
         opened = (opened.model_alone() if cosine else opened).ranker
     elif cosine and isinstance(opened, HybridRanker):
         opened = opened.model
@@ -349,7 +359,7 @@ def explain(
             raise SentembError("nothing is found for this query; give a title to explain")
         title = catalogue[best[0][0]]
     _words_of(ranker.model, query, title)  # refuses a text without words before the log is read
-    return Explainer(ranker, log).explain(query, title, k, id)
+    return Explainer(ranker, log).explain(query, title, k, id, searched=searched)
 
 
 def _of_index(index: Index, query: str, given: str | None, cosine: bool) -> tuple[str | None, str]:

@@ -18,6 +18,7 @@ first word is part of the mean although it cannot be a keyword: without it, a te
 would have nothing to compare its second word with.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -140,11 +141,16 @@ def extract_keywords(
     or a threshold that is negative or NaN.
     """
     steps = step_changes(model, text, side)
-    thresholds = steps.thresholds(threshold)
+    cells = [most_active(final, MOST_ACTIVE) for final in steps.final]
+    return declared_by(steps, cells, steps.thresholds(threshold))
+
+
+def declared_by(
+    steps: StepChanges, cells: Sequence[np.ndarray], thresholds: np.ndarray
+) -> Keywords:
+    """Count how many of ``cells`` (of each direction) change by more than its threshold."""
     counts = np.full(steps.compared.shape, NOT_COMPARED)
     for direction, compared in enumerate(steps.compared):
-        cells = most_active(steps.final[direction], MOST_ACTIVE)
-        declared = steps.changes[direction][np.ix_(compared, cells)] > thresholds[direction]
-        counts[direction, compared] = declared.sum(axis=1)
-    asked = min(MOST_ACTIVE, steps.final.shape[1])
-    return Keywords(steps.words, counts, asked, thresholds)
+        changes = steps.changes[direction][np.ix_(compared, cells[direction])]
+        counts[direction, compared] = (changes > thresholds[direction]).sum(axis=1)
+    return Keywords(steps.words, counts, len(cells[0]), thresholds)

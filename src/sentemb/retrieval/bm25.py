@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
+from itertools import chain, repeat
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -30,6 +30,18 @@ from sentemb.text.words import searched_words
 
 # Saturation of a word's count, and how much a title's length reduces it.
 K1, B, MAX_K1 = 0.9, 0.4, 1e6
+MAX_FIELD_WEIGHT = 100.0
+
+
+class FieldTexts(NamedTuple):
+    """A further field of titles whose words count too, such as their brand.
+
+    texts : one per title
+    weight : what a word of it counts, above 0, where one of the title counts 1
+    """
+
+    texts: Sequence[str]
+    weight: float
 
 
 class Counts(NamedTuple):
@@ -64,17 +76,19 @@ def count_words(
     queries: Tokens,
     words: Words,
     counted: Collection[str] | None = None,
+    fields: Sequence[FieldTexts] = (),
 ) -> CountedFields:
-    """Count the words of titles and of their clicked queries.
+    """Count the words of titles, of their ``fields`` and of their clicked queries.
 
     ``clicks`` are the clicked queries of the titles, as numbers of ``queries``: all queries of the
     log, split by ``words``, which splits a text. ``counted`` are the words to count; by default
-    all.
+    all. The words of ``fields`` are not part of the length of a title: it has the score that it has
+    without them if no word of the query is in them.
     """
     n = len(titles)
     of_titles = tokens_of(titles, words)
-    # One entry for each word of a title, then for each word of each of its clicked queries.
-    title_of = np.repeat(np.arange(n), np.diff(of_titles.offsets))
+    of_fields = [tokens_of(field.texts, words) for field in fields]
+    # One entry for each word of a title, then of each field, then of each of its clicked queries.
     starts = queries.offsets[clicks.queries]
     lengths = queries.offsets[clicks.queries + 1] - starts
     title_of_click = np.repeat(np.arange(n), np.diff(clicks.offsets))
@@ -83,18 +97,24 @@ def count_words(
     clicked_word = queries.word_index[np.arange(click_of.size) + before[click_of]]
     if counted is None:
         clicked_words = np.flatnonzero(np.bincount(clicked_word))
-        counted = [*of_titles.words, *(queries.words[word] for word in clicked_words.tolist())]
+        counted = [*of_titles.words, *chain.from_iterable(of.words for of in of_fields)]
+        counted += (queries.words[word] for word in clicked_words.tolist())
     known = list(dict.fromkeys(counted))
-    word_of_title = _numbers_among(known, of_titles, of_titles.word_index)
+    texts = [of_titles, *of_fields]
+    words_of_texts = [_numbers_among(known, of, of.word_index) for of in texts]
+    titles_of_texts = [np.repeat(np.arange(n), np.diff(of.offsets)) for of in texts]
+    weights = np.repeat(
+        [1.0, *(field.weight for field in fields)], [of.word_index.size for of in texts]
+    )
     word_of_click = _numbers_among(known, queries, clicked_word)
     clicked_title = title_of_click[click_of]
     shares = clicks.shares[click_of]
     clicked_lengths = np.bincount(title_of_click, clicks.shares * lengths, n).astype(np.float64)
     whole = _summed(
         known,
-        np.concatenate([word_of_title, word_of_click]),
-        np.concatenate([title_of, clicked_title]),
-        np.concatenate([np.ones(title_of.size), shares]),
+        np.concatenate([*words_of_texts, word_of_click]),
+        np.concatenate([*titles_of_texts, clicked_title]),
+        np.concatenate([weights, shares]),
         np.diff(of_titles.offsets) + clicked_lengths,
     )
     clicked = _summed(known, word_of_click, clicked_title, shares, clicked_lengths)

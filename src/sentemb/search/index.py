@@ -17,6 +17,7 @@ from sentemb.errors import SentembError
 from sentemb.models.face import Face
 from sentemb.models.files.model_files import fingerprint
 from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.bm25 import FieldTexts
 from sentemb.search.confidence import Confidence
 from sentemb.search.contents import checked, embedded
 from sentemb.search.id_rows import IdRows
@@ -36,6 +37,7 @@ from sentemb.search.product_fields import ProductFields, Value
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import COSINE, MODEL_ALONE, Recipe
 from sentemb.search.ranking.shortlist import Shortlist
+from sentemb.search.searched_fields import checked_weights, texts_of
 from sentemb.search.searcher import Searcher, as_ids
 from sentemb.search.shards import Shards
 from sentemb.search.shortlisting import with_shortlist
@@ -142,6 +144,7 @@ class Index(Searcher):
         ids: Sequence[str] | None = None,
         fields: Fields = None,
         *,
+        search_fields: Mapping[str, float] | Iterable[str] = (),
         dtype: str = "float32",
         exact: bool = False,
         threads: int | None = None,
@@ -168,6 +171,9 @@ class Index(Searcher):
         fields : dict of str to list, optional
             Price, brand and so on: for each column one integer, float, text, True, False or None
             per title. `search` filters and sorts by them.
+        search_fields : list of str or dict of str to float, optional
+            Fields of texts whose words find the title too, such as brand and tags. With a dict a
+            word of a field counts by its weight in BM25, where one of the title counts 1.
         dtype : {"float32", "float16", "int8"}
             How the vectors are stored. float16 takes half the memory, int8 a quarter and less time
             per query; its scores are rounded.
@@ -207,6 +213,7 @@ class Index(Searcher):
         numbers = [str(number) for number in range(len(titles))] if ids is None else ids
         title_texts, id_texts = checked(titles, numbers, scratch)
         stored_fields = ProductFields.given(fields, len(title_texts))
+        weights = checked_weights(search_fields, stored_fields, ranker.recipe)
         if ids is not None:
             # From now on a title may change without losing its clicks.
             ranker = ranker.with_ids(title_texts, id_texts)
@@ -215,10 +222,12 @@ class Index(Searcher):
                 vectors = embedded(
                     ranker.model, title_texts, dtype, on_progress, workers, scratch, cluster
                 )
-            catalogue = ranker.catalogue(title_texts, id_texts, vectors)
+            searched = texts_of(weights, stored_fields)
+            catalogue = ranker.catalogue(title_texts, id_texts, vectors, searched=searched)
             if not exact:
                 catalogue = with_shortlist(catalogue, ranker, workers, on_progress)
-        return cls(Snapshot(ranker, id_texts, catalogue, stored_fields), threads, scratch)
+        snapshot = Snapshot(ranker, id_texts, catalogue, stored_fields, search_fields=weights)
+        return cls(snapshot, threads, scratch)
 
     @classmethod
     def open(
@@ -455,10 +464,25 @@ class Index(Searcher):
         if fingerprint(ranker.model.saved()) != fingerprint(self.model.saved()):
             raise SentembError("the ranker is of another model; give a ranker of this model")
         ranker = ranker.with_ids(snapshot.titles, snapshot.ids)
-        catalogue = ranker.catalogue(snapshot.titles, snapshot.ids, snapshot.vectors)
+        searched = texts_of(snapshot.search_fields, snapshot.fields)
+        of_titles = snapshot.titles, snapshot.ids, snapshot.vectors
+        catalogue = ranker.catalogue(*of_titles, searched=searched)
         if snapshot.clusters is not None:
             catalogue = with_shortlist(catalogue, ranker, self._workers)
         return snapshot.changed(ranker=ranker, catalogue=catalogue)
+
+    @property
+    def search_fields(self) -> Mapping[str, float]:
+        """The fields in which words are searched, with their weights."""
+        return self._snapshot.search_fields
+
+    def searched_texts(self, id: str | None) -> list[FieldTexts]:
+        """The fields of one title in which words are searched; none without an id."""
+        snapshot = self._snapshot
+        if id is None or not snapshot.search_fields:
+            return []
+        rows = Shards((snapshot,)).known_rows([id])
+        return texts_of(snapshot.search_fields, snapshot.fields.take(rows))
 
     @property
     def fields(self) -> ProductFields:
@@ -544,7 +568,8 @@ class Index(Searcher):
     ) -> Changes:
         """Make the titles of the index these, in one step; `save` writes them.
 
-        A title whose text changed keeps its id, and so its clicks. It moves to the end.
+        A title whose text changed, or a field in which words are searched, keeps its id, and so its
+        clicks. It moves to the end.
 
         Parameters
         ----------
@@ -583,6 +608,15 @@ class Index(Searcher):
                     zip(rows.tolist(), old.titles[portion], strict=True)
                 ):
                     stays[first + k] = row >= 0 and texts[row] == title
+            for before, after in zip(
+                texts_of(old.search_fields, old.fields),
+                texts_of(old.search_fields, given),
+                strict=True,
+            ):
+                stays[stays] = [
+                    before.texts[row] == after.texts[new_rows[row]]
+                    for row in np.flatnonzero(stays).tolist()
+                ]
             is_new = np.ones(len(id_texts), np.bool_)
             is_new[new_rows[stays]] = False
             n_removed = int((new_rows < 0).sum())
@@ -616,7 +650,8 @@ class Index(Searcher):
             catalogue = catalogue.without(stays, all_titles, scratch)
         if titles is not None and ids is not None:
             vectors = embedded(self.model, titles, old.dtype, on_progress, self._workers, scratch)
-            following = old.ranker.catalogue(titles, ids, vectors)
+            searched = texts_of(old.search_fields, fields, fields.count - len(titles))
+            following = old.ranker.catalogue(titles, ids, vectors, searched=searched)
             all_ids, all_titles = all_ids.joined(ids, scratch), all_titles.joined(titles, scratch)
             catalogue = catalogue.joined(following, all_titles, scratch)
         if old.clusters is not None:

@@ -5,7 +5,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from sentemb.models.files.model_files import fingerprint, save_model
 from sentemb.models.files.model_folder import FILES
 from sentemb.models.loading import load
 from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.bm25 import MAX_FIELD_WEIGHT
 from sentemb.search import shortlist_files
 from sentemb.search.confidence import Confidence
 from sentemb.search.product_fields import TYPES, ProductFields, check_columns
@@ -28,7 +29,7 @@ from sentemb.search.ranking.ranker_files import has_ranker, write_ranker
 from sentemb.search.ranking.recipe import COSINE, MEMORY, MODEL_ALONE
 from sentemb.search.snapshot import Snapshot
 from sentemb.system import descriptions
-from sentemb.system.bounds import is_integer
+from sentemb.system.bounds import is_finite, is_integer
 from sentemb.system.checked_files import CheckedFiles, are_listed, sample
 from sentemb.system.files import is_file, is_folder, make_folder, path_of, status, writing
 from sentemb.system.paths import AnyPath
@@ -66,6 +67,7 @@ class Description:
     fields : the type of each field of the titles
     confidence : numbers that `Confidence.of_json` reads; None without a calibration
     clusters : what `sentemb.search.shortlist_files` says of the shortlist; None without one
+    search_fields : the weights of the fields in which words are searched
     """
 
     titles: int
@@ -79,6 +81,7 @@ class Description:
     fields: Mapping[str, str]
     confidence: Mapping[str, Any] | None
     clusters: Mapping[str, Any] | None = None
+    search_fields: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def identity(self) -> str:
@@ -132,8 +135,12 @@ def write_contents(snapshot: Snapshot, folder: Path) -> None:
         fields=snapshot.fields.types,
         confidence=None if snapshot.confidence is None else snapshot.confidence.as_dict(),
         clusters=None if shortlist is None else shortlist_files.description_of(shortlist),
+        search_fields=snapshot.search_fields,
     )
-    text = json.dumps({"format": FORMAT, **vars(description)}, indent=1)
+    values = {"format": FORMAT, **vars(description)}
+    if not snapshot.search_fields:
+        del values["search_fields"]  # as version 1.0 writes it
+    text = json.dumps(values, indent=1)
     with writing(folder / DESCRIPTION) as file:
         file.write(f"{text}\n".encode())
 
@@ -214,7 +221,7 @@ def read_description(folder: AnyPath) -> Description:
             f"{folder}: there is no index here ({DESCRIPTION} is missing); make one with "
             "`sentemb index MODEL TITLES -o INDEX`"
         )
-    values = descriptions.read_description(path, FORMAT, damaged)
+    values = {"search_fields": {}, **descriptions.read_description(path, FORMAT, damaged)}
     for name, is_right in _IS_RIGHT.items():
         if name not in values or not is_right(values[name]):
             raise damaged(path, f'"{name}" is missing or wrong')
@@ -255,6 +262,12 @@ def _are_fields(value: Any) -> bool:
     return True
 
 
+def _are_weights(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        is_finite(weight) and 0 < weight <= MAX_FIELD_WEIGHT for weight in value.values()
+    )
+
+
 _IS_RIGHT: dict[str, Callable[[Any], bool]] = {
     "titles": _is_between(0),
     "dim": _is_between(1),
@@ -266,6 +279,7 @@ _IS_RIGHT: dict[str, Callable[[Any], bool]] = {
     "files": are_listed,
     "fields": _are_fields,
     "clusters": shortlist_files.is_right,
+    "search_fields": _are_weights,
     "confidence": lambda value: value is None or Confidence.of_json(value) is not None,
 }
 
@@ -330,6 +344,7 @@ def open_snapshot(
         fields,
         Confidence.of_json(description.confidence),
         (path.resolve(), description.identity),
+        description.search_fields,
     )
     if snapshot.dtype != description.dtype:
         raise damaged(path / DESCRIPTION, '"dtype" is another one than that of the vectors')

@@ -88,6 +88,8 @@ def _difference(first: Index, second: Index) -> str | None:
         return "model"
     if not _rank_alike(first.ranker, second.ranker):
         return "ranker"
+    if first.snapshot.search_fields != second.snapshot.search_fields:
+        return "set of searched fields"
     return None
 
 

@@ -7,7 +7,8 @@ or all of the new one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ class Snapshot:
     fields : price, brand and so on of the titles
     confidence : the confidence that was fitted to scores with these weights, or None
     source : the folder that holds all of this, and its identity; None without one
+    search_fields : the weights of the fields in which words are searched
     """
 
     ranker: HybridRanker
@@ -52,11 +54,12 @@ class Snapshot:
     fields: ProductFields
     confidence: Confidence | None = None
     source: tuple[Path, str] | None = None
+    search_fields: Mapping[str, float] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Without what is made on first use: hashes differ from process to process.
         attributes = (self.ranker, self.ids, self.catalogue, self.fields)
-        return Snapshot, (*attributes, self.confidence, self.source)
+        return Snapshot, (*attributes, self.confidence, self.source, self.search_fields)
 
     @property
     def titles(self) -> Texts:

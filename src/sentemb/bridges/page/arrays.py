@@ -116,6 +116,7 @@ def add_index(
         "confidence": None,
         "floor": None,
         "kappa": KAPPA,
+        "search_fields": list(index.search_fields),
         "no_match": {"nothing": NOTHING_KNOWN, "below": BELOW_FLOOR, "product": NO_PRODUCT},
     }
     notes: list[str] = []

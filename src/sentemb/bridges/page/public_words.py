@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sentemb.retrieval.words_and_stems import words_of
+from sentemb.search.searched_fields import texts_of
 from sentemb.system.bounds import whole
 
 if TYPE_CHECKING:
@@ -28,8 +30,8 @@ class PublicWords:
     index without clicked queries nothing is known of where the words of its model are from, and all
     of these are public; the words of its BM25 are then those of titles.
 
-    ``words`` are all of them: ``of_titles`` words of titles, and ``of_queries`` further words that
-    at least ``min_queries`` clicked queries have.
+    ``words`` are all of them: ``of_titles`` words of titles and of their searched fields, and
+    ``of_queries`` further words that at least ``min_queries`` clicked queries have.
     """
 
     def __init__(self, index: Index, min_queries: int) -> None:
@@ -37,8 +39,9 @@ class PublicWords:
         split = words_of(None, index.recipe.letters)
         self._splits = {split, index.model.vocabulary.split}
         public = set()
-        for title in index.titles:
-            public |= self._words(title)
+        searched = texts_of(index.search_fields, index.fields)
+        for text in chain(index.titles, *(field.texts for field in searched)):
+            public |= self._words(text)
         self.of_titles = len(public)
         clicks = index.ranker.clicks
         queries = [clicks.queries[q] for q in np.unique(clicks.clicked).tolist()]

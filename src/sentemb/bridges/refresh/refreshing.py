@@ -297,6 +297,9 @@ class _Refreshing:
             dtype=current.dtype,
             threads=self._threads,
         )
+        # The model alone would refuse these; the ranker that follows reads their words.
+        searched = new.snapshot.changed(search_fields=current.search_fields)
+        new.adopt(searched, new.snapshot)
         known = ClickedQueries.of(train_log)
         right, typed = never_typed_and_typed(dev, known.queries)
         snapshot = new.snapshot

@@ -168,7 +168,9 @@ class Answers:
         """
         title = self.title_of(id)
         assert title is not None  # the caller has looked
-        explanation = self._explainer.explain(query, title, id=id, cosine=cosine).as_dict()
+        searched = self.index.searched_texts(id)
+        explained = self._explainer.explain(query, title, id=id, cosine=cosine, searched=searched)
+        explanation = explained.as_dict()
         del explanation["parts"]
         (shares,) = self.index.explain(query, [id], cosine)
         score = sum(share.added for share in shares)

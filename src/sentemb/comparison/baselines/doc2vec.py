@@ -17,18 +17,16 @@ from sentemb.data.click_log import ClickLog
 from sentemb.system.extras import package
 from sentemb.text.words import plain_words
 
-_SIZE = 100
-_EPOCHS = 30
-
 
 class Doc2Vec(VectorBaseline):
-    """Cosines of Doc2Vec vectors."""
+    """Cosines of Doc2Vec vectors with ``size`` dimensions."""
 
     name = "doc2vec"
     is_random = True
 
-    def __init__(self) -> None:
+    def __init__(self, size: int = 100, window: int = 5, epochs: int = 30) -> None:
         self._doc2vec = package("gensim.models.doc2vec", "baselines")
+        self.size, self.window, self.epochs = size, window, epochs
 
     def fit(self, log: ClickLog | None, titles: Sequence[str] = (), seed: int = 0) -> Self:
         """Train the word vectors; see `Baseline.fit`."""
@@ -41,12 +39,12 @@ class Doc2Vec(VectorBaseline):
         # One worker and a hash without salt give the same vectors every time.
         self._model = self._doc2vec.Doc2Vec(
             tagged,
-            vector_size=_SIZE,
-            window=5,
+            vector_size=self.size,
+            window=self.window,
+            epochs=self.epochs,
             sample=1e-4,
             negative=5,
             min_count=1,
-            epochs=_EPOCHS,
             workers=1,
             seed=seed + 1,
             hashfxn=_text_hash,
@@ -55,8 +53,8 @@ class Doc2Vec(VectorBaseline):
         return self
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
-        """Inferred vectors, (k, 100) float64; zero for a text without a known word."""
-        vectors = np.zeros((len(texts), _SIZE))
+        """Inferred vectors, (k, size) float64; zero for a text without a known word."""
+        vectors = np.zeros((len(texts), self.size))
         # gensim starts a vector from Python's own hash of the text, which differs in each process,
         # and has no argument for another one.
         start = functools.partial(self._doc2vec.pseudorandom_weak_vector, hashfxn=_text_hash)

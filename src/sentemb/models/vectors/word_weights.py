@@ -12,7 +12,7 @@ _USIF_WORDS = 11
 
 
 def sif_weights(p: NDArray[np.float64], a: float) -> NDArray[np.float64]:
-    """a / (a + p(w)), equation (4): (n,) float64."""
+    """a / (a + p(w)), equation (3): (n,) float64."""
     weights: NDArray[np.float64] = a / (a + p)
     return weights
 

@@ -16,12 +16,15 @@ from sentemb.data.click_log import ClickLog
 from sentemb.search.ranking.base_fit import CANDIDATES
 from sentemb.search.ranking.direct_parts import KAPPA
 from sentemb.search.ranking.ranker import HybridRanker
-from sentemb.search.ranking.recipe import CLICKS, MAX_WEIGHT, NAME, UNCLICKED, Recipe
+from sentemb.search.ranking.recipe import CLICKS, DIRECT, MAX_WEIGHT, NAME, UNCLICKED, Recipe
 from sentemb.search.ranking.weights import Candidates, fit_weights
 
 # With fewer queries than this the weight of clicks is not fitted.
 FEW_TYPED = 50
 _BOTH = np.ones(2, np.bool_)
+# Whatever the fit says, ten clicks on the fifth title bring it to the front for this share of
+# queries: what people click again and again they must see.
+_CLICKS, _PLACE, _SHARE = 10, 5, 0.9
 # Some weight is left, so that more clicks never lower a title.
 _LEAST = 0.01
 # What the first click adds to the value of its part.
@@ -63,10 +66,23 @@ def fitted_to_clicks(ranker: HybridRanker, typed: ClickLog) -> Recipe:
     fit = fit_weights(np.stack([rest, clicks], axis=1), candidates, None, not_negative=_BOTH)
     scale, of_clicks = fit.weights.tolist()
     most = recipe.weight(CLICKS)
-    weight = min(of_clicks / scale, most) if scale else most
+    weight = max(of_clicks / scale, _least(ranker, typed.queries)) if scale else most
+    weight = min(weight, most)
     # The first click of a title takes the constant of titles without clicks from it.
     weight = max(weight, max(recipe.weight(UNCLICKED), 0) / _FIRST_CLICK, _LEAST)
     return recipe.weighted({**recipe.weights, **_rounded({CLICKS: weight})})
+
+
+def _least(ranker: HybridRanker, queries: Sequence[str]) -> float:
+    """The weight with which `_CLICKS` clicks outweigh the rest of the sum as far as wanted."""
+    recipe = ranker.recipe
+    rest = {part: recipe.weight(part) for part in recipe.parts if part not in DIRECT}
+    titles, scores = ranker.weighted(rest).find(queries, _PLACE)
+    is_there = titles[:, -1] >= 0
+    if titles.shape[1] < _PLACE or not is_there.any():
+        return _LEAST
+    gaps = (scores[:, 0] - scores[:, -1])[is_there]
+    return float(np.quantile(gaps, _SHARE) / np.log1p(_CLICKS / KAPPA))
 
 
 def _best(

@@ -132,8 +132,8 @@ class Clicks:
 class Name:
     """Whether a title has all words of a query: 1 or 0.
 
-    ``words`` are the folded words of the titles themselves. What it counts for queries with clicks,
-    the engine says.
+    ``words`` are the folded words of the titles themselves and of their searched fields. What it
+    counts for queries with clicks, the engine says.
     """
 
     words: Postings
@@ -143,7 +143,8 @@ class Name:
 
     @classmethod
     def build(cls, material: Material) -> Self:
-        words = [folded_words(title) for title in material.titles]
+        texts = zip(material.titles, *(field.texts for field in material.searched), strict=True)
+        words = [folded_words(" ".join(of_title)) for of_title in texts]
         lengths = np.fromiter(map(len, words), np.int64, len(words))
         number_of: dict[str, int] = {}
         numbers = [number_of.setdefault(word, len(number_of)) for of in words for word in of]

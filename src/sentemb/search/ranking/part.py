@@ -14,7 +14,14 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.retrieval.bm25 import AskedWords, CountedFields, Lists, Statistics, count_words
+from sentemb.retrieval.bm25 import (
+    AskedWords,
+    CountedFields,
+    FieldTexts,
+    Lists,
+    Statistics,
+    count_words,
+)
 from sentemb.retrieval.clicked_queries import ClicksOfTitles
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.postings import Postings
@@ -53,6 +60,7 @@ class Material:
     recipe : the parameters of BM25
     statistics : those of BM25; None for those of these titles
     counted_words : the words that BM25 counts, with given ``statistics``; None for all
+    searched : the further fields in which words are searched
     """
 
     titles: Sequence[str]
@@ -62,6 +70,7 @@ class Material:
     recipe: Recipe
     statistics: Fields | None = None
     counted_words: Collection[str] | None = None
+    searched: Sequence[FieldTexts] = ()
 
     @cached_property
     def is_empty(self) -> NDArray[np.bool_]:
@@ -81,7 +90,8 @@ class Material:
         """The words of the titles."""
         words = self.recipe.words
         queries = self.queries.tokens(words)
-        return count_words(self.titles, self.clicks, queries, words, self.counted_words)
+        counted = self.counted_words
+        return count_words(self.titles, self.clicks, queries, words, counted, self.searched)
 
     @cached_property
     def fields(self) -> Fields:

@@ -18,7 +18,7 @@ from sentemb.errors import SentembError
 from sentemb.models.files.model_files import fingerprint, load_model
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.best_titles import how_many
-from sentemb.retrieval.bm25 import count_words
+from sentemb.retrieval.bm25 import FieldTexts, count_words
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.memory import DOCUMENT, TITLE
@@ -497,7 +497,13 @@ class HybridRanker:
 
     # -- explanations -------------------------------------------------------------------------
 
-    def explain(self, query: str, title: str, id: str | None = None) -> list[Share]:
+    def explain(
+        self,
+        query: str,
+        title: str,
+        id: str | None = None,
+        searched: Sequence[FieldTexts] = (),
+    ) -> list[Share]:
         """The share of each part in the score of a query and a title.
 
         Parameters
@@ -506,6 +512,8 @@ class HybridRanker:
             The texts.
         id : str, optional
             The id of the title, by which its clicks are known; by default its text.
+        searched : sequence of FieldTexts, optional
+            The fields of the title in which words are searched.
 
         Returns
         -------
@@ -515,7 +523,8 @@ class HybridRanker:
         query, title = as_text(query), as_text(title)
         asked = self.asked([query])
         ids = None if id is None else [id]
-        catalogue = self.catalogue([title], ids, counted_words=self._words_in(asked))
+        words = self._words_in(asked)
+        catalogue = self.catalogue([title], ids, counted_words=words, searched=searched)
         return shares(catalogue, self.recipe, asked, 0, self.clicks.queries, self._workers)
 
     def left_out(
@@ -525,6 +534,7 @@ class HybridRanker:
         query_words: Sequence[str],
         title_words: Sequence[str],
         id: str | None = None,
+        searched: Sequence[FieldTexts] = (),
     ) -> LeftOut:
         """The score of a pair, and how it changes when a word is left out.
 
@@ -536,6 +546,8 @@ class HybridRanker:
             Their words, Tq and Td of them.
         id : str
             As for `explain`: a title without a word keeps its clicks.
+        searched : sequence of FieldTexts, optional
+            As for `explain`.
         """
         queries = [query, *self._with_each_left_out(query_words)]
         titles = [title, *self._with_each_left_out(title_words)]
@@ -545,7 +557,9 @@ class HybridRanker:
             id = self.clicks.key_of(title)
         asked = self.asked(queries)
         ids = [id] * len(titles)
-        catalogue = self.catalogue(titles, ids, counted_words=self._words_in(asked))
+        words = self._words_in(asked)
+        of_all = [field._replace(texts=list(field.texts) * len(titles)) for field in searched]
+        catalogue = self.catalogue(titles, ids, counted_words=words, searched=of_all)
         pairs = query_index, title_index
         scores = engine.of_pairs(catalogue.parts, self.recipe, asked, *pairs, self._workers)[0]
         effects = scores[0] - scores[1:]
@@ -607,6 +621,7 @@ class HybridRanker:
         ids: Sequence[str | None] | None = None,
         vectors: np.ndarray | Int8Rows | None = None,
         counted_words: Set[str] | None = None,
+        searched: Sequence[FieldTexts] = (),
     ) -> Catalogue:
         """The parts of the recipe over some titles.
 
@@ -620,6 +635,8 @@ class HybridRanker:
             The titles by the document tower, as `SentenceEncoder.unit_vectors` gives them.
         counted_words : set of str, optional
             The words that BM25 counts: those of all queries that will be asked. By default all.
+        searched : sequence of FieldTexts, optional
+            The fields of the titles in which words are searched.
         """
         needs = self.recipe.needs_clicks
         clicks = self.clicks if needs else ClickedQueries.nothing()
@@ -628,7 +645,8 @@ class HybridRanker:
             vectors = np.asarray(self.model.unit_vectors(titles, "document"), np.float32)
         of_titles = clicks.of_titles(titles, ids)
         fields = self.fields if self.recipe.reads_words else None
-        material = Material(titles, vectors, of_titles, queries, self.recipe, fields, counted_words)
+        of_log = of_titles, queries, self.recipe, fields
+        material = Material(titles, vectors, *of_log, counted_words, searched)
         parts = {
             part.name: part.build(material)
             for part in PART_TYPES

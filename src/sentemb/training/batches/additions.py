@@ -47,8 +47,8 @@ class Additions:
 
     @property
     def names(self) -> dict[str, str]:
-        """The title of each id of the catalogue."""
-        return dict(zip(self.ids or (), self.titles or (), strict=True))
+        """The title of each id of the catalogue, if it has ids."""
+        return dict(zip(self.ids, self.titles or (), strict=True)) if self.ids else {}
 
     @classmethod
     def of(cls, replayed: Replayed | None, catalogue: Titles | None) -> Self:

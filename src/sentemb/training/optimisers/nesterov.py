@@ -40,11 +40,15 @@ class MomentumSchedule:
 
     @classmethod
     def paper(cls, updates: int, middle: float = 0.995) -> MomentumSchedule:
-        """The paper's: 0.9 in the first and last 2 % of all updates, ``middle`` between."""
-        first = int(np.ceil(0.02 * updates))
-        last = max(first, int(np.ceil(0.98 * updates)))
-        bounds = np.array([0, first, last, updates], np.int64)
-        return cls(bounds, np.array([_EDGE, middle, _EDGE]))
+        """The paper's: 0.9 in the first and last 2 % of all updates, ``middle`` between.
+
+        Both edges have the same number of updates, 2 % rounded up. No edge has more momentum than
+        the middle, so a ``middle`` of 0 is plain gradient descent.
+        """
+        edge = int(np.ceil(0.02 * updates))
+        bounds = np.array([0, edge, max(edge, updates - edge), updates], np.int64)
+        least = min(_EDGE, middle)
+        return cls(bounds, np.array([least, middle, least]))
 
     def at(self, update: int) -> float:
         """The momentum of one update; 0 after the last."""

@@ -76,7 +76,8 @@ MOMENTUM = Hyperparameter(
     name="momentum",
     kind=float,
     default=0.995,
-    help="Nesterov momentum; 0.9 in the first and the last 2 % of updates.",
+    help="Nesterov momentum, but at most 0.9 in the first and the last 2 % of updates; with 0 the "
+    "descent is plain.",
     group=OPTIMISER,
     least=0,
     below=1,

@@ -104,9 +104,11 @@ async function open() {
   }
   const [ids, titles] = [texts("ids"), texts("titles")];
   await breathe();
+  const fields = Object.fromEntries(Object.keys(HEADER.facts.fields).map((name) => [name, fieldValues(array(`field ${name}`))]));
   const titlesOf = new Map();
   for (const [place, title] of titles.entries()) {
-    for (const word of new Set(splittings.foldedWords(title))) {
+    const searched = HEADER.search_fields.map((name) => fields[name][place] ?? "");
+    for (const word of new Set(splittings.foldedWords([title, ...searched].join(" ")))) {
       if (!titlesOf.has(word)) titlesOf.set(word, []);
       titlesOf.get(word).push(place);
     }
@@ -118,7 +120,7 @@ async function open() {
     towers,
     ids,
     titles,
-    fields: Object.fromEntries(Object.keys(HEADER.facts.fields).map((name) => [name, fieldValues(array(`field ${name}`))])),
+    fields,
     frequent: new FrequentQueries(texts("queries"), splittings.folded),
     place: new Map(ids.map((id, place) => [id, place])),
     empty: new Set(array("empty")),
