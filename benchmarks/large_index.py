@@ -59,86 +59,91 @@ def make_index(folder, n):
     (folder / f"index-{n}.seconds").write_text(str(seconds), encoding="utf-8")
 
 
-def contenders_of(index, titles, queries):
-    """{name: (seconds to make it, search for the query of a number)} of the other packages."""
-    vectors = np.ascontiguousarray(index.vectors)
-    rows = index.model.unit_vectors(queries, "query")
-    words = [searched_words(query) for query in queries]
-    made = {}
+class Packages:
+    """The other packages: each method makes an index and returns its search for query ``q``."""
 
-    def timed(name, make):
-        note(name)
-        began = time.process_time()
-        search = make()
-        made[name] = time.process_time() - began, search
+    def __init__(self, index, titles, queries):
+        self.vectors = np.ascontiguousarray(index.vectors)
+        self.rows = index.model.unit_vectors(queries, "query")
+        self.titles = [searched_words(title) for title in titles]
+        self.words = [searched_words(query) for query in queries]
 
-    def flat():
-        flat = faiss.IndexFlatIP(vectors.shape[1])
-        flat.add(vectors)
-        return lambda q: flat.search(rows[q : q + 1], K)
+    def row(self, q):
+        return self.rows[q : q + 1]
 
-    def ivf():
-        lists = min(2048, int(4 * len(titles) ** 0.5))
-        ivf = faiss.index_factory(vectors.shape[1], f"IVF{lists},Flat", faiss.METRIC_INNER_PRODUCT)
-        ivf.train(vectors[:: max(1, len(titles) // (40 * lists))])
-        ivf.add(vectors)
-        ivf.nprobe = 32
-        return lambda q: ivf.search(rows[q : q + 1], K)
+    def faiss_flat(self):
+        flat = faiss.IndexFlatIP(self.vectors.shape[1])
+        flat.add(self.vectors)
+        return lambda q: flat.search(self.row(q), K)
 
-    graph = hnswlib.Index("ip", vectors.shape[1])
+    def faiss_lists(self):
+        n, dim = self.vectors.shape
+        count = min(2048, int(4 * n**0.5))
+        lists = faiss.index_factory(dim, f"IVF{count},Flat", faiss.METRIC_INNER_PRODUCT)
+        lists.train(self.vectors[:: max(1, n // (40 * count))])
+        lists.add(self.vectors)
+        lists.nprobe = 32
+        return lambda q: lists.search(self.row(q), K)
 
-    def hnsw():
-        graph.init_index(len(titles), ef_construction=80, M=16)
+    def hnswlib(self):
+        graph = self.graph = hnswlib.Index("ip", self.vectors.shape[1])
+        graph.init_index(len(self.vectors), ef_construction=80, M=16)
         graph.set_num_threads(1)
-        graph.add_items(vectors, num_threads=1)
-        graph.set_ef(128)
-        return lambda q: graph.knn_query(rows[q : q + 1], K, num_threads=1)
+        graph.add_items(self.vectors, num_threads=1)
+        return lambda q: self._near(q, K, 128)[0]
 
-    def bm25s_lists():
-        index = bm25s.BM25(method="lucene", backend="numba")
-        index.index(list(map(searched_words, titles)), show_progress=False)
-        return lambda q: index.retrieve([words[q]], k=K, n_threads=1, show_progress=False)
+    def _near(self, q, k, breadth):
+        self.graph.set_ef(breadth)
+        numbers, distances = self.graph.knn_query(self.row(q), k, num_threads=1)
+        return numbers[0].tolist(), distances[0].tolist()
 
-    schema = tantivy.SchemaBuilder()
-    schema.add_text_field("title", tokenizer_name="whitespace")
-    schema = schema.build()
-    lists = tantivy.Index(schema)
+    def bm25s(self):
+        lists = bm25s.BM25(method="lucene", backend="numba")
+        lists.index(self.titles, show_progress=False)
+        return lambda q: lists.retrieve([self.words[q]], k=K, n_threads=1, show_progress=False)
 
-    def top(q, k):
-        terms = [
-            (tantivy.Occur.Should, tantivy.Query.term_query(schema, "title", word))
-            for word in words[q]
-        ]
-        return lists.searcher().search(tantivy.Query.boolean_query(terms), k, count=False).hits
-
-    def tantivy_lists():
+    def tantivy(self):
+        schema = tantivy.SchemaBuilder()
+        schema.add_text_field("title", tokenizer_name="whitespace")
+        self.schema = schema.build()
+        lists = tantivy.Index(self.schema)
         writer = lists.writer(300_000_000, 1)
-        for title in titles:
-            writer.add_document(tantivy.Document(title=[" ".join(searched_words(title))]))
+        for words in self.titles:
+            writer.add_document(tantivy.Document(title=[" ".join(words)]))
         writer.commit()
         writer.wait_merging_threads()
         lists.reload()
-        return lambda q: top(q, K)
+        self.searcher = lists.searcher()
+        return lambda q: self._top(q, K)
 
-    def hybrid():
+    def _top(self, q, k):
+        terms = [
+            (tantivy.Occur.Should, tantivy.Query.term_query(self.schema, "title", word))
+            for word in self.words[q]
+        ]
+        return self.searcher.search(tantivy.Query.boolean_query(terms), k, count=False).hits
+
+    def hybrid(self):
+        """The sum of the two before; without a look at the store for the id of a title."""
+
         def search(q):
-            graph.set_ef(TOGETHER)
-            numbers, distances = graph.knn_query(rows[q : q + 1], TOGETHER, num_threads=1)
-            graph.set_ef(128)
-            scores = dict(zip(numbers[0].tolist(), (8 * (1 - distances[0])).tolist(), strict=True))
-            for score, address in top(q, TOGETHER):  # one segment: its numbers are the titles
+            numbers, distances = self._near(q, TOGETHER, TOGETHER)
+            scores = {t: 8 * (1 - d) for t, d in zip(numbers, distances, strict=True)}
+            for score, address in self._top(q, TOGETHER):
                 scores[address.doc] = scores.get(address.doc, 0) + score
             return sorted(scores, key=scores.__getitem__, reverse=True)[:K]
 
         return search
 
-    timed("faiss, IndexFlatIP", flat)
-    timed("faiss, IVF with 32 probed lists", ivf)
-    timed("hnswlib, ef 128", hnsw)
-    timed("bm25s", bm25s_lists)
-    timed("tantivy", tantivy_lists)
-    timed("tantivy + hnswlib, 1,000 of each", hybrid)
-    return made
+
+CONTENDERS = {
+    "faiss, IndexFlatIP": Packages.faiss_flat,
+    "faiss, 32 lists of an IVF": Packages.faiss_lists,
+    "hnswlib, ef 128": Packages.hnswlib,
+    "bm25s": Packages.bm25s,
+    "tantivy": Packages.tantivy,
+    "tantivy + hnswlib, 1,000 of each": Packages.hybrid,
+}
 
 
 def spread(seconds):
@@ -150,7 +155,13 @@ def against_others(index, titles, queries, making):
     searches = {
         "sentemb": (making, lambda q: index.ranked([queries[q]], K)),
         "sentemb, exact": (0.0, lambda q: index.ranked([queries[q]], K, exact=True)),
-    } | contenders_of(index, titles, queries)
+    }
+    packages = Packages(index, titles, queries)
+    for name, make in CONTENDERS.items():
+        note(name)
+        began = time.process_time()
+        search = make(packages)
+        searches[name] = time.process_time() - began, search
     seconds = {name: [] for name in searches}
     note("queries")
     for q in range(len(queries)):

@@ -5,6 +5,7 @@ Both are exact for the queries that a model may get wrong: those that were typed
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -85,10 +86,9 @@ class Clicks:
     ) -> NDArray[np.int64]:
         """The clicks of pairs, (k,)."""
         counts = np.zeros(query_index.size, np.int64)
-        for q in np.unique(query_index).tolist():
+        for q, pairs in _by_query(asked, query_index):
             titles, clicks = self.of_query(asked, q)
             if titles.size:
-                pairs = np.flatnonzero(query_index == q)
                 pairs = pairs[is_in(title_index[pairs], titles)]
                 counts[pairs] = clicks[np.searchsorted(titles, title_index[pairs])]
         return counts
@@ -170,8 +170,7 @@ class Name:
         workers: Runner,
     ) -> NDArray[np.float64]:
         values = np.zeros(query_index.size)
-        for q in np.unique(query_index).tolist():
-            pairs = np.flatnonzero(query_index == q)
+        for q, pairs in _by_query(asked, query_index):
             values[pairs] = is_in(title_index[pairs], self.titles(asked, q))
         return values
 
@@ -187,6 +186,17 @@ class Name:
     @classmethod
     def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
         return cls(_postings(arrays, n_titles))
+
+
+def _by_query(
+    asked: Asked, query_index: NDArray[np.int64]
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """The pairs of each query, as far as it has some."""
+    if len(asked) == 1:
+        yield 0, np.arange(query_index.size)
+        return
+    for q in np.unique(query_index).tolist():
+        yield q, np.flatnonzero(query_index == q)
 
 
 def _arrays(postings: Postings) -> dict[str, np.ndarray]:

@@ -35,9 +35,6 @@ from sentemb.system.parallel import ALONE, Workers
 # float32 scores in memory at a time: 128 MB of them.
 _CELLS = 32_000_000
 _QUERIES = 128
-# The most titles of a shortlist: its recall is that of the first 10. A measurement up to rank 100
-# looks one title further, to see whether its score is equal.
-MOST_OF_SHORTLIST = 200
 # Each title is scored where a mask leaves one fiftieth of them, or at most this number.
 _SHARE_OF_FEW, _FEW_TITLES = 50, 64
 # Pairs of `_Catalogue.rank_all` at a time, and how many are not worth another thread.
@@ -140,10 +137,9 @@ def best(
         return ranked
     catalogue = _Catalogue(parts, recipe, k, is_empty, workers, mask)
     n_allowed = n if mask is None else int(np.count_nonzero(mask))
-    of_shortlist = shortlist is not None and shortlist.recipe == recipe and k <= MOST_OF_SHORTLIST
     if n_allowed <= max(k, _FEW_TITLES) or n_allowed * _SHARE_OF_FEW <= n:
         catalogue.rank_all(ranked, asked)
-    elif shortlist is not None and of_shortlist and shortlist.reaches(n_allowed / n):
+    elif shortlist is not None and shortlist.can_rank(recipe, k, n_allowed / n):
         catalogue.rank_shortlists(ranked, asked, shortlist, n_allowed / n)
     elif recipe.parts == (COSINE,) and recipe.weight(COSINE) > 0:
         catalogue.rank_nearest(ranked, asked)
