@@ -39,6 +39,8 @@ _QUERIES = 128
 _SHARE_OF_FEW, _FEW_TITLES = 50, 64
 # Pairs of `_Catalogue.rank_all` at a time, and how many are not worth another thread.
 _PAIRS, _FEW_PAIRS = 1_000_000, 2000
+# The most titles for which the memory bounds the cosine: with more, too many are scored again.
+_MOST_BOUNDED = 500
 # Places for candidates in addition to twice the titles that are asked for.
 _ROOM = 64
 
@@ -179,7 +181,8 @@ class _Catalogue:
         size = max(1, min(_QUERIES, _CELLS // n))
         for low in range(0, len(asked), size):
             block = asked if size >= len(asked) else asked.part(slice(low, low + size))
-            of_titles = self.parts, self.recipe, block, self.is_empty, self.workers
+            bound = _bound_of_cosine(self.parts, self.recipe) if self.k <= _MOST_BOUNDED else None
+            of_titles = self.parts, self.recipe, block, self.is_empty, bound, self.workers
             total, errors, excess = _approximate(*of_titles)
             if self.mask is not None:
                 total[:, ~self.mask] = -np.inf
@@ -293,12 +296,14 @@ def _approximate(
     recipe: Recipe,
     asked: Asked,
     is_empty: NDArray[np.bool_],
+    bound: Memory | None,
     workers: Workers,
 ) -> tuple[NDArray[np.float32], NDArray[np.float64], float]:
     """The scores of all titles in float32, -inf without evidence, and bounds on their errors.
 
-    No exact score is higher by more than its error, (m,). It may be lower where the third value,
-    the excess, is above 0; then it is at most higher by the excess too.
+    No exact score is higher by more than its error, (m,), and the third value, the excess. Without
+    ``bound``, the memory in place of the cosine, that is 0; with it an exact score may be much
+    lower.
     """
     total = np.zeros((len(asked), is_empty.size), np.float32)
     errors, reach, steps = np.zeros(len(asked)), np.zeros(len(asked)), 0
@@ -306,7 +311,6 @@ def _approximate(
     if clicks is not None:
         asked.is_typed = clicks.knows(asked)
     weights = {name: recipe.weight(name) for name in recipe.parts}
-    bound = _bound_of_cosine(parts, recipe)
     if bound is not None:  # so that its vectors are not read
         weights[MEMORY] += weights.pop(COSINE)
     for is_evidence in (True, False):
