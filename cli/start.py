@@ -18,13 +18,13 @@ from sentemb.cli.options import (
     threads_option,
 )
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import say, without_hints
+from sentemb.cli.program import note, say, without_hints
 from sentemb.cli.table_options import delimiter_of, field_columns, table_options
 from sentemb.errors import SentembError
 
 if TYPE_CHECKING:
     from sentemb.data.importers.columns import Reading
-    from sentemb.search.shop_folder import ProductsTable
+    from sentemb.search.shop_folder import ProductsTable, Shop
 
 # A page holds all that it searches; a server suits more titles better.
 _TITLES_OF_A_PAGE = 20_000
@@ -63,11 +63,16 @@ def command(
     index, calibrate, export. Name a column where a guess is wrong, or change a command and continue
     by hand. If one of them fails, what was made is removed.
 
+    A shop without clicks gives its products alone: a table with ids and titles and without queries.
+    Titles are then found by their words and letters, and `sentemb refresh` trains a model once
+    there are searches enough.
+
     FOLDER is an index for `sentemb search`, `serve`, `info` and `explain`.
 
     \b
     sentemb start clicks.csv products.csv -o shop/
     sentemb start clicks.csv products.csv -o shop/ --query-column phrase --id-column article
+    sentemb start products.csv -o shop/
     sentemb start --example -o shop/
     """
     from sentemb.data.importers.columns import Reading
@@ -85,11 +90,61 @@ def command(
         if example:
             clicks, products = map(str, write_example_shop(make_folder(folder)))
         assert clicks is not None
+        replaces = ("--force",) if force else ()
+        table = None if products is not None else _products_alone(clicks, how, given)
+        if table is not None:
+            shop = Shop(make_folder(folder), table)
+            _make_without_clicks(clicks, shop, search_fields or {}, replaces)
+            return
         columns, table = _columns(clicks, products, how, given)
         searched = _searched(search_fields or {}, {} if table is None else table.fields)
         make_folder(folder)
-        _make(clicks, folder, columns, searched, ("--force",) if force else ())
+        _make(clicks, folder, columns, searched, replaces)
         Shop(folder, table).save()
+
+
+def _products_alone(table: str, how: "Reading", given: dict[str, Any]) -> "ProductsTable | None":
+    """How a table is read that has products and no searches; None for any other table."""
+    from sentemb.data.importers.guessing import guess_columns
+    from sentemb.search.shop_folder import ProductsTable
+
+    ids = given["id_column"] or given["catalogue_id_column"]
+    if given["query_column"] or "query" in guess_columns(table, how).roles:
+        return None
+    ours = {"title": given["title_column"]} if given["title_column"] else {}
+    guess = guess_columns(table, how, ours | ({"id": ids[0]} if ids else {}), of_products=True)
+    if not {"id", "title"} <= guess.roles.keys():
+        return None
+    guess = guess.with_id(ids or (guess.roles["id"],))
+    say(str(guess))
+    fields = guess.fields
+    if given["fields"]:
+        fields = field_columns(given["fields"], guess.names)
+    return ProductsTable(
+        tuple(ids or (guess.roles["id"],)), guess.need("title"), dict(fields), given["encoding"]
+    )
+
+
+def _make_without_clicks(
+    products: str, shop: "Shop", searched: dict[str, float], replaces: tuple[str, ...]
+) -> None:
+    """Make an index of products that nobody has searched, and say what to do next."""
+    from sentemb.bridges.refresh.clicks_of_shop import ONE_IN
+    from sentemb.bridges.refresh.comparing import FEWEST
+    from sentemb.bridges.refresh.products_today import read_products
+    from sentemb.search.without_clicks import index_without_clicks
+
+    read = read_products(shop, products, shop.path / "titles.tsv", note)
+    index = index_without_clicks(read.titles, read.ids, read.fields, searched)
+    index.save(shop.index, force=bool(replaces))
+    shop.save()
+    _make_page(shop.path, len(read.ids), replaces)
+    say(f"  sentemb serve {shop.path} --record {shop.path / 'searches.sqlite'}")
+    say(
+        f"nothing is learned yet: titles are found by their words and letters. Run `sentemb "
+        f"refresh {shop.path}` every month; from {ONE_IN * FEWEST:,} recorded searches on it "
+        "trains a model, which is searched once it is not behind"
+    )
 
 
 def _make(
@@ -118,18 +173,25 @@ def _make(
         say(f"the index is not calibrated: {error}")
     with open(titles, "rb") as lines:
         n_titles = sum(1 for _ in lines)
+    _make_page(folder, n_titles, replaces)
+    query = _first_query(parts / "pairs.tsv", parts / "test.tsv")
+    say(f"  {shlex.join(['sentemb', 'search', str(folder), query])}")
+    say(f"  sentemb serve {folder} --record {folder / 'searches.sqlite'}")
+
+
+def _make_page(folder: Path, n_titles: int, replaces: tuple[str, ...]) -> None:
+    """Write the search page of a small shop, and say where to search."""
     if n_titles <= _TITLES_OF_A_PAGE:
         page = folder / "page.html"
         heading = folder.resolve().name
-        _run("export", index, "--to", "page", "--heading", heading, "-o", page, *replaces)
+        _run(
+            "export", folder / "index", "--to", "page", "--heading", heading, "-o", page, *replaces
+        )
         say("")
         say(f"open {page} in a browser; or search in the terminal and on a server:")
     else:
         say("")
         say("search in the terminal, and on a page that a server shows:")
-    query = _first_query(parts / "pairs.tsv", parts / "test.tsv")
-    say(f"  {shlex.join(['sentemb', 'search', str(folder), query])}")
-    say(f"  sentemb serve {folder} --record {folder / 'searches.sqlite'}")
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from sentemb import Index, SentenceEncoder
 from sentemb.cli import main
 from sentemb.data.click_log import read_click_log
+from sentemb.data.search_record import Searched, SearchRecord
 from sentemb.data.seen_queries import in_log
 from sentemb.data.simulation.simulator import simulate
 from sentemb.data.splitting import split_log
@@ -200,6 +201,10 @@ def prepare(page, folder):
         log = (folder / "pairs.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
         new = "".join(log[-200:]) + "zeppelin ride\tZeppelin Rides over Town\t3\n"
         (folder / "new-clicks.tsv").write_text(new, encoding="utf-8")
+        run("sentemb start clicks.csv products.csv -o shop", folder)
+        record = SearchRecord(folder / "shop/searches.sqlite")
+        record.add_searches([Searched("zeppelin ride", [], None, 1.0)])
+        record.close()
     if page == "elasticsearch":
         queries = (folder / "log/test.tsv").read_text(encoding="utf-8").splitlines()[:5]
         titles = (folder / "titles.tsv").read_text(encoding="utf-8").splitlines()
@@ -300,4 +305,6 @@ def check(folder, printed, engine):
     assert hits[:3] == [hit.id for hit in by_vector][:3]
     page = (folder / "search.html").read_text(encoding="utf-8")
     assert "<title>Our products</title>" in page and "connect-src 'none'" in page
+    refreshed = of["sentemb refresh shop --catalogue products.csv"]
+    assert "records: 1 new searches" in refreshed and "zeppelin ride" in refreshed
     assert (folder / "both.run").stat().st_size and (folder / "diff.html").stat().st_size

@@ -346,3 +346,37 @@ def test_clicks_are_added_and_taken_away(pairs, more):
     assert entries(after) == entries(expected)
     assert after.of_titles([title])[1].size == expected.of_titles([title])[1].size
     assert entries(after.with_clicks(query, title, title, -count)) == entries(before)
+
+
+# -- month 1 -------------------------------------------------------------------------------------
+
+
+def test_a_shop_without_clicks_begins_with_words_and_letters(made, tmp_path):
+    shop = tmp_path / "shop"
+    said = run("start", made / "products.csv", "-o", shop)
+    assert "from 500 recorded searches on it trains a model" in said
+    assert {path.name for path in shop.iterdir()} == {
+        "index",
+        "page.html",
+        "shop.json",
+        "titles.tsv",
+    }
+    index = Index.open(shop / "index")
+    assert index.search("blue chairs 1", 1)[0].id == "P1"  # no title has this word
+    assert index.search("gren tabel", 1)[0].title.startswith("green table")
+    assert index.fields.types == {"price": "INTEGER"}
+    record_month(shop, shop / "searches.sqlite", 40)
+    few = refresh(shop)
+    assert few.searches == 40 and "fewer than 50 teach nothing" in few.why and few.pairs > 0
+    record_month(shop, shop / "searches.sqlite", SEARCHES, seed=1)
+    many = refresh(shop)
+    assert many.compared is not None and many.queries > few.queries
+    assert pin(shop, "anything else", "P7").position == 1
+
+
+def test_a_table_of_clicks_without_its_products_is_not_one_of_products(made, tmp_path):
+    (tmp_path / "t.csv").write_text("sku,price\nP1,5\n")
+    said = run("start", tmp_path / "t.csv", "-o", tmp_path / "s", code=1)
+    assert "no column looks like the query" in said
+    said = run("start", made / "products.csv", "-o", tmp_path / "s", "--query-column", "x", code=1)
+    assert "no column 'x'" in said and not (tmp_path / "s").exists()

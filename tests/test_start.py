@@ -171,7 +171,7 @@ def test_the_only_texts_that_are_left_are_query_and_title(tmp_path, monkeypatch)
     products.write_text("package,short words,section,home\n" + rows)
     seen = []
     monkeypatch.setattr(
-        "sentemb.cli.start._make", lambda clicks, folder, columns, replaces: seen.append(columns)
+        "sentemb.cli.start._make", lambda clicks, folder, columns, *rest: seen.append(columns)
     )
     said = start(clicks, products, "-o", tmp_path / "shop")
     assert f"{clicks}: query = tag, id = package" in said

@@ -20,7 +20,7 @@ from sentemb.search.shop_folder import Shop
 from sentemb.system.files import is_file
 
 # One search in this many is judged.
-_ONE_IN = 5
+ONE_IN = 5
 _RESULTS = (
     "SELECT searches.search, time, query, titles.id, position, clicked FROM searches "
     "JOIN shown ON shown.search = searches.number JOIN titles ON titles.number = shown.title "
@@ -90,4 +90,4 @@ class ShopClicks:
 
 def _is_drawn(search: str) -> bool:
     """Whether a search is among those that are judged, whenever it is asked."""
-    return blake2b(search.encode(), digest_size=4).digest() < (2**32 // _ONE_IN).to_bytes(4, "big")
+    return blake2b(search.encode(), digest_size=4).digest() < (2**32 // ONE_IN).to_bytes(4, "big")
