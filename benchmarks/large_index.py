@@ -6,7 +6,7 @@ processor time. hnswlib and faiss have the vectors of the titles, bm25s and tant
 tantivy + hnswlib adds the scores of the best 1,000 of each, and looks nothing up in the clicks.
 Writes docs/results/search-speed.md.
 
-    python benchmarks/large_index.py [--titles 1000000] [--folder build/large] [--quick]
+    python benchmarks/large_index.py [--titles 300000] [--folder build/large] [--quick]
 """
 
 import argparse
@@ -206,7 +206,7 @@ def own_jobs(index, queries):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--titles", type=int, default=1_000_000)
+    parser.add_argument("--titles", type=int, default=300_000)
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "large")
     parser.add_argument("--quick", action="store_true", help="few titles, results not written")
     options = parser.parse_args()
