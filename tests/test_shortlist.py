@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -277,8 +278,25 @@ def test_titles_come_and_go(bag, clicks):
         assert not {hit.id for hit in hits} & {*IDS[50:60]}
     exact = changed.search(QUERIES, exact=True)
     assert [len(hits) for hits in changed.search(QUERIES)] == list(map(len, exact))
+    # As if the clusters, with the same centres, had been made of the titles that are left.
+    left = changed.snapshot.catalogue
+    rows, titles = shortlist._rows(left.parts, ranker.recipe)
+    made = changed.clusters.clusters
+    with Workers(1) as workers:
+        nothing = replace(
+            made, offsets=made.offsets * 0, titles=made.titles[:0], rows=made.rows.rows(slice(0))
+        )
+        expected = nothing.joined(rows, titles, workers)
+    for name in ("offsets", "titles"):
+        assert np.array_equal(getattr(made, name), getattr(expected, name))
+    assert np.array_equal(made.rows.codes, expected.rows.codes)
+    assert np.array_equal(changed.clusters.net, shortlist._net(left.parts, ranker.recipe))
+    changed.sync(["red hat", "blue coat"], ["a", "p3"])
+    assert {hit.id for hit in changed.search("red hat")} == {"a", "p3"}
     changed.sync([], [])
-    assert changed.clusters is None and changed.search("red hat") == []
+    assert changed.search("red hat") == []
+    changed.add(["red hat"], ["b"])
+    assert [hit.id for hit in changed.search("red hat")] == ["b"]
 
 
 def test_other_weights_have_another_shortlist(index, bag, clicks):

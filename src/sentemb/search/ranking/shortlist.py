@@ -138,6 +138,21 @@ class Shortlist:
         clusters = ClusterRows.of(*_rows(parts, recipe), workers, on_progress)
         return cls(parts, recipe, clusters, _net(parts, recipe), Breadth(1, 1))
 
+    def without(self, parts: Mapping[str, Part], is_kept: NDArray[np.bool_]) -> Self:
+        """This one over the titles where ``is_kept`` is true, whose parts are ``parts``."""
+        return self._over(parts, self.clusters.without(is_kept))
+
+    def joined(self, parts: Mapping[str, Part], behind: Mapping[str, Part]) -> Self:
+        """This one with more titles, of the parts ``behind``; ``parts`` are those of all."""
+        rows, titles = _rows(behind, self.recipe)
+        with Workers() as workers:
+            clusters = self.clusters.joined(rows, titles + np.int32(self.n_titles), workers)
+        return self._over(parts, clusters)
+
+    def _over(self, parts: Mapping[str, Part], clusters: ClusterRows) -> Self:
+        measured = self.breadth, self.recall, self.measured_with
+        return type(self)(parts, self.recipe, clusters, _net(parts, self.recipe), *measured)
+
     def __reduce__(self) -> tuple[type[Shortlist], tuple[object, ...]]:
         arrays = self.parts, self.recipe, self.clusters, self.net
         return type(self), (*arrays, self.breadth, self.recall, self.measured_with)
