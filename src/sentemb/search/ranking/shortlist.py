@@ -55,6 +55,8 @@ MOST_TITLES = 200
 MOST_PROBED = 0.25
 # The error of a float32 sum of some dozens of numbers, as a share of the largest.
 _ERROR = 1e-5
+# Vectors that are made integers at a time.
+_PORTION = 65536
 _ALL, _NONE = np.empty(0, np.bool_), np.empty(0, np.float32)
 
 
@@ -316,9 +318,19 @@ def _rows(parts: Mapping[str, Part], recipe: Recipe) -> tuple[Int8Rows, NDArray[
         lengths = np.diff(memory.memory.offsets)
         return memory.memory.rows, np.repeat(np.arange(lengths.size, dtype=np.int32), lengths)
     assert isinstance(cosine, Cosine)
-    rows = cosine.rows if isinstance(cosine.rows, Int8Rows) else Int8Rows.of(cosine.rows)
+    rows = cosine.rows if isinstance(cosine.rows, Int8Rows) else _coded(cosine.rows)
     there = np.flatnonzero(rows.scales > 0)
     return rows.rows(there), there.astype(np.int32)
+
+
+def _coded(vectors: np.ndarray) -> Int8Rows:
+    """Vectors as 8-bit integers, some at a time: they may be mapped, and the others not fit."""
+    rows = Int8Rows(np.empty(vectors.shape, np.int8), np.empty(len(vectors), np.float32))
+    for low in range(0, len(vectors), _PORTION):
+        portion = slice(low, low + _PORTION)
+        coded = Int8Rows.of(vectors[portion].astype(np.float32))
+        rows.codes[portion], rows.scales[portion] = coded.codes, coded.scales
+    return rows
 
 
 def _lists(parts: Mapping[str, Part], recipe: Recipe) -> Lists | None:
