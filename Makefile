@@ -100,6 +100,10 @@ fresh: venv ## Continue models with new clicks, change queries; write fresh.md a
 traffic: venv ## Draw clicks like traffic, measure every kind of query, write docs/results/traffic.md (20 minutes)
 	$(BIN)/python benchmarks/traffic.py
 
+.PHONY: loop
+loop: venv ## Let a shop learn from its own searches for twelve months, write docs/results/loop.md (20 minutes)
+	$(BIN)/python benchmarks/loop.py
+
 .PHONY: table4
 table4: venv ## Compare all models and baselines, set by set, and write docs/results/table4.md (7 hours)
 	$(BIN)/python benchmarks/table4.py --threads 1
@@ -158,7 +162,8 @@ endif
 # A folder with the paraphrase corpus's published files, for Table 3 alone.
 MSRP ?=
 .PHONY: arc
-arc: venv ## Train every pair model and write docs/arc.md (hours), or add the corpus in MSRP
+arc: ## Train every pair model and write docs/arc.md (hours), or add the corpus in MSRP
+	$(MAKE) venv EXTRAS=dev,bench
 ifeq ($(MSRP),)
 	@# A run that was stopped continues; one that ended starts from nothing.
 	test -f build/arc-is-unfinished || rm -rf build/arc docs/results/arc
@@ -175,10 +180,11 @@ notebooks: ## Run all notebooks again
 	$(BIN)/python notebooks/run.py
 
 .PHONY: docs
-docs: ## Write docs/cli.md from --help and docs/python.md from the docstrings, and build the site in build/site
+docs: ## Write docs/cli.md from --help, docs/python.md and the equations of gradients.md from the docstrings, and build the site in build/site
 	$(MAKE) venv EXTRAS=$(EXTRAS),docs
 	$(BIN)/python docs/make_cli.py
 	$(BIN)/python docs/make_python.py
+	$(BIN)/python docs/make_equations.py
 	$(BIN)/python docs/make_site.py
 
 .PHONY: sizes

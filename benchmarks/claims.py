@@ -59,8 +59,7 @@ class Claim:
         """{free choice: (its value, the verdict at each of `FACTORS`)}; empty without choices."""
         if self.sweep is not None:
             return self.sweep(tables)
-        there = all(tables.get(name) for name in self.needs)
-        if not there or self.judge(tables) is None:
+        if not all(tables.get(name) for name in self.needs) or self.judge(tables) is None:
             return {}
         return swept(lambda **choices: self.judge(tables, **choices)[0], choices_of(self.judge))
 

@@ -42,11 +42,11 @@ def command(
 ) -> None:
     """Show which words of a text a model treats as keywords.
 
-    For each word, counts how many of the 10 cells that are most active at the end of the text
-    change by more than --min-change when the model reads it. A bidirectional model has a count for
-    each direction. A word is a keyword if more than 40 % of these cells change in every direction.
-    The first word that a direction reads has nothing to compare with and shows "-", and so does the
-    verdict on a word without any count.
+    For each word, counts how many of the 10 most active cells, whose outputs at the end of the text
+    are largest in size, change by more than --min-change when the model reads it. A bidirectional
+    model has a count for each direction. A word is a keyword if more than 40 % of these cells
+    change in every direction. The first word that a direction reads has nothing to compare with and
+    shows "-", and so does the verdict on a word without any count.
 
     \b
     sentemb keywords model/ "hotels in shanghai"

@@ -316,18 +316,6 @@ def since_option() -> Decorator:
     )
 
 
-def records_option() -> Decorator:
-    """``--record`` of a command that measures an index by recorded searches."""
-    return option(
-        "--record",
-        metavar="RECORD",
-        type=click.Path(),
-        multiple=True,
-        help="A record of searches, as `sentemb serve --record` writes it. Can be given several "
-        "times; a search that is in several counts once.",
-    )
-
-
 def markdown_option(what: str) -> Decorator:
     """``--markdown``."""
     return option("--markdown", is_flag=True, help=f"Print {what} in Markdown.")
@@ -500,6 +488,19 @@ def threads_option(group: str | None = None) -> Decorator:
         callback=_limit_threads,
         group=group,
         help="Number of threads; the results do not depend on it. [default: all processors]",
+    )
+
+
+def records_option(does: str = "", group: str | None = None) -> Decorator:
+    """``--record``: records of searches, by the name ``record``."""
+    return option(
+        "--record",
+        metavar="RECORD",
+        type=click.Path(),
+        multiple=True,
+        group=group,
+        help="A record of searches, as `sentemb serve --record` writes it. Can be given several "
+        f"times; a search that is in several counts once. {does}".rstrip(),
     )
 
 

@@ -24,6 +24,7 @@ class RankerOfTraining:
         that can be read only once have been read
     is_wanted : whether a ranker is to be fitted
     why_not : the reason why it is not fitted, unless that was asked for
+    record : records of searches
     seed : that of the training, which drew the pairs of --replay
     """
 
@@ -31,12 +32,18 @@ class RankerOfTraining:
     sources: dict[str, Any]
     is_wanted: bool
     why_not: str
+    record: tuple[str, ...]
     seed: int
     skip_bad_lines: bool
 
     @classmethod
     def of(
-        cls, pairs: str, output: str, options: dict[str, Any], no_ranker: bool
+        cls,
+        pairs: str,
+        output: str,
+        options: dict[str, Any],
+        record: tuple[str, ...],
+        no_ranker: bool,
     ) -> RankerOfTraining:
         """The ranker for the arguments of `sentemb train`."""
         from sentemb.data.prepared_log import is_prepared
@@ -54,7 +61,7 @@ class RankerOfTraining:
         is_wanted = is_asked and not why_not
         if is_wanted:
             sources = _readable_twice(sources, skip)
-        return cls(output, sources, is_wanted, why_not, seed, skip)
+        return cls(output, sources, is_wanted, why_not, record, seed, skip)
 
     def fit(self, model: Any) -> HybridRanker | None:
         """Fit the ranker of the trained model, save it next to the model and describe it."""
@@ -87,6 +94,7 @@ class RankerOfTraining:
                     pairs,
                     dev,
                     **sources,
+                    record=self.record,
                     seed=self.seed,
                     skip_bad_lines=self.skip_bad_lines,
                     **asked,

@@ -82,14 +82,27 @@ def write_rankings(output: AnyPath, form: str, rankings: Iterable[Ranking], firs
         write_lines(output, lines)
 
 
-def line_of(left: str, title: str, right: str, columns: int | None) -> str:
-    """A line to read, in which the title is cut to what the ``columns`` of a terminal leave it."""
+def line_of(
+    left: str,
+    title: str,
+    right: str,
+    columns: int | None,
+    marks: Sequence[Sequence[int]] = (),
+) -> str:
+    """A line to read, in which the title is cut to what the ``columns`` of a terminal leave it.
+
+    There ``marks``, the begin and the end of places in the title, are bold.
+    """
     from sentemb.system.tables import cut, visible
 
-    title = visible(title)
+    shown = visible(title)
     if columns is not None:
-        title = cut(title, max(_LEAST_COLUMNS, columns - len(left) - len(right)))
-    return f"{left}{title}{right}"
+        is_whole = shown == title
+        shown = cut(shown, max(_LEAST_COLUMNS, columns - len(left) - len(right)))
+        for begin, end in reversed(marks if is_whole else ()):
+            word = click.style(shown[begin:end], bold=True)
+            shown = f"{shown[:begin]}{word}{shown[end:]}" if begin < len(shown) else shown
+    return f"{left}{shown}{right}"
 
 
 def _table(rankings: Iterable[Ranking], columns: int | None) -> Iterator[str]:
@@ -124,7 +137,7 @@ def _by_column(hit: Mapping[str, Any]) -> dict[str, Any]:
     """
     columns: dict[str, Any] = {}
     for name, value in hit.items():
-        if name == "by_id":
+        if name in ("by_id", "marks"):
             continue
         for column, cell in (value if isinstance(value, dict) else {name: value}).items():
             cell = cell["value"] if isinstance(cell, dict) else cell

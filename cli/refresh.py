@@ -7,7 +7,7 @@ import click
 
 from sentemb.cli.common import warnings_to_stderr
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import json_option, option, threads_option
+from sentemb.cli.options import json_option, option, records_option, threads_option
 from sentemb.cli.program import note, say
 from sentemb.system.terminal import ProgressLine
 
@@ -17,15 +17,7 @@ if TYPE_CHECKING:
 
 @new_command("refresh")
 @click.argument("shop", type=click.Path())
-@option(
-    "--record",
-    "records",
-    metavar="FILE",
-    type=click.Path(),
-    multiple=True,
-    help="What `sentemb serve --record` wrote; give it once for each file. [default: "
-    "searches.sqlite in SHOP]",
-)
+@records_option("[default: searches.sqlite in SHOP]")
 @option(
     "--catalogue",
     metavar="FILE",
@@ -37,7 +29,7 @@ if TYPE_CHECKING:
 @json_option(instead_of="text")
 @threads_option()
 def command(
-    shop: str, records: tuple[str, ...], catalogue: str | None, dry_run: bool, as_json: bool
+    shop: str, record: tuple[str, ...], catalogue: str | None, dry_run: bool, as_json: bool
 ) -> None:
     """Bring a shop up to date with its recorded searches and its catalogue.
 
@@ -71,7 +63,7 @@ def command(
         with warnings_to_stderr():
             done = refresh(
                 shop,
-                records,
+                record,
                 catalogue,
                 dry_run=dry_run,
                 on_step=lambda name: line.note(name) if as_json else say(name),

@@ -241,7 +241,7 @@ def _listed(
             # The score did not put it there.
             score = f"{'id':>6}" if hit["by_id"] else f"{hit['score']:6.3f}"
             left = f"{rank:5}  {score}  {visible(hit['id']):{width}}  "
-            yield line_of(left, hit["title"], fields, columns)
+            yield line_of(left, hit["title"], fields, columns, hit["marks"])
         if ranking.did_you_mean is not None:
             yield f"       did you mean {visible(ranking.did_you_mean)}?"
         for name, counts in ranking.facets.items():

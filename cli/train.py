@@ -20,6 +20,7 @@ from sentemb.cli.options import (
     given,
     option,
     option_of,
+    records_option,
     shown_default,
     threads_option,
     written_option,
@@ -286,6 +287,9 @@ def _effective(ctx: click.Context) -> dict[str, Any]:
     "these titles by their ids, so a title that changes later keeps them.",
     group=RUN,
 )
+@records_option(
+    "In the ranker, clicks of a query then count by how often its titles were looked at.", RUN
+)
 @option(
     "--vectors",
     type=click.Path(),
@@ -371,6 +375,7 @@ def command(
     output: str,
     no_ranker: bool,
     config: str | None,
+    record: tuple[str, ...],
     **options: Any,
 ) -> None:
     """Train a model on a click log.
@@ -409,7 +414,7 @@ def command(
     line = ProgressLine()
     if options["replay"] is not None:
         options["replay"] = log_and_share(options["replay"])
-    ranker = RankerOfTraining.of(pairs, output, options, no_ranker)
+    ranker = RankerOfTraining.of(pairs, output, options, record, no_ranker)
     options |= {name: value for name, value in ranker.sources.items() if name != "pairs"}
     with compiling_ahead(lambda: _rehearse(options, ranker)):
         try:

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sentemb.cli.options import Read, json_option, option, refuse, threads_option
+from sentemb.cli.options import (
+    Read,
+    json_option,
+    option,
+    records_option,
+    refuse,
+    threads_option,
+)
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.cli.ranker import describe, fitted, log_and_share
@@ -42,6 +49,10 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Skip and count malformed lines of the log, as the training did.",
 )
+@records_option(
+    "Clicks of a query then count by how often its titles were looked at. [default for an index: "
+    "what it has]"
+)
 @option("--dry-run", is_flag=True, help="Change nothing in the index or the model folder.")
 @json_option(instead_of="text")
 @threads_option()
@@ -51,6 +62,7 @@ def command(
     log: str | None,
     replay: str | None,
     catalogue: str | None,
+    record: tuple[str, ...],
     skip_bad_lines: bool,
     dry_run: bool,
     as_json: bool,
@@ -70,6 +82,7 @@ def command(
     \b
     sentemb tune model/ dev/ --log pairs.tsv
     sentemb tune index/ log/dev.tsv --log log/pairs.tsv
+    sentemb tune index/ log/dev.tsv --log log/pairs.tsv --record searches.sqlite
     """
     from sentemb.data.lines import write_lines
     from sentemb.errors import SentembError
@@ -78,7 +91,7 @@ def command(
 
     if is_index(source):
         refuse({"--replay": replay, "--catalogue": catalogue}, "an index; it has its titles")
-        ranker = _of_index(source, dev, log, skip_bad_lines, dry_run)
+        ranker = _of_index(source, dev, log, record, skip_bad_lines, dry_run)
     elif not is_model(source):
         raise SentembError(
             f"{source}: this folder holds neither an index nor a model; make one with "
@@ -87,7 +100,7 @@ def command(
     elif log is None:
         raise click.UsageError("a model needs --log, the click log that it was trained on")
     else:
-        ranker = _of_model(source, dev, log, replay, catalogue, skip_bad_lines)
+        ranker = _of_model(source, dev, log, replay, catalogue, record, skip_bad_lines)
         if not dry_run:
             ranker.save(source)
     if as_json:
@@ -103,6 +116,7 @@ def _of_model(
     log: str,
     replay: str | None,
     catalogue: str | None,
+    record: tuple[str, ...],
     skip_bad_lines: bool,
 ) -> "HybridRanker":
     from sentemb.models.loading import load
@@ -117,6 +131,7 @@ def _of_model(
             dev,
             replay=None if replay is None else log_and_share(replay),
             catalogue=catalogue,
+            record=record,
             seed=opened.training.get("seed") or 0,  # as the training drew the pairs of --replay
             skip_bad_lines=skip_bad_lines,
             **asked,
@@ -125,7 +140,12 @@ def _of_model(
 
 
 def _of_index(
-    index: str, dev: str, log: str | None, skip_bad_lines: bool, dry_run: bool
+    index: str,
+    dev: str,
+    log: str | None,
+    record: tuple[str, ...],
+    skip_bad_lines: bool,
+    dry_run: bool,
 ) -> "HybridRanker":
     from sentemb.data.best_graded import read_clicks
     from sentemb.data.click_log import read_click_log
@@ -143,7 +163,7 @@ def _of_index(
     if outside:
         note(f"{amount(outside, 'clicked title')} not in the index count as missed")
     was_calibrated = opened.confidence is not None
-    ranker = fitted(lambda **asked: tune(opened, clicks, learned, **asked))
+    ranker = fitted(lambda **asked: tune(opened, clicks, learned, record, **asked))
     if not dry_run:
         opened.save(index, force=True)
         if was_calibrated:

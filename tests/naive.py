@@ -554,13 +554,13 @@ def bm25_scores(query, titles, k1, b):
 # -- ranking -------------------------------------------------------------------------------------
 
 
-def ranker_scores(weights, cosines, rows, whole, clicked, has_clicks, counts, total, names):
+def ranker_scores(weights, cosines, rows, whole, clicked, has_clicks, counts, total, names, looked):
     """The score of every title for a query, part by part.
 
     ``rows[t]`` are the cosines of the memory's rows of title t, each times the root of its share;
     ``whole`` and ``clicked`` are the scores of both fields of BM25; ``counts`` the clicks of each
     title for exactly this query, ``total`` those that the log has for it; ``names`` whether each
-    title has all its words.
+    title has all its words, and ``looked`` how often each was looked at for exactly this query.
     """
     weight = {name: weights.get(name, 0) for name in naive_part_names}
     scores = []
@@ -574,11 +574,13 @@ def ranker_scores(weights, cosines, rows, whole, clicked, has_clicks, counts, to
         if names[t]:
             majority = max(2 * counts[t] / total - 1, 0) if total and weight["clicks"] else 1
             score += weight["name"] * majority
+        score -= weight["examined"] * math.log(1 + looked[t])
         scores.append(score)
     return scores
 
 
 naive_part_names = ("cosine", "memory", "bm25", "clicked_bm25", "unclicked", "clicks", "name")
+naive_part_names += ("examined",)
 
 
 def bm25_of_fields(query, fields, statistics, k1, b):

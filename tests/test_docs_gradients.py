@@ -1,13 +1,16 @@
 """The listings of docs/gradients.md are run as printed and must agree with the package."""
 
-import importlib
+import importlib.util
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from sentemb import loss_and_gradient
+from sentemb.cli import main
 from sentemb.gradients.pair_models import PairPasses
 from sentemb.kernels.nesterov import coefficients
 from sentemb.models.pairs import make_pair_model
@@ -401,3 +404,68 @@ def test_every_term_of_the_pair_listing_counts(right, wrong, name):
     except ValueError:  # the shapes no longer fit
         return
     assert error > 1e-3
+
+
+# -- the course ------------------------------------------------------------------------------------
+
+
+def _make_equations():
+    path = DOCUMENT.with_name("make_equations.py")
+    found = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+make_equations = _make_equations()
+EXERCISES = re.findall(
+    r"> \*\*Exercise (\d+)\.\*\* .*?>\n> `sentemb (gradcheck.*?)`\n>\n((?:> [^\n]+\n)+)",
+    DOCUMENT.read_text(encoding="utf-8"),
+    re.DOTALL,
+)
+
+
+def test_exercises_are_numbered_in_the_order_of_the_page():
+    assert [int(number) for number, *_ in EXERCISES] == list(range(1, 13))
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    ("command", "answer"), [pytest.param(*rest, id=number) for number, *rest in EXERCISES]
+)
+def test_the_answer_of_an_exercise_is_in_the_output_of_its_command(command, answer):
+    output = " ".join(CliRunner().invoke(main, shlex.split(command)).output.split())
+    told = re.findall(r"`([^`]+)`", answer.replace("\n> ", " "))
+    assert answer.startswith("> *Answer.* ") and told
+    for words in told:
+        assert words in output, words
+
+
+def test_the_table_of_equations_is_that_of_the_docstrings():
+    text = DOCUMENT.read_text(encoding="utf-8")
+    shown = text.split(make_equations.BEGIN)[1].split(make_equations.END)[0]
+    assert shown == make_equations.table(), "run: python docs/make_equations.py"
+
+
+def test_every_function_of_the_table_of_statuses_names_one_of_its_equations():
+    named = {place.name for some in make_equations.places().values() for place in some}
+    rows = re.findall(
+        r"^\| (\(\d.*?) \|.*?\| (`kernels[^|]*) \|", DOCUMENT.read_text("utf-8"), re.M
+    )
+    assert len(rows) > 30
+    for equations, code in rows:
+        for function in re.findall(r"`(kernels[\w.]+)`", code):
+            assert function in named, (equations, function)
+
+
+@pytest.mark.parametrize("number", ["44", "(44)"])
+def test_an_equation_leads_to_its_lines(number, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["make_equations.py", number])
+    make_equations.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        place, name, _ = line.split(maxsplit=2)
+        file, row = place.split(":")
+        code = (DOCUMENT.parents[1] / file).read_text(encoding="utf-8").splitlines()
+        assert f"def {name.rpartition('.')[2]}(" in code[int(row) - 1]

@@ -152,7 +152,7 @@ def check_hits(answers, hits, tolerance):
     by_id = {hit.id: hit for hit in hits}
     for rank, (one, hit) in enumerate(zip(answers, hits, strict=True)):
         own = by_id[one["id"]]
-        assert one["title"] == own.title
+        assert one["title"] == own.title and one["marks"] == own.marks
         assert list(one["parts"]) == list(own.parts)
         for part, of_part in own.parts.items():
             # Sums of BM25 have the same bits; vectors are float32.

@@ -423,12 +423,12 @@ def test_a_hit_is_a_dict_with_attributes_that_json_can_write(index):
     }
     assert [getattr(hit, name) for name in hit] == list(hit.values()) and hit.fields == {}
     assert json.loads(json.dumps(hits)) == [{**hit}]
-    assert list(hit) == ["id", "title", "score", "parts", "confidence", "by_id"]
-    with pytest.raises(AttributeError, match="a hit has no 'name'; it has id, title, score"):
+    assert list(hit) == ["id", "title", "marks", "score", "parts", "confidence", "by_id"]
+    with pytest.raises(AttributeError, match="a hit has no 'name'; it has id, title, marks, score"):
         hit.name  # noqa: B018
     for copied in (pickle.loads(pickle.dumps(hit)), copy.deepcopy(hit), copy.copy(hit)):
         assert type(copied) is Hit and copied == hit
-    assert repr(hit).startswith(f"Hit(id={hit.id!r}, title={hit.title!r}, score=")
+    assert repr(hit).startswith(f"Hit(id={hit.id!r}, title={hit.title!r}, marks=")
 
 
 def test_a_hit_that_was_found_by_its_id_says_so(index):

@@ -72,6 +72,7 @@ def test_arrays_of_every_part_make_the_part_again(titles, pairs, dtype):
 
 # Parts that are lists of titles, and their array with a value for each entry.
 LISTS = {"bm25": "weights", "clicked_bm25": "weights", "clicks": "clicks", "name": None}
+LISTS |= {"examined": "times"}
 
 
 def n_words(arrays):

@@ -28,7 +28,7 @@ def recipes(draw):
     weights = {
         part: draw(st.floats(-9 if part in SIGNED else 0, 9, width=16))
         for part in PARTS
-        if part not in ("cosine", "clicks")
+        if part not in ("cosine", "clicks", "examined")
     }
     # As it is fitted, the first click outweighs the constant of titles without clicks.
     least = max(weights["unclicked"], 0) / np.log1p(1 / 0.3) + 0.01

@@ -11,6 +11,7 @@ from helpers import made_up_model
 
 from sentemb import Index, SentembError
 from sentemb.data.click_log import ClickLog, ClickLogBuilder
+from sentemb.data.examinations import Examinations, Shown
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
 from sentemb.search.index_tuning import tune
@@ -22,7 +23,7 @@ WORDS = ["red", "green", "blue", "small", "large", "cotton", "woollen", "hat", "
 UNKNOWN = ["x7", "q9"]
 QUERIES = ["red hat", "large woollen coat", "blue", "x7", "red x7", "cotton cotton", "nowhere", ""]
 WEIGHTS = {"cosine": 1.0, "memory": 0.8, "bm25": 0.3, "clicked_bm25": -0.1, "unclicked": 0.2}
-WEIGHTS |= {"clicks": 0.4, "name": 0.3}
+WEIGHTS |= {"clicks": 0.4, "name": 0.3, "examined": 0.2}
 RECIPE = Recipe(WEIGHTS, k1=1.2, b=0.6)
 RECIPES = {
     "all": RECIPE,
@@ -61,7 +62,15 @@ def clicks():
 @pytest.fixture(scope="module")
 def rankers(bag, clicks):
     """A function that makes the ranker of a recipe."""
-    return lambda recipe: HybridRanker(bag, recipe, ClickedQueries.of(clicks), threads=1)
+    rng = np.random.default_rng(8)
+    examinations = Examinations.of(
+        Shown(query, IDS[k], TITLES[k], int(rng.integers(1, 9)), int(rng.integers(1, 5)))
+        for query in clicks.queries
+        for k in rng.integers(0, len(TITLES), 4).tolist()
+        if TITLES.count(TITLES[k]) == 1  # without ids, equal titles are one product
+    )
+    known = replace(ClickedQueries.of(clicks), examinations=examinations)
+    return lambda recipe: HybridRanker(bag, recipe, known, threads=1)
 
 
 @pytest.fixture

@@ -1,12 +1,14 @@
 """The ranking: its parts against their definitions, its engine against scoring every pair."""
 
 import re
+from dataclasses import replace
 
 import naive
 import numpy as np
 import pytest
 
 from sentemb.data.click_log import ClickLog
+from sentemb.data.examinations import Examinations, Shown
 from sentemb.kernels import dense
 from sentemb.retrieval.bm25 import count_words
 from sentemb.retrieval.clicked_queries import ClickedQueries
@@ -22,7 +24,7 @@ from sentemb.system.parallel import Workers
 
 WORDS = ("hotels", "in", "shanghai", "resorts", "fix", "a", "bath", "tub", "repair", "and", "red")
 OF_MODEL = {"cosine": 0.5, "memory": 2.0, "bm25": 0.7, "clicked_bm25": -0.3, "unclicked": 0.4}
-ALL = Recipe({**OF_MODEL, "clicks": 0.9, "name": 1.7}, k1=1.2, b=0.6)
+ALL = Recipe({**OF_MODEL, "clicks": 0.9, "name": 1.7, "examined": 0.4}, k1=1.2, b=0.6)
 QUERIES = ["hotels in shanghai", "red tub", "a a bath", "nothing known", "qqqq zzzz", "fix tub xyz"]
 # Queries of the log of `made_log`, in another spelling and in another order.
 TYPED = ["Resorts a?", "a resorts", "tub  TUB", "jjjj"]
@@ -68,8 +70,19 @@ def titles(log):
     return [*log.titles, "never clicked tub", "zzzz qqqq", "in a red bath", " red  tub"]
 
 
+def shown_of(log):
+    """Clicked titles, and others, as a record shows them for queries in several spellings."""
+    pairs = zip(log.query_index.tolist(), log.title_index.tolist(), strict=True)
+    for k, (q, t) in enumerate(pairs):
+        yield Shown(log.queries[q].upper() + "?", f"p{t}", log.titles[t], 1 + k % 7, 1 + k % 4)
+        yield Shown(log.queries[q], f"p{t}", log.titles[t], 2, 1)
+    for query in ("red tub", "jjjj", TYPED[1]):
+        yield Shown(query, "p-1", "never clicked tub", 3, 5)
+        yield Shown(query, "p-2", "gone since", 1, 9)
+
+
 def made_ranker(model, log, titles, recipe=ALL, threads=1):
-    clicks = ClickedQueries.of(log)
+    clicks = replace(ClickedQueries.of(log), examinations=Examinations.of(shown_of(log)))
     words = words_of(recipe.stem)
     queries = tokens_of(clicks.queries, words)
     fields = Fields.of(count_words(titles, clicks.of_titles(titles), queries, words))
@@ -115,7 +128,13 @@ def naive_parts(model, recipe, query, titles, log):
     keys = list(map(naive_key, log.queries))
     of_query = [keys[q] == naive_key(query) for q in log.query_index]
     of_log = int(log.clicks[of_query].sum())
-    return cosines, rows, *lexical, [bool(some) for some in of_titles], counts, of_log, names
+    looked = [0.0] * len(titles)
+    for one in shown_of(log):
+        if naive_key(one.query) == naive_key(query):
+            for place, title in enumerate(titles):
+                looked[place] += (one.title == title.strip()) * one.times / one.position**0.7
+    clicked = [bool(some) for some in of_titles]
+    return cosines, rows, *lexical, clicked, counts, of_log, names, looked
 
 
 def naive_key(query):

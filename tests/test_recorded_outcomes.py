@@ -11,12 +11,13 @@ from test_ranking import made_ranker
 
 from sentemb import Index, SentembError
 from sentemb.data.click_log import ClickLog
+from sentemb.data.examinations import EXPONENT
 from sentemb.data.recorded_searches import RecordedSearch, read_searches
 from sentemb.data.search_record import Searched, SearchRecord
 from sentemb.search.confidence import Confidence
 from sentemb.search.index_tuning import calibrate, score_bands
 from sentemb.search.ranking.recipe import Recipe
-from sentemb.search.recorded_outcomes import PLACE_BIAS, evaluate_record
+from sentemb.search.recorded_outcomes import evaluate_record
 
 TYPED = [(f"thing {place}", title, 9) for place, title in enumerate(TITLES[:60])]
 
@@ -29,7 +30,7 @@ def index():
     return Index.build(ranker, TITLES, threads=1)
 
 
-def searched(index, n=2000, seed=0, exponent=PLACE_BIAS):
+def searched(index, n=2000, seed=0, exponent=EXPONENT):
     """Searches that the index answered: right titles are clicked by half of those who look."""
     rng = np.random.default_rng(seed)
     held = held_out()
@@ -118,7 +119,7 @@ def test_a_title_counts_where_it_was_shown(index):
     for _ in range(6000):
         query = TYPED[int(rng.integers(len(TYPED)))][0]
         position = int(rng.choice(positions))
-        is_clicked = rng.random() < 0.6 * position**-PLACE_BIAS
+        is_clicked = rng.random() < 0.6 * position**-EXPONENT
         clicked = frozenset([first[query]] if is_clicked else [])
         searches.append(RecordedSearch(query, {first[query]: position}, clicked))
     others = [RecordedSearch(query, {"none": 1}, frozenset(["none"])) for query, _, _ in TYPED]

@@ -47,7 +47,7 @@ globalThis.engine = {
     if (query.startsWith("none")) return { query, unknown, hits: [] };
     const hits = TITLES.map(([id, title], j) => {
       const [parts, score] = partsOf(j);
-      return { id, title, parts, score, confidence: j ? null : 0.731 };
+      return { id, title, marks: j ? [] : [[0, 1]], parts, score, confidence: j ? null : 0.731 };
     });
     hits[3].title = query;
     return { query, unknown, hits };

@@ -599,11 +599,11 @@ def test_the_command_takes_over_the_index_of_a_shop(index, tmp_path):
             smaller.save(tmp_path / "index", force=True)
             end = time.monotonic() + 20
             while fetched(address, "/health")[1]["titles"] != len(TITLES) - left:
+                assert fetched(address, "/search?q=hotels+3")[0] == 200  # none is refused
                 assert time.monotonic() < end
-                time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=20)
-        assert process.returncode == 130 and said.count("read again") == 2
+        assert process.returncode == 130 and "read again" in said
 
 
 def overwritten(folder):

@@ -40,7 +40,7 @@ PAIR_TRAINING = {
 }
 ALL_PARTS = Recipe(
     {"cosine": 0.5, "memory": 2.0, "bm25": 0.7, "clicked_bm25": -0.3, "unclicked": 0.4}
-    | {"clicks": 0.9, "name": 1.7},
+    | {"clicks": 0.9, "name": 1.7, "examined": 0.5},
     1.2,
     0.6,
 )

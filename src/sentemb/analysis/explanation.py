@@ -194,6 +194,8 @@ def _cells_of(share: Share) -> list[str]:
         pins, clicks = divmod(share.clicks, PIN)
         counted = f"{clicks:,} {'click' if clicks == 1 else 'clicks'} for this query"
         source = f"pinned to this query, and {counted}" if pins else counted
+    elif share.examined is not None:
+        source = f"looked at {share.examined:.1f} times for this query"
     elif share.words:
         source = "  ".join(f"{visible(word)} {value:.2f}" for word, value in share.words)
     how = f"{share.weight:g} × {share.value:.3f}"

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from sentemb.data.record_file import changing_record, reading_record
@@ -71,6 +74,18 @@ def merge_records(paths: Sequence[AnyPath], into: AnyPath, since: float = -math.
                     target.executemany(insert, source.execute(select, (since,)))
         after = _counts(target)
     return Merged(after[0] - before[0], after[1] - before[1])
+
+
+@contextmanager
+def one_record(paths: Sequence[AnyPath]) -> Iterator[AnyPath]:
+    """A record with the searches of several, as long as the context lasts; of one, itself."""
+    if len(paths) == 1:
+        yield paths[0]
+        return
+    with TemporaryDirectory() as folder:
+        merged = Path(folder) / "searches.sqlite"
+        merge_records(paths, merged)
+        yield merged
 
 
 def _counts(connection: sqlite3.Connection) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from sentemb.kernels.matmul import add_matmul
 
 @kernel
 def normalise_rows(U, norms, Y):
-    """U = Y / ||Y|| row by row; a zero row stays zero.
+    """U = Y / ||Y|| row by row, of which products are the cosines (3); a zero row stays zero.
 
     U, Y : (n_texts, dim) float; norms : (n_texts,) float, written.
     """

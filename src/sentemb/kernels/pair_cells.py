@@ -20,7 +20,7 @@ from sentemb.kernels.jit import inner_kernel, kernel
 def first_plane_forward(
     Z, U, V, bias, u_starts, v_starts, query_index, title_index, planes, first, end
 ):
-    """Z[p, q] = max(0, u_p + v_q + b): layers 1 and 2, gate "and".
+    """Z[p, q] = max(0, u_p + v_q + b): layers 1 and 2, equations (3) and (4), gate "and".
 
     Z : (n_cells, n) float, written: the cells of the pairs ``first`` to ``end``
     U, V : (n_units, n) float, pooled windows of the queries and of the titles
@@ -101,6 +101,8 @@ def first_plane_forward_printed(
     Z, U, V, bias, u_starts, v_starts, query_index, title_index, planes, size, first, end
 ):
     """Z[p, q] = max(0, greatest u_i + v_j + b of the block's cells that are on): gate "printed".
+
+    Equations (3) and (4) to the letter.
 
     U, V : (n_units, n) float, windows of the queries and of the titles
     planes : Planes, the pooled cells, with an upper part of full width

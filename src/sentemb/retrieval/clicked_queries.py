@@ -6,19 +6,34 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import repeat
+from itertools import chain, repeat
 from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
+from sentemb.data.examinations import Examinations
+from sentemb.text.hashes import hashes_of
 from sentemb.text.words import exact_key
 
 _Integer = TypeVar("_Integer", bound=np.integer)
 
 # The clicks of a title that a person has pinned to a query: more than any log has.
 PIN = 10**9
+
+
+class ExaminedTitles(NamedTuple):
+    """Titles of a catalogue that were looked at for a query.
+
+    keys : (n,), hashes of the `exact_key` of queries
+    titles : (n,), numbers of titles; a pair may be there twice
+    times : (n,), how often
+    """
+
+    keys: NDArray[np.int64]
+    titles: NDArray[np.int64]
+    times: NDArray[np.float64]
 
 
 class ClicksOfTitles(NamedTuple):
@@ -30,6 +45,7 @@ class ClicksOfTitles(NamedTuple):
     shares : (n_entries,), the title's share of all clicks of the query, above 0 and at most 1
     clicks : (n_entries,), the clicks themselves
     totals : (n_queries,), all clicks of each query, on whatever title
+    examined : how often titles were looked at for a query: its hash, the title and how often
     """
 
     offsets: NDArray[np.int64]
@@ -37,6 +53,7 @@ class ClicksOfTitles(NamedTuple):
     shares: NDArray[np.float64]
     clicks: NDArray[np.int64]
     totals: NDArray[np.int64]
+    examined: ExaminedTitles
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +70,7 @@ class ClickedQueries:
     titles, product_of : the titles of the log, and the product of each (n_titles,); the first one
         where several have the title
     renamed : titles that a catalogue has for products of the log, and the product of each
+    examinations : how often products were looked at for a query, if a record says it
     """
 
     keys: Sequence[str]
@@ -63,6 +81,7 @@ class ClickedQueries:
     titles: Sequence[str]
     product_of: NDArray[np.int32]
     renamed: Mapping[str, int] = field(default_factory=dict)
+    examinations: Examinations = field(default_factory=Examinations.nothing)
 
     @classmethod
     def of(cls, log: ClickLog) -> Self:
@@ -277,8 +296,50 @@ class ClickedQueries:
         starts = np.repeat(self.offsets[numbers] - offsets[:-1], lengths)
         entries = starts + np.arange(offsets[-1])
         return ClicksOfTitles(
-            offsets, self.clicked[entries], self.shares[entries], self.clicks[entries], self.totals
+            offsets,
+            self.clicked[entries],
+            self.shares[entries],
+            self.clicks[entries],
+            self.totals,
+            _examined(self.examinations, titles, ids),
         )
+
+
+def _examined(
+    examinations: Examinations, titles: Sequence[str], ids: Sequence[str | None] | None
+) -> ExaminedTitles:
+    """The examinations of the titles of a catalogue.
+
+    A title is the product with its id; one without, or whose id no product has, is every product
+    with its text.
+    """
+    if not examinations.times.size:
+        return ExaminedTitles(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    by_id = {id: [number] for number, id in enumerate(examinations.ids)}
+    by_title: dict[str, list[int]] = {}
+    for number, title in enumerate(examinations.titles):
+        by_title.setdefault(title.strip(), []).append(number)
+    known = (None,) * len(titles) if ids is None else ids
+    products = [
+        by_id.get(id or "") or by_title.get(title.strip(), [])
+        for title, id in zip(titles, known, strict=True)
+    ]
+    lengths = np.fromiter(map(len, products), np.int64, len(products))
+    title_of = np.repeat(np.arange(len(titles)), lengths)
+    product_of = np.fromiter(chain.from_iterable(products), np.int64, title_of.size)
+    order = np.argsort(product_of, kind="stable")
+    # The titles of the product of each examination are neighbours in this order.
+    first, end = (
+        np.searchsorted(product_of[order], examinations.product_index, side)
+        for side in ("left", "right")
+    )
+    entries = np.repeat(np.arange(first.size), end - first)
+    within = np.arange(entries.size) - np.repeat(
+        np.cumsum(end - first) - (end - first), end - first
+    )
+    rows = order[first[entries] + within]
+    keys = hashes_of(list(examinations.queries))[examinations.query_index]
+    return ExaminedTitles(keys[entries], title_of[rows], examinations.times[entries])
 
 
 def _spliced(

@@ -9,17 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
+from sentemb.data.examinations import read_examinations
 from sentemb.data.recorded_searches import RecordedSearch
 from sentemb.data.seen_queries import never_typed_and_typed
 from sentemb.errors import SentembError
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
 from sentemb.search.index import Index
+from sentemb.search.ranking.direct_fit import with_examinations
 from sentemb.search.ranking.fitting import fit_weights_of
 from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import CLICKS
 from sentemb.search.recorded_outcomes import FirstTitles, has_clicks_of
 from sentemb.search.shards import Shards
 from sentemb.system.html_tables import Rows
+from sentemb.system.paths import AnyPath
 
 # What queries of a kind are called, by whether the log has clicks for them.
 KINDS = {False: "that nobody typed before", True: "that the log has clicks for"}
@@ -43,6 +47,7 @@ def tune(
     index: Index,
     clicks: ClickLog,
     log: ClickLog | None = None,
+    record: Sequence[AnyPath] = (),
     *,
     seed: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
@@ -59,6 +64,9 @@ def tune(
     log : ClickLog, optional
         The clicks that the ranker reads, without the queries of ``clicks``. By default those that
         the ranker of the index has.
+    record : sequence of path
+        Records of searches, as for `sentemb.fit_ranker`. By default the examinations that the
+        ranker of the index has.
     seed : int
         As for `sentemb.fit_ranker`.
     on_progress : function, optional
@@ -72,7 +80,9 @@ def tune(
         If another thread changes the index meanwhile.
     """
     snapshot = index.snapshot
-    known = snapshot.ranker.clicks if log is None else ClickedQueries.of(log)
+    served = snapshot.ranker.clicks
+    examinations = read_examinations(record) if record else served.examinations
+    known = replace(served if log is None else ClickedQueries.of(log), examinations=examinations)
     right, typed = never_typed_and_typed(clicks, known.queries)
     ranker = fit_weights_of(
         index.model,
@@ -94,12 +104,21 @@ def tune(
 def serve_clicks(index: Index, clicks: ClickedQueries) -> None:
     """Let an index read other clicks, with the weights, statistics and confidence that it has.
 
-    Raises `SentembError` if another thread changes the index meanwhile.
+    If these bring the first examinations, clicks get another weight, and the confidence, which was
+    fitted to other scores, is gone. Raises `SentembError` if another thread changes the index
+    meanwhile.
     """
     snapshot = index.snapshot
-    if snapshot.ranker.recipe.needs_clicks:
-        served = index.ranked_by(snapshot.ranker.serving(clicks))
-        index.adopt(served.changed(confidence=snapshot.confidence), snapshot)
+    recipe = snapshot.ranker.recipe
+    if not recipe.needs_clicks:
+        return
+    ranker = snapshot.ranker.serving(clicks)
+    if clicks.examinations.times.size and recipe.weight(CLICKS):
+        ranker = ranker.weighted(with_examinations(recipe).weights)
+        ranker.floor = snapshot.ranker.floor  # it does not read the sum
+    served = index.ranked_by(ranker)
+    confidence = snapshot.confidence if ranker.recipe == recipe else None
+    index.adopt(served.changed(confidence=confidence), snapshot)
 
 
 def calibrate(

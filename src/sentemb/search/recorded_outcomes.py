@@ -1,7 +1,7 @@
 """Recorded searches as a measure of the titles that an index puts first now.
 
 A search says something about a title that it showed, at whatever position. A share of
-position ** -`PLACE_BIAS` of the users looks at a position, so such a search counts as that share of
+position ** -`EXPONENT` of the users looks at a position, so such a search counts as that share of
 one that showed the title first. Searches without a click count like all others.
 """
 
@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
+from sentemb.data.examinations import EXPONENT
 from sentemb.data.recorded_searches import RecordedSearch
 from sentemb.errors import SentembError
 from sentemb.search.index import Index
 from sentemb.search.shards import Shards
 from sentemb.system.tables import aligned
 
-PLACE_BIAS = 0.7
 _KINDS = {False: "never typed before", True: "in the log"}
 
 
@@ -68,7 +68,7 @@ class FirstTitles(NamedTuple):
             position = search.positions.get(ids[q] or "")
             if position is not None:
                 shown[q] += 1
-                looked[q] += position**-PLACE_BIAS
+                looked[q] += position**-EXPONENT
                 clicks[q] += ids[q] in search.clicked
         is_typed = Shards((index.snapshot,)).are_clicked(index.ranker.asked(queries))
         return cls(queries, ranked.scores[:, 0], is_typed, counts, shown, looked, clicks)

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from sentemb.errors import SentembError, naming
 from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.marked_words import MarkedWords
+from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.confidence import Confidence
 from sentemb.search.frequent_queries import FrequentQueries
 from sentemb.search.product_fields import Value
@@ -46,6 +48,9 @@ class Hit(dict[str, Any]):
     Attributes
     ----------
     id, title : str
+    marks : list of list of int
+        The begin and the end of each place in the title that has a word of the query, counted in
+        code points: the words that BM25 finds, and those that differ in case and accents alone.
     score : float
         The weighted sum of the parts; see `Index.recipe`.
     parts : dict of str to dict
@@ -62,13 +67,14 @@ class Hit(dict[str, Any]):
 
     Examples
     --------
-    >>> hit = Hit(id="b2", title="Bath Tub", score=0.5, parts={}, confidence=None, by_id=False)
+    >>> hit = Hit(id="b2", title="Bath Tub", marks=[[5, 8]], score=0.5, by_id=False)
     >>> hit["title"], hit.title, hit.fields
     ('Bath Tub', 'Bath Tub', {})
     """
 
     id: str
     title: str
+    marks: list[list[int]]
     score: float
     parts: dict[str, dict[str, float]]
     confidence: float | None
@@ -366,10 +372,11 @@ class Searcher:
             is_shown = not offset and bool(matches) and matches[0].row == first and is_sure[q]
             recipe = shards.recipe(limits.cosine)
             matches = matches[offset : offset + k]
-            shown = _hits(shards, recipe, matches, of_first if is_shown else None)
+            marked = MarkedWords(text, words_of(recipe.stem, recipe.letters))
+            shown = _hits(shards, recipe, marked, matches, of_first if is_shown else None)
             if named is not None and not offset:
                 shown[0]["by_id"] = True
-            near = _hits(shards, recipe, nearest, None)
+            near = _hits(shards, recipe, marked, nearest, None)
             hits.append(Rows(shown, text, reason, facets, meant, near))
         return hits
 
@@ -637,7 +644,11 @@ def _matches(ranked: Ranked, q: int) -> list[_Match]:
 
 
 def _hits(
-    shards: Shards, recipe: Recipe, matches: list[_Match], confidence: float | None
+    shards: Shards,
+    recipe: Recipe,
+    marked: MarkedWords,
+    matches: list[_Match],
+    confidence: float | None,
 ) -> list[Hit]:
     """Hits; the first has the confidence."""
     fields = shards.values([match.row for match in matches])
@@ -647,9 +658,11 @@ def _hits(
         parts = {
             part: {"value": value, "added": weights[part] * value} for part, value in values.items()
         }
+        title = shards.title(row)
         hit = Hit(
             id=shards.id(row),
-            title=shards.title(row),
+            title=title,
+            marks=marked.of(title),
             score=score,
             parts=parts,
             confidence=None if rank else confidence,

@@ -22,9 +22,10 @@ from sentemb.models.towers.towers import Towers
 from sentemb.retrieval.bm25 import Lists, Statistics
 from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
 from sentemb.retrieval.memory import MemoryRows
+from sentemb.retrieval.postings import Postings
 from sentemb.retrieval.words_and_stems import Stems
 from sentemb.search.product_fields import ProductFields
-from sentemb.search.ranking.direct_parts import KAPPA, Clicks
+from sentemb.search.ranking.direct_parts import EXAMINATIONS, KAPPA, Clicks, Examined
 from sentemb.search.ranking.floor import Letters
 from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked
 from sentemb.search.searcher import BELOW_FLOOR, NO_PRODUCT, NOTHING_KNOWN
@@ -116,6 +117,7 @@ def add_index(
         "confidence": None,
         "floor": None,
         "kappa": KAPPA,
+        "examinations": EXAMINATIONS,
         "search_fields": list(index.search_fields),
         "no_match": {"nothing": NOTHING_KNOWN, "below": BELOW_FLOOR, "product": NO_PRODUCT},
     }
@@ -148,13 +150,19 @@ def _add_parts(arrays: Arrays, index: Index, dtype: str) -> dict[str, Lists]:
         elif isinstance(part, Unclicked):
             arrays.add(name, part.values.astype(np.uint8))
         elif isinstance(part, Clicks):
-            queries = part.queries
-            arrays.add("clicks keys", queries.keys)
-            arrays.add("clicks lengths", np.diff(queries.offsets).astype("<u4"))
-            arrays.add("clicks titles", queries.titles.astype("<u4"))
-            arrays.add("clicks counts", part.clicks.astype("<f8"))
+            _add_of_query(arrays, name, part.queries, part.clicks)
             arrays.add("clicks totals", part.totals.astype("<f8"))
+        elif isinstance(part, Examined):
+            _add_of_query(arrays, name, part.queries, part.times)
     return fields
+
+
+def _add_of_query(arrays: Arrays, name: str, queries: Postings, numbers: np.ndarray) -> None:
+    """Append a part that has a number for each title of a query."""
+    arrays.add(f"{name} keys", queries.keys)
+    arrays.add(f"{name} lengths", np.diff(queries.offsets).astype("<u4"))
+    arrays.add(f"{name} titles", queries.titles.astype("<u4"))
+    arrays.add(f"{name} numbers", numbers.astype("<f8"))
 
 
 # -- vectors and weights ---------------------------------------------------------------------------

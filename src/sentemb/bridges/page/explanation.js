@@ -120,8 +120,9 @@ function partsTable({ parts }) {
 }
 
 /** The text that the memory found, or the words of BM25 with what each adds to the score. */
-function sourceOf({ weight, nearest, words, clicks }) {
+function sourceOf({ weight, nearest, words, clicks, examined }) {
   if (clicks !== undefined) return [`${counted(clicks, "click")} for this query`];
+  if (examined !== undefined) return [`looked at ${fixed(examined, 1)} times`];
   if (nearest) {
     if (!nearest.is_clicked) return ["the title itself"];
     return nearest.text === null ? ["a clicked query"] : ["clicked for ", isolated(nearest.text)];

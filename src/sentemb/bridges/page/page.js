@@ -212,7 +212,7 @@ function result(hit, k, highest) {
       id: `hit-${k}`,
     },
     make("span", { className: "rank", "aria-hidden": "true" }, String(state.offset + k + 1)),
-    isolated(hit.title, "span", "title"),
+    markedTitle(hit),
     make("span", { className: "score" }, fixed(hit.score, 3)),
     parts,
     meter,
@@ -228,6 +228,20 @@ function result(hit, k, highest) {
   const panel = make("div", { className: "panel", id: `panel-${k}`, role: "region", hidden: true });
   panel.setAttribute("aria-labelledby", `hit-${k}`);
   return make("li", {}, ...[button, fieldsOf(hit, () => recordClick(hit)), panel].filter(Boolean));
+}
+
+/** The title with the words of the query marked; the places are counted in code points. */
+function markedTitle({ title, marks }) {
+  const letters = [...title];
+  const text = (begin, end) => letters.slice(begin, end).join("");
+  const shown = make("span", { className: "title", dir: "auto" });
+  let from = 0;
+  for (const [begin, end] of marks) {
+    shown.append(text(from, begin), make("mark", {}, text(begin, end)));
+    from = end;
+  }
+  shown.append(text(from));
+  return shown;
 }
 
 /** The parts of a score, each with what it adds. */

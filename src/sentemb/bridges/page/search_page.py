@@ -8,12 +8,12 @@ script, its *engine*, which answers. The engine sets ``globalThis.engine`` to an
   parts of a score, the fields of titles and those to filter by, and what the engine can show
   (bool);
 - ``search(query, k, signal, {filters: {name: value}, sort, offset})``: ``{query, unknown: [word],
-  hits: [{id, title, score, parts: {part: {value, added}}, confidence, by_id, fields}], facets:
-  {name: [[value, count]]}}``, the most frequent value first, among the titles whose fields have the
-  values of ``filters``, and where the names are ``>=price`` and ``<=price`` are within these
-  numbers: what each part scores, and what that times its weight adds to the score; the confidence
-  is null unless it is known; the hits behind the first ``offset``; with ``did_you_mean``, if there
-  is a query that may have been meant;
+  hits: [{id, title, marks, score, parts: {part: {value, added}}, confidence, by_id, fields}],
+  facets: {name: [[value, count]]}}``, the most frequent value first, among the titles whose fields
+  have the values of ``filters``, and where the names are ``>=price`` and ``<=price`` are within
+  these numbers: what each part scores, and what that times its weight adds to the score; the
+  confidence is null unless it is known; the hits behind the first ``offset``; with
+  ``did_you_mean``, if there is a query that may have been meant;
 - ``explain(query, id, signal)``: what `Explanation.as_dict` returns, with the shares of the parts;
   the text of a nearest query is null where the engine has none; ``effects_of`` says what the
   effects of words are of if it is not the score;

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from sentemb.analysis.insights import SearchedQuery, insights, table_of_lost
@@ -21,6 +22,7 @@ from sentemb.bridges.refresh.comparing import FEWEST, ClicksCompared, compare
 from sentemb.bridges.refresh.pins import Pins
 from sentemb.bridges.refresh.products_today import read_products
 from sentemb.data.click_log import ClickLog, read_click_log, write_click_log
+from sentemb.data.examinations import Examinations, read_examinations
 from sentemb.data.record_file import is_record, reading_record
 from sentemb.data.record_merge import Merged, merge_records
 from sentemb.data.seen_queries import never_typed_and_typed
@@ -35,8 +37,9 @@ from sentemb.search.index_files import listed_files, read_description
 from sentemb.search.index_tuning import calibrate, serve_clicks
 from sentemb.search.ranking.fitting import fit_weights_of
 from sentemb.search.shop_folder import Shop
+from sentemb.system.bounds import plain
 from sentemb.system.descriptions import parse_json
-from sentemb.system.files import is_file, make_folder, names_in, reading, write_text
+from sentemb.system.files import is_file, make_folder, names_in, place_name, reading, write_text
 from sentemb.system.locks import locked
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import replacing_folder
@@ -157,8 +160,9 @@ def refresh(
     Raises
     ------
     SentembError
-        If the folder is of another kind, a record or the catalogue cannot be read, another process
-        is refreshing the shop, or the disk is full.
+        If the folder is of another kind, a record or the catalogue cannot be read, the catalogue
+        lacks most products of the index, another process is refreshing the shop, or the disk is
+        full.
     """
     opened = Shop.open(shop)
     usual = opened.path / "searches.sqlite"
@@ -206,6 +210,7 @@ class _Refreshing:
         if catalogue is not None:
             self._step("reading the catalogue")
             today = read_products(shop, catalogue, self._work / "titles.tsv", self._note)
+            _check_most_are_there(current, today.ids, catalogue)
             changes = current.sync(today.titles, today.ids, fields=today.fields)
         names = dict(zip(current.ids, current.titles, strict=True))
         clicks = ShopClicks.of(shop, names, trained, until)
@@ -215,7 +220,7 @@ class _Refreshing:
         index = current
         if learned is not None and not why:
             new = self._trained(learned, current)
-            serve_clicks(current, ClickedQueries.of(learned))
+            serve_clicks(current, self._clicks(learned))
             self._step("comparing with the index before")
             compared = compare(current, new, clicks.judged)
             index, why = (new if compared.is_ahead else current), compared.verdict
@@ -226,7 +231,7 @@ class _Refreshing:
         self._step("writing the index")
         everything = clicks.everything.build() if len(clicks.everything) else None
         pins = Pins.read(shop)
-        served = index.ranker.clicks if everything is None else ClickedQueries.of(everything)
+        served = index.ranker.clicks if everything is None else self._clicks(everything)
         served = served.with_ids(index.titles, index.ids)
         serve_clicks(index, pins.in_place(served, names))
         index.save(self._work / _INDEX, force=True)
@@ -300,7 +305,7 @@ class _Refreshing:
         # The model alone would refuse these; the ranker that follows reads their words.
         searched = new.snapshot.changed(search_fields=current.search_fields)
         new.adopt(searched, new.snapshot)
-        known = ClickedQueries.of(train_log)
+        known = self._clicks(train_log)
         right, typed = never_typed_and_typed(dev, known.queries)
         snapshot = new.snapshot
         ranker = fit_weights_of(
@@ -309,13 +314,22 @@ class _Refreshing:
             snapshot.titles,
             snapshot.ids,
             known,
-            ClickedQueries.of(learned),
+            self._clicks(learned),
             typed,
             threads=self._threads,
             on_note=self._note,
         )
         new.adopt(new.ranked_by(ranker), snapshot)
         return new
+
+    def _clicks(self, log: ClickLog) -> ClickedQueries:
+        """The clicks of a log, with how often titles were looked at in all records of the shop."""
+        return replace(ClickedQueries.of(log), examinations=self._examinations)
+
+    @cached_property
+    def _examinations(self) -> Examinations:
+        searches = self._shop.searches
+        return read_examinations([searches] if is_file(searches) else [])
 
     def _lost(self) -> list[SearchedQuery]:
         """The queries that lost most since the last refresh."""
@@ -345,8 +359,9 @@ class _Refreshing:
                 times = {name: time for name, time in known.items() if name in known_models}
                 self._shop = shop = replace(shop, trained=times)
                 shop.save()
-            _replace(shop.before, shop.index)
-            _replace(shop.index, new)
+            if read_description(new).identity != read_description(shop.index).identity:
+                _replace(shop.before, shop.index)
+                _replace(shop.index, new)
         self._end(until)
 
     def finish_earlier(self) -> None:
@@ -386,6 +401,17 @@ class _Refreshing:
         (self._work / _INPUTS).unlink(missing_ok=True)
         for path in self._work.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _check_most_are_there(index: Index, ids: Sequence[str], catalogue: AnyPath) -> None:
+    """Refuse a catalogue that lacks most products of an index: it is part of one, or another."""
+    gone = set(index.ids).difference(ids)
+    if 2 * len(gone) > len(index):
+        raise SentembError(
+            f"{place_name(catalogue)}: lacks {len(gone):,} of the {len(index):,} products of the "
+            f"index, such as {plain(min(gone))}; give the whole catalogue of this shop, or remove "
+            "them first with `sentemb index INDEX --sync`"
+        )
 
 
 def _why_not(learned: ClickLog | None, clicks: ShopClicks) -> str:

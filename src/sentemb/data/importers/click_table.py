@@ -12,8 +12,6 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import chain, groupby, islice, tee
 from operator import itemgetter
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from sentemb.data.click_log import MAX_CLICKS, tsv_lines
 from sentemb.data.importers.catalogues import catalogue_lines
@@ -34,7 +32,7 @@ from sentemb.data.importers.pair_sums import PairSums
 from sentemb.data.importers.table_rows import Rows
 from sentemb.data.lines import write_lines
 from sentemb.data.record_file import is_record
-from sentemb.data.record_merge import merge_records
+from sentemb.data.record_merge import one_record
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief, number, whole
 from sentemb.system.files import place_name, writing
@@ -177,13 +175,11 @@ def _since(how: Reading, files: Sequence[AnyPath], since: datetime) -> Reading:
 def _tables(files: Sequence[AnyPath]) -> Iterator[Sequence[AnyPath]]:
     """The tables in ``files``; several records are one, which counts each search once."""
     records = [path for path in files if is_record(path)]
-    if len(records) < 2:
+    if not records:
         yield files
         return
-    with TemporaryDirectory() as folder:
-        merged = Path(folder) / "searches.sqlite"
-        merge_records(records, merged)
-        yield [merged, *(path for path in files if path not in records)]
+    with one_record(records) as record:
+        yield [record, *(path for path in files if path not in records)]
 
 
 def _check(

@@ -2,7 +2,8 @@
 
 They are added to a sum that is finished. Names, and the clicks of a log without counts, outweigh
 the sum: a pair that is a judgement is right whatever the model says, and no held-out query can say
-by how much. Where single clicks were held out, those tell the weight of clicks.
+by how much. Where single clicks were held out, those tell the weight of clicks. Where a record says
+how often titles were looked at, clicks count by these.
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ from sentemb.data.click_log import ClickLog
 from sentemb.search.ranking.base_fit import CANDIDATES
 from sentemb.search.ranking.direct_parts import KAPPA
 from sentemb.search.ranking.ranker import HybridRanker
-from sentemb.search.ranking.recipe import CLICKS, DIRECT, MAX_WEIGHT, NAME, UNCLICKED, Recipe
+from sentemb.search.ranking.recipe import (
+    CLICKS,
+    DIRECT,
+    EXAMINED,
+    MAX_WEIGHT,
+    NAME,
+    UNCLICKED,
+    Recipe,
+)
 from sentemb.search.ranking.weights import Candidates, fit_weights
 
 # With fewer queries than this the weight of clicks is not fitted.
@@ -27,6 +36,8 @@ _BOTH = np.ones(2, np.bool_)
 _CLICKS, _PLACE, _SHARE = 10, 5, 0.9
 # Some weight is left, so that more clicks never lower a title.
 _LEAST = 0.01
+# The weight of clicks over examinations; docs/results/loop.md has others.
+OF_EXAMINATIONS = 2.0
 # What the first click adds to the value of its part.
 _FIRST_CLICK = float(np.log1p(1 / KAPPA))
 
@@ -68,9 +79,23 @@ def fitted_to_clicks(ranker: HybridRanker, typed: ClickLog) -> Recipe:
     most = recipe.weight(CLICKS)
     weight = max(of_clicks / scale, _least(ranker, typed.queries)) if scale else most
     weight = min(weight, most)
+    return recipe.weighted({**recipe.weights, **_rounded({CLICKS: _at_least(recipe, weight)})})
+
+
+def with_examinations(recipe: Recipe) -> Recipe:
+    """The recipe with the weight of clicks over examinations.
+
+    The weight is not fitted: held-out clicks favour what was shown high, as the clicks do that are
+    there. The sum is fitted as the logarithm of a probability, and so is this.
+    """
+    weight = _at_least(recipe, OF_EXAMINATIONS)
+    direct = _rounded({CLICKS: weight, EXAMINED: weight})
+    return recipe.weighted({**recipe.weights, **direct})
+
+
+def _at_least(recipe: Recipe, weight: float) -> float:
     # The first click of a title takes the constant of titles without clicks from it.
-    weight = max(weight, max(recipe.weight(UNCLICKED), 0) / _FIRST_CLICK, _LEAST)
-    return recipe.weighted({**recipe.weights, **_rounded({CLICKS: weight})})
+    return max(weight, max(recipe.weight(UNCLICKED), 0) / _FIRST_CLICK, _LEAST)
 
 
 def _least(ranker: HybridRanker, queries: Sequence[str]) -> float:

@@ -1,6 +1,6 @@
-"""The parts that look a query up as it is written: its clicks, and the titles with its words.
+"""The parts that look a query up as it is written: its clicks, its searches, titles with its words.
 
-Both are exact for the queries that a model may get wrong: those that were typed before, and names.
+All are exact for the queries that a model may get wrong: those that were typed before, and names.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 
 from sentemb.retrieval.postings import Postings, is_in
 from sentemb.search.ranking.part import UNIT, Asked, Bound, Material, check, check_offsets
-from sentemb.search.ranking.recipe import CLICKS, NAME
+from sentemb.search.ranking.recipe import CLICKS, EXAMINED, NAME
 from sentemb.system.contracts import Arrays, Runner
 from sentemb.system.paths import AnyPath
 from sentemb.text.hashes import hashes_of
 from sentemb.text.words import folded_words
 
-# Clicks by which a title gains ln 2.
+# Clicks by which a title gains ln 2, and examinations by which it loses as much.
 KAPPA = 0.3
+EXAMINATIONS = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,10 +88,7 @@ class Clicks:
         """The clicks of pairs, (k,)."""
         counts = np.zeros(query_index.size, np.int64)
         for q, pairs in _by_query(asked, query_index):
-            titles, clicks = self.of_query(asked, q)
-            if titles.size:
-                pairs = pairs[is_in(title_index[pairs], titles)]
-                counts[pairs] = clicks[np.searchsorted(titles, title_index[pairs])]
+            _fill(counts, pairs, title_index, *self.of_query(asked, q))
         return counts
 
     def majorities(
@@ -126,6 +124,86 @@ class Clicks:
         check("totals", totals.shape == queries.keys.shape and totals.dtype == np.int64)
         check("totals", not totals.size or int(totals.min()) > 0, "a count is not above 0")
         return cls(queries, clicks, totals)
+
+
+@dataclass(frozen=True, eq=False)
+class Examined:
+    """How often a title was looked at for exactly this query, n: -ln(1 + n / `EXAMINATIONS`).
+
+    Together with `Clicks`, with the same weight, it is the logarithm of clicks over examinations:
+    ln((c + a p) / (n + a)) - ln p with a = `EXAMINATIONS` and p = `KAPPA` / a.
+    """
+
+    queries: Postings
+    times: NDArray[np.float32]
+    name: ClassVar[str] = EXAMINED
+    is_evidence: ClassVar[bool] = False
+    needs_clicks: ClassVar[bool] = True
+
+    @classmethod
+    def build(cls, material: Material) -> Self:
+        keys, titles, times = material.clicks.examined
+        postings, entry = Postings.of(keys, titles, len(material.titles))
+        summed = np.bincount(entry, times, postings.titles.size)
+        return cls(postings, summed.astype(np.float32))
+
+    def of_query(self, asked: Asked, q: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The titles that were looked at for query ``q``, ascending, and how often."""
+        entries = self.queries.entries(int(asked.numbers_in(self.queries)[q]))
+        return self.queries.titles[entries], self.times[entries]
+
+    def scores_of(self, asked: Asked, q: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """The titles that were looked at for query ``q``, ascending, and their scores."""
+        titles, times = self.of_query(asked, q)
+        return titles, -np.log1p(times.astype(np.float64) / EXAMINATIONS)
+
+    def add(
+        self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner
+    ) -> Bound:
+        reach = np.zeros(len(asked))
+        for q in range(len(asked)):
+            titles, scores = self.scores_of(asked, q)
+            if titles.size:
+                added = weight * scores
+                total[q, titles] += added.astype(np.float32)
+                reach[q] = np.abs(added).max()
+        return Bound(2 * UNIT * reach, reach, 1)
+
+    def of_pairs(
+        self,
+        asked: Asked,
+        query_index: NDArray[np.int64],
+        title_index: NDArray[np.int64],
+        workers: Runner,
+    ) -> NDArray[np.float64]:
+        return -np.log1p(self.of(asked, query_index, title_index) / EXAMINATIONS)
+
+    def of(
+        self, asked: Asked, query_index: NDArray[np.int64], title_index: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """How often the titles of pairs were looked at, (k,)."""
+        times = np.zeros(query_index.size)
+        for q, pairs in _by_query(asked, query_index):
+            _fill(times, pairs, title_index, *self.of_query(asked, q))
+        return times
+
+    def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
+        queries, stays = self.queries.without(is_kept)
+        return type(self)(queries, self.times[stays])
+
+    def joined(self, behind: Examined, scratch: AnyPath | None = None) -> Self:
+        queries, order = self.queries.joined(behind.queries)
+        return type(self)(queries, np.concatenate([self.times, behind.times])[order])
+
+    def arrays(self) -> Arrays:
+        return {**_arrays(self.queries), "times": self.times}
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
+        queries, times = _postings(arrays, n_titles), arrays["times"]
+        check("times", times.shape == queries.titles.shape and times.dtype == np.float32)
+        check("times", bool(((times > 0) & np.isfinite(times)).all()), "one is not above 0")
+        return cls(queries, times)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +275,19 @@ def _by_query(
         return
     for q in np.unique(query_index).tolist():
         yield q, np.flatnonzero(query_index == q)
+
+
+def _fill(
+    values: np.ndarray,
+    pairs: NDArray[np.int64],
+    title_index: NDArray[np.int64],
+    titles: NDArray[np.int32],
+    of_titles: np.ndarray,
+) -> None:
+    """Write the values of ``titles``, ascending, to the ``pairs`` of one query that have them."""
+    if titles.size:
+        pairs = pairs[is_in(title_index[pairs], titles)]
+        values[pairs] = of_titles[np.searchsorted(titles, title_index[pairs])]
 
 
 def _arrays(postings: Postings) -> dict[str, np.ndarray]:

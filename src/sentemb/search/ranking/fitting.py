@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from sentemb.data.best_graded import best_graded
 from sentemb.data.click_log import ClickLog, Clicks
+from sentemb.data.examinations import read_examinations
 from sentemb.data.seen_queries import in_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.catalogue import in_tie_order
@@ -19,11 +21,16 @@ from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.ranking.base_fit import KEY, BaseFit
-from sentemb.search.ranking.direct_fit import FEW_TYPED, fitted_to_clicks, outweighing
+from sentemb.search.ranking.direct_fit import (
+    FEW_TYPED,
+    fitted_to_clicks,
+    outweighing,
+    with_examinations,
+)
 from sentemb.search.ranking.floor_fit import fitted_floor
 from sentemb.search.ranking.opening import with_two_towers
 from sentemb.search.ranking.ranker import HybridRanker
-from sentemb.search.ranking.recipe import NAME, UNCLICKED, Recipe
+from sentemb.search.ranking.recipe import EXAMINED, NAME, UNCLICKED, Recipe
 from sentemb.system.bounds import MAX_SEED, whole
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
@@ -45,6 +52,7 @@ def fit_ranker(
     *,
     replay: Replayed | None = None,
     catalogue: Titles | None = None,
+    record: Sequence[AnyPath] = (),
     seed: int = 0,
     skip_bad_lines: bool = False,
     threads: int | None = None,
@@ -74,6 +82,8 @@ def fit_ranker(
         More titles to rank for held-out clicks; for a judged set there are none. A file, or a dict
         {id: title}, also has the id of each title: the clicks of these titles then belong to the
         ids, and an index whose title for an id is a newer one has its clicks.
+    record : sequence of path
+        Records of searches: what was shown says how often titles were looked at for a query.
     seed : int
         Draws the pairs of ``replay``, 2,000 dev queries if there are more, and the titles whose
         clicks are held back.
@@ -112,13 +122,14 @@ def fit_ranker(
     plan.check_catalogue(additions.titles)
     read = read_log(log, skip_bad_lines, "batch", note, names=additions.names)
     read = additions.with_replay(read, seed, skip_bad_lines, note)
-    served = ClickedQueries.of(read)
+    examinations = read_examinations(record)
+    served = replace(ClickedQueries.of(read), examinations=examinations)
     read, held_out = plan.apply(read, _ignore, additions.titles or ())
     if held_out is None:
         raise SentembError("the weights of a ranker are fitted to a dev set; give dev")
     assert isinstance(held_out, JudgedDev | ClicksDev)
     # What the ranker may see while it is fitted; afterwards it serves all clicks of the log.
-    known = ClickedQueries.of(read)
+    known = replace(ClickedQueries.of(read), examinations=examinations)
     typed: ClickLog | None = None
     if isinstance(held_out, JudgedDev):
         right, titles = best_graded(held_out.judged), list(held_out.judged.titles)
@@ -174,6 +185,9 @@ def fit_weights_of(
     note = on_note or _ignore
     drawn = _drawn(right, seed, note)
     clicks = known.without_queries(in_log(known.queries, right.queries))
+    examined = known.examinations.without_queries(right.queries)
+    if examined is not known.examinations:
+        clicks = replace(clicks, examinations=examined)
     single = None if typed is None else known.single_clicks(typed)
     fitting = BaseFit(model, drawn, titles, ids, clicks, seed, Workers(threads))
     base = fitting.fit(_stems(note), on_progress or _ignore, note)
@@ -187,7 +201,7 @@ def fit_weights_of(
     if served.queries:
         recipe = outweighing(recipe, base.spread)
     ranker = HybridRanker(model, recipe, clicks, fields, titles, threads=threads)
-    ranker.prepare(fitting.catalogue(recipe, fields))
+    ranker.prepare(fitting.catalogue(recipe, fields, [EXAMINED] if examined.times.size else []))
     if single is not None and len(single.queries) >= FEW_TYPED:
         knowing = ranker
         if known is not clicks:
@@ -196,6 +210,8 @@ def fit_weights_of(
         recipe = fitted_to_clicks(knowing, drawn_single)
         dev["typed_queries"] = len(drawn_single.queries)
         ranker = ranker.weighted(recipe.weights)
+    if served.examinations.times.size:
+        ranker = ranker.weighted(with_examinations(ranker.recipe).weights)
     of_sum = held_out.evaluate(ranker)
     if _is_ahead(without_names, of_sum, 2):
         note("on dev titles with all words of a query are mostly wrong, so names do not count")

@@ -7,9 +7,10 @@
     unclicked(q, t)     1 for a title without clicks, else 0
     clicks(q, t)        ln(1 + c / 0.3) for c clicks on t for exactly this query
     name(q, t)          1 if all words of q are in t, else 0; the engine says when it counts
+    examined(q, t)      -ln(1 + n) if t was looked at n times for exactly this query
 
-`PART_TYPES` lists them: the fit, the index and its files take them from there. The last two are in
-`sentemb.search.ranking.direct_parts`.
+`PART_TYPES` lists them: the fit, the index and its files take them from there. The last three are
+in `sentemb.search.ranking.direct_parts`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from sentemb.retrieval.bm25 import Counts, Lists, Statistics
 from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
 from sentemb.retrieval.memory import MemoryRows
 from sentemb.retrieval.row_products import LONGEST, QueryRows, exact_products, products
-from sentemb.search.ranking.direct_parts import Clicks, Name
+from sentemb.search.ranking.direct_parts import Clicks, Examined, Name
 from sentemb.search.ranking.part import (
     UNIT,
     Asked,
@@ -332,6 +333,7 @@ PART_TYPES: tuple[type[Part], ...] = (
     Unclicked,
     Clicks,
     Name,
+    Examined,
 )
 
 

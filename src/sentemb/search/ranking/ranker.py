@@ -24,7 +24,7 @@ from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.memory import DOCUMENT, TITLE
 from sentemb.retrieval.read_queries import ReadQueries
 from sentemb.search.ranking import engine
-from sentemb.search.ranking.direct_parts import Clicks
+from sentemb.search.ranking.direct_parts import Clicks, Examined
 from sentemb.search.ranking.floor import Floor
 from sentemb.search.ranking.part import Asked, Fields, Material, Part
 from sentemb.search.ranking.parts import PART_TYPES, Bm25, Memory
@@ -74,6 +74,8 @@ class Share:
         For BM25, the words of the query that the title has, with what each adds to the value.
     clicks : int or None
         For the clicks of the query, how many the title has.
+    examined : float or None
+        How often the title was looked at for the query, as the records of searches say.
     """
 
     part: str
@@ -82,6 +84,7 @@ class Share:
     nearest: Nearest | None = None
     words: tuple[tuple[str, float], ...] = ()
     clicks: int | None = None
+    examined: float | None = None
 
     @property
     def added(self) -> float:
@@ -98,6 +101,8 @@ class Share:
             facts["words"] = dict(self.words)
         if self.clicks is not None:
             facts["clicks"] = self.clicks
+        if self.examined is not None:
+            facts["examined"] = self.examined
         return facts
 
 
@@ -705,6 +710,8 @@ def shares(
             source["words"] = part.lists.of_words(asked.tokens, title)
         elif isinstance(part, Clicks):
             source["clicks"] = int(part.counts(asked, *pair)[0])
+        elif isinstance(part, Examined):
+            source["examined"] = float(part.of(asked, *pair)[0])
         result.append(Share(name, recipe.weight(name), value, **source))
     return result
 

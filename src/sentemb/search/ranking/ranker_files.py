@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sentemb.data.examinations import Examinations
 from sentemb.errors import SentembError
 from sentemb.models.files.model_folder import RANKER, RANKER_COPY, RANKER_FILE
 from sentemb.models.files.tensor_files import Damaged, TensorFile, open_tensors, write_tensors
@@ -37,6 +38,12 @@ _FORMAT = 1
 _MOST = 2**31 - 1
 # Attributes of a `ClickedQueries`, those that are texts and those that are numbers.
 _TEXTS = ("keys", "queries", "titles")
+_TEXTS_EXAMINED = ("queries", "ids", "titles")
+_NUMBERS_EXAMINED: dict[str, type[np.generic]] = {
+    "query_index": np.int32,
+    "product_index": np.int32,
+    "times": np.float64,
+}
 _NUMBERS = {"offsets": np.int64, "clicked": np.int32, "clicks": np.int64, "product_of": np.int32}
 
 
@@ -84,6 +91,14 @@ def write_ranker(folder: Path, stored: StoredRanker) -> None:
             "queries": len(clicks.queries),
             "pairs": clicks.clicks.size,
         }
+        examinations = clicks.examinations
+        if examinations.times.size:
+            for name in _TEXTS_EXAMINED:
+                tensors[f"examined_{name}"] = _bytes_of(getattr(examinations, name))
+            for name, dtype in _NUMBERS_EXAMINED.items():
+                array = np.ascontiguousarray(getattr(examinations, name), dtype)
+                tensors[f"examined_{name}"] = array
+            description["clicks"]["examined"] = examinations.times.size
     fields = stored.fields() if callable(stored.fields) else stored.fields
     if fields is not None:
         description["fields"] = {}
@@ -209,6 +224,7 @@ def _read(path: Path, sha256: str) -> tuple[ClickedQueries, Fields]:
         if "fields" in record:
             for name in Fields._fields:
                 dtypes |= {f"{name}_words": np.uint8, f"{name}_holding": np.int64}
+        dtypes |= _examined_dtypes(record)
         for name, dtype in dtypes.items():
             if file.dtype(name) != np.dtype(dtype):
                 raise file.damaged(f"{name} is missing or of another type")
@@ -216,6 +232,7 @@ def _read(path: Path, sha256: str) -> tuple[ClickedQueries, Fields]:
         texts = {name: lines_of(path, arrays[name].tobytes()) for name in _TEXTS}
         fields_of_clicks: dict[str, Any] = {**texts, **{name: arrays[name] for name in _NUMBERS}}
         clicks = ClickedQueries(**fields_of_clicks)
+        clicks = replace(clicks, examinations=_examinations(path, file, record, arrays))
         if not _are_clicks(clicks):
             raise file.damaged("its clicks are not those of its queries and titles")
         if "fields" not in record:
@@ -245,6 +262,41 @@ def _are_clicks(clicks: ClickedQueries) -> bool:
         and (clicks.clicks > 0).all()
         and clicks.product_of.size == len(clicks.titles)
         and _are_places(clicks.product_of, len(clicks.keys))
+    )
+
+
+def _examined_dtypes(record: dict[str, Any]) -> dict[str, Any]:
+    """The tensors of examinations; none if a ranker has no examinations."""
+    if not isinstance(record["clicks"], dict) or "examined" not in record["clicks"]:
+        return {}
+    dtypes = {**dict.fromkeys(_TEXTS_EXAMINED, np.uint8), **_NUMBERS_EXAMINED}
+    return {f"examined_{name}": dtype for name, dtype in dtypes.items()}
+
+
+def _examinations(
+    path: Path, file: TensorFile, record: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> Examinations:
+    """How often titles were looked at, as a ranker has it."""
+    if not _examined_dtypes(record):
+        return Examinations.nothing()
+    values: dict[str, Any] = {name: arrays[f"examined_{name}"] for name in _NUMBERS_EXAMINED}
+    for name in _TEXTS_EXAMINED:
+        values[name] = lines_of(path, arrays[f"examined_{name}"].tobytes())
+    examinations = Examinations(**values)
+    if not _are_examinations(examinations):
+        raise file.damaged("how often titles were looked at does not fit its queries")
+    return examinations
+
+
+def _are_examinations(examined: Examinations) -> bool:
+    times = examined.times
+    return bool(
+        examined.query_index.shape == examined.product_index.shape == times.shape
+        and times.ndim == 1
+        and len(examined.ids) == len(examined.titles)
+        and _are_places(examined.query_index, len(examined.queries))
+        and _are_places(examined.product_index, len(examined.ids))
+        and ((times > 0) & np.isfinite(times)).all()
     )
 
 

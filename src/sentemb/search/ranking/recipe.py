@@ -12,7 +12,7 @@ from sentemb.retrieval.bm25 import K1, MAX_K1, B
 from sentemb.retrieval.words_and_stems import Words, words_of
 from sentemb.system.bounds import brief, number, share
 
-COSINE, MEMORY, BM25, CLICKED_BM25, UNCLICKED, CLICKS, NAME = (
+COSINE, MEMORY, BM25, CLICKED_BM25, UNCLICKED, CLICKS, NAME, EXAMINED = (
     "cosine",
     "memory",
     "bm25",
@@ -20,9 +20,10 @@ COSINE, MEMORY, BM25, CLICKED_BM25, UNCLICKED, CLICKS, NAME = (
     "unclicked",
     "clicks",
     "name",
+    "examined",
 )
 # Those that look a query up as it is written; they follow whatever else is the ranking.
-DIRECT = (CLICKS, NAME)
+DIRECT = (CLICKS, NAME, EXAMINED)
 # In the order in which they are added and in which tables list them, with their names in tables.
 PARTS = {
     COSINE: "cosine",
@@ -32,6 +33,7 @@ PARTS = {
     UNCLICKED: "no clicks",
     CLICKS: "clicks of this query",
     NAME: "name",
+    EXAMINED: "shown for this query",
 }
 # What each part measures, for readers who know nothing of models.
 MEANINGS = {
@@ -42,6 +44,7 @@ MEANINGS = {
     UNCLICKED: "1 for a title that has no clicks yet",
     CLICKS: "ln(1 + clicks / 0.3) of the title for exactly this query",
     NAME: "whether the title has all words of the query; less where others have its clicks",
+    EXAMINED: "-ln(1 + n) of a title that was looked at n times for exactly this query",
 }
 MAX_WEIGHT = 1e3
 
@@ -139,7 +142,7 @@ class Recipe:
 
         Names, and the lack of clicks, say nothing of most titles.
         """
-        parts = (part for part in PARTS if part not in (UNCLICKED, NAME))
+        parts = (part for part in PARTS if part not in (UNCLICKED, EXAMINED, NAME))
         return tuple(part for part in parts if part == COSINE or self.weight(part))
 
     @property

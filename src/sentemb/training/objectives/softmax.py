@@ -26,7 +26,7 @@ def embedding_loss(
     workers: Workers,
     workspace: Workspace,
 ) -> tuple[NDArray[np.float64], np.ndarray, np.ndarray]:
-    """Loss per pair and its gradient with respect to the embeddings.
+    """Loss per pair, a term of equation (4), and its gradient with respect to the embeddings.
 
     ``Yq`` (n_queries, dim) and ``Yd`` (n_titles, dim) float are embeddings, ``gamma`` is the
     softmax scale, and ``candidates`` are the titles that compete for each query. Returns the losses

@@ -92,8 +92,8 @@ class LeadingRows(NamedTuple):
 class Nesterov:
     """Weights and velocity of one tower; see `Optimiser` for the methods.
 
-    With ``g`` the gradient at the look-ahead point ``theta + mu v``, re-normalised to at most
-    ``max_norm`` (th_G) over the whole tower::
+    Equation (6). With ``g`` the gradient at the look-ahead point ``theta + mu v``, re-normalised to
+    at most ``max_norm`` (th_G) over the whole tower::
 
         v = mu v - rate g
         theta = theta + v

@@ -17,6 +17,7 @@ from sentemb.search.ranking.recipe import (
     CLICKED_BM25,
     CLICKS,
     COSINE,
+    EXAMINED,
     MEMORY,
     NAME,
     PARTS,
@@ -143,6 +144,11 @@ class Scoring:
         if self.clicks and recipe.weight(CLICKED_BM25) < 0:
             sentences.append(
                 "BM25 of clicked queries counts against titles that were clicked for the very query"
+            )
+        if self.clicks and recipe.weight(EXAMINED):
+            sentences.append(
+                "searches without a click are left out: a title does not sink because it was shown "
+                "often"
             )
         if recipe.weight(NAME):
             sentences.append(

@@ -124,6 +124,7 @@ async function open() {
     frequent: new FrequentQueries(texts("queries"), splittings.folded),
     place: new Map(ids.map((id, place) => [id, place])),
     empty: new Set(array("empty")),
+    splittings,
     ...openParts(array, texts, (name) => table(name, dim), splittings, splitterOf(splittings[HEADER.searched], sets), titlesOf),
   };
 }
@@ -154,20 +155,20 @@ function openParts(array, texts, table, { exactKey, foldedWords }, split, titles
     bm25: () => bm25("bm25"),
     clicked_bm25: () => bm25("clicked_bm25"),
     unclicked: () => new Unclicked(array("unclicked")),
-    clicks: () =>
-      new Clicks(HEADER.facts.titles, exactKey, array("clicks keys"), {
-        ends: ends("clicks"),
-        titles: array("clicks titles"),
-        clicks: array("clicks counts"),
-        totals: array("clicks totals"),
-        kappa: HEADER.kappa,
-      }),
+    clicks: () => new Clicks(...ofQuery("clicks"), array("clicks totals"), HEADER.kappa),
+    examined: () => new Examined(...ofQuery("examined")),
     name: () => new Name(HEADER.facts.titles, foldedWords, titlesOf),
   };
   const ends = (name) => {
     let end = 0;
     return Uint32Array.from(array(`${name} lengths`), (length) => (end += length));
   };
+  const ofQuery = (name) => [
+    HEADER.facts.titles,
+    exactKey,
+    array(`${name} keys`),
+    { ends: ends(name), titles: array(`${name} titles`), numbers: array(`${name} numbers`) },
+  ];
   const numberOf = new Map();
   if ("words of bm25" in HEADER.arrays) {
     const numbers = array("numbers of words");
@@ -186,8 +187,10 @@ function openParts(array, texts, table, { exactKey, foldedWords }, split, titles
   const floor = HEADER.floor
     ? new Floor(HEADER.floor, split, numberOf, array("floor holding"), texts("floor letters"), array("floor counts"))
     : null;
+  // With stems, all words of a stem have its number.
+  const numbered = (text) => split(text).map((word) => numberOf.get(word) ?? word);
   const hasUnknown = (query) => numberOf.size > 0 && split(query).some((word) => !numberOf.has(word));
-  return { floor, hasUnknown, parts: HEADER.facts.parts.map(({ part, weight }) => ({ part, weight, own: makers[part]() })) };
+  return { floor, hasUnknown, numbered, parts: HEADER.facts.parts.map(({ part, weight }) => ({ part, weight, own: makers[part]() })) };
 }
 
 /** The k places with the highest scores, equal scores in the order of the titles. */
@@ -291,9 +294,11 @@ async function search(query, k, signal, { filters = {}, sort = "", offset = 0 } 
   const unknown = named === undefined ? asked.unknown : []; // an id is no word
   const answer = { query, unknown, facets, did_you_mean: isSure ? undefined : frequent.nearest(query) };
   const isTyped = parts.find(({ part }) => part === "clicks")?.own.knows(asked) ?? false;
+  const marksOf = markerOf(query, model.splittings, model.numbered);
   const hitOf = (place, rank) => ({
     id: ids[place],
     title: titles[place],
+    marks: marksOf(titles[place]),
     score: scores[place],
     parts: Object.fromEntries(
       parts.map(({ part, weight }) => {

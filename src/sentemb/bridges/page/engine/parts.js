@@ -115,45 +115,81 @@ class Unclicked {
   }
 }
 
-/** The clicks for exactly this query, as sentemb.search.ranking.direct_parts has them. */
-class Clicks {
-  isEvidence = true;
-
+/** Titles with a number for exactly this query, as sentemb.search.ranking.direct_parts has them. */
+class OfQuery {
   /**
    * Query k, by the hash `keys[k]` of its key, has the entries `ends[k - 1]` to `ends[k]` of
-   * `titles` and of `clicks`, and `totals[k]` clicks on whatever title.
+   * `titles` and of `numbers`.
    */
-  constructor(n, keyOf, keys, { ends, titles, clicks, totals, kappa }) {
-    Object.assign(this, { n, keyOf, ends, titles, clicks, totals, kappa });
+  constructor(n, keyOf, keys, { ends, titles, numbers }) {
+    Object.assign(this, { n, keyOf, ends, titles, numbers });
     this.numberOf = new Map(Array.from(keys, (key, k) => [key, k]));
   }
 
-  /** Whether the log has clicks for a query, on whatever title. */
-  knows({ query }) {
-    return this.numberOf.has(hashOf(this.keyOf(query)));
+  /** The place of a query among the keys. */
+  place({ query }) {
+    return this.numberOf.get(hashOf(this.keyOf(query)));
   }
 
-  /** All clicks of a query that the log has. */
-  total({ query }) {
-    return this.totals[this.numberOf.get(hashOf(this.keyOf(query)))];
-  }
-
-  /** Its titles, each with its clicks. */
-  of({ query }) {
-    const k = this.numberOf.get(hashOf(this.keyOf(query)));
+  /** Its titles, each with its number. */
+  of(asked) {
+    const k = this.place(asked);
     if (k === undefined) return [];
     const [first, end] = [k ? this.ends[k - 1] : 0, this.ends[k]];
-    return Array.from(this.titles.subarray(first, end), (title, e) => [title, this.clicks[first + e]]);
+    return Array.from(this.titles.subarray(first, end), (title, e) => [title, this.numbers[first + e]]);
+  }
+
+  /** The number of a title, 0 where it has none. */
+  ofTitle(asked, title) {
+    return this.of(asked).find(([other]) => other === title)?.[1] ?? 0;
   }
 
   scores(asked) {
     const values = new Float64Array(this.n);
-    for (const [title, clicks] of this.of(asked)) values[title] = Math.log1p(clicks / this.kappa);
+    for (const [title, number] of this.of(asked)) values[title] = this.valueOf(number);
     return values;
+  }
+}
+
+/** The clicks for exactly this query. */
+class Clicks extends OfQuery {
+  isEvidence = true;
+
+  /** Query k has `totals[k]` clicks on whatever title. */
+  constructor(n, keyOf, keys, lists, totals, kappa) {
+    super(n, keyOf, keys, lists);
+    Object.assign(this, { totals, kappa });
+  }
+
+  /** Whether the log has clicks for a query, on whatever title. */
+  knows(asked) {
+    return this.place(asked) !== undefined;
+  }
+
+  /** All clicks of a query that the log has. */
+  total(asked) {
+    return this.totals[this.place(asked)];
+  }
+
+  valueOf(clicks) {
+    return Math.log1p(clicks / this.kappa);
   }
 
   source(asked, title) {
-    return { clicks: this.of(asked).find(([other]) => other === title)?.[1] ?? 0 };
+    return { clicks: this.ofTitle(asked, title) };
+  }
+}
+
+/** How often titles were looked at for exactly this query. */
+class Examined extends OfQuery {
+  isEvidence = false;
+
+  valueOf(times) {
+    return -Math.log1p(times / HEADER.examinations);
+  }
+
+  source(asked, title) {
+    return { examined: this.ofTitle(asked, title) };
   }
 }
 

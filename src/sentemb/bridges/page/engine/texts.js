@@ -35,6 +35,8 @@ function splittingsOf(signs) {
       .normalize("NFC")
       .replace(changedRun, (run) => run.normalize("NFKC"))
       .replace(/[\u0130\u0131]/gu, "i");
+  const withMarks = `[${marks}${silent}]`;
+  const piece = pattern(`[${unspaced}](?:\u17d2[${unspaced}]|${withMarks})*|(?:(?![${unspaced}])[\\p{L}\\p{N}_]|${withMarks})+`);
   const pairs = (run) => {
     if (!beginsUnspaced.test(run)) return [run];
     const letters = run.match(letter);
@@ -87,6 +89,8 @@ function splittingsOf(signs) {
     "bare-letters": eachJoined(bare(lettersAndPairs)),
     searched: eachJoined(runs(lettersAndPairs)),
     searchedPairs: runs(pairs),
+    /** The runs of letters of a text, and the single letters of a script without blanks. */
+    pieces: (text) => [...text.matchAll(piece)],
     withoutEdges: (word) => withoutSigns(word) || word,
     foldedWords,
     folded: (text) => foldedWords(text).join(" "),
@@ -140,6 +144,33 @@ function splitterOf(split, { known, cased, ignored }) {
     return hidden.length
       ? words.map((word) => word.replaceAll(HIDDEN, () => hidden.shift()))
       : words;
+  };
+}
+
+/** A function that finds the places of a title that a query has, as sentemb.retrieval.marked_words does. */
+function markerOf(query, { pieces, foldedWords }, words) {
+  const [asked, asFolded] = [new Set(words(query)), new Set(foldedWords(query))];
+  const isAsked = (...texts) => {
+    const without = (split) => {
+      const alone = new Set(texts.length > 1 ? texts.flatMap((text) => split(text)) : []);
+      return split(texts.join("")).filter((word) => !alone.has(word));
+    };
+    const folded = without(foldedWords);
+    return without(words).some((word) => asked.has(word)) || (folded.length > 0 && folded.every((word) => asFolded.has(word)));
+  };
+  return (title) => {
+    const found = pieces(title).map(({ 0: text, index }) => ({ text, index, end: index + text.length }));
+    const marked = found.map(({ text }) => isAsked(text));
+    found.slice(1).forEach((piece, k) => {
+      if (found[k].end === piece.index && isAsked(found[k].text, piece.text)) marked[k] = marked[k + 1] = true;
+    });
+    const places = [];
+    for (const { index, end } of found.filter((_, k) => marked[k])) {
+      if (places.at(-1)?.[1] === index) places.at(-1)[1] = end;
+      else places.push([index, end]);
+    }
+    const inCodePoints = (place) => [...title.slice(0, place)].length;
+    return places.map((place) => place.map(inCodePoints));
   };
 }
 
