@@ -30,6 +30,7 @@ from sentemb.data.importers.click_table import import_clicks
 from sentemb.data.importers.columns import Reading
 from sentemb.data.importers.damaged_ids import DamagedIds
 from sentemb.data.importers.losses import BAD
+from sentemb.data.importers.missing import is_missing
 from sentemb.data.judged_set import read_texts
 
 PLAIN = Columns()

@@ -83,7 +83,7 @@ TITLE = Meaning(
         title name producttitle productname itemtitle itemname articlename doctitle documenttitle
         titleclicked clickedtitle clickedproduct clickeditem clickedresult clickeddocument
         clicked pagetitle resulttitle titel titles product item document doc result label target
-        produktname produkttitel bezeichnung artikel
+        produktname produkttitel produkt bezeichnung artikel
         nom titre nombre titulo titolo naam objectname page toppages landingpage seite seiten
         haufigsteseiten pages pagina paginas
         text passage description link url clickedurl finalurl
