@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from test_ranker_index import RECIPES, WORDS, made_up_texts
 from sentemb import Index, SentembError
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder
+from sentemb.data.examinations import Examinations, Shown
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.cluster_rows import ClusterRows
 from sentemb.retrieval.int8_rows import Int8Rows
@@ -44,7 +46,13 @@ def clicks():
     for query in [*made_up_texts(150, WORDS, seed=2), *QUERIES[:5], "x7", "q9 q9"]:
         for place in rng.integers(0, len(TITLES) - 1, rng.integers(1, 4)):
             builder.add(query, TITLES[place], int(rng.integers(1, 9)))
-    return ClickedQueries.of(builder.build())
+    log = builder.build()
+    shown = (
+        Shown(query, IDS[k], TITLES[k], int(rng.integers(1, 9)), int(rng.integers(1, 9)))
+        for query in [*log.queries, *QUERIES]
+        for k in rng.integers(0, len(TITLES), 5).tolist()
+    )
+    return replace(ClickedQueries.of(log), examinations=Examinations.of(shown))
 
 
 @pytest.fixture(autouse=True)

@@ -149,14 +149,19 @@ class Examined:
         entries = self.queries.entries(int(asked.numbers_in(self.queries)[q]))
         return self.queries.titles[entries], self.times[entries]
 
+    def scores_of(self, asked: Asked, q: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """The titles that were looked at for query ``q``, ascending, and their scores."""
+        titles, times = self.of_query(asked, q)
+        return titles, -np.log1p(times.astype(np.float64) / EXAMINATIONS)
+
     def add(
         self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner
     ) -> Bound:
         reach = np.zeros(len(asked))
         for q in range(len(asked)):
-            titles, times = self.of_query(asked, q)
+            titles, scores = self.scores_of(asked, q)
             if titles.size:
-                added = -weight * np.log1p(times.astype(np.float64) / EXAMINATIONS)
+                added = weight * scores
                 total[q, titles] += added.astype(np.float32)
                 reach[q] = np.abs(added).max()
         return Bound(2 * UNIT * reach, reach, 1)

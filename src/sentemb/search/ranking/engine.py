@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from sentemb.kernels.dense import candidates
 from sentemb.retrieval.nearest import nearest
-from sentemb.search.ranking.direct_parts import Clicks, Name
+from sentemb.search.ranking.direct_parts import Clicks, Examined, Name
 from sentemb.search.ranking.part import UNIT, Asked, Part
 from sentemb.search.ranking.parts import Cosine
-from sentemb.search.ranking.recipe import CLICKED_BM25, CLICKS, COSINE, NAME, Recipe
+from sentemb.search.ranking.recipe import CLICKED_BM25, CLICKS, COSINE, EXAMINED, NAME, Recipe
 from sentemb.search.ranking.shortlist import Named, Shortlist
 from sentemb.system.contracts import Runner
 from sentemb.system.parallel import ALONE, Workers
@@ -275,6 +275,12 @@ def _named(
             of_query = query_index == q
             titles = title_index[of_query].astype(np.int32)
             named[q].append(Named(titles, added[of_query].astype(np.float32)))
+    examined = parts[EXAMINED] if recipe.weight(EXAMINED) else None
+    if isinstance(examined, Examined):
+        for q in range(len(asked)):
+            titles, scores = examined.scores_of(asked, q)
+            of_titles = (recipe.weight(EXAMINED) * scores).astype(np.float32)
+            named[q].append(Named(titles, of_titles))
     return named
 
 

@@ -15,8 +15,10 @@ from sentemb.search.ranking.ranker import HybridRanker
 LETTERS_REFUSED, QUERIES_REFUSED = 0.97, 0.02
 # With fewer dev queries than this nobody knows what a floor refuses.
 LEAST_QUERIES = 200
-# Texts of random letters, and the share of them below the threshold: others are drawn in use.
+# Texts of random letters, and the share of them below the threshold: others are drawn in use. A
+# floor is kept if it is one standard error above the share of letters that it promises to refuse.
 _TEXTS, _BELOW = 600, 0.985
+_KEPT = LETTERS_REFUSED + (LETTERS_REFUSED * (1 - LETTERS_REFUSED) / _TEXTS) ** 0.5
 _RIDGE = 1e-2
 _STEPS = 60
 # A part of the key of the random numbers, so that no other draw shares them.
@@ -63,7 +65,7 @@ def fitted_floor(
     # Rules answer some dev queries, so the share is that of all of them.
     most = min(QUERIES_REFUSED * len(queries) / len(real), 1.0)
     threshold = min(float(np.quantile(unreal, _BELOW)), float(np.quantile(real, most)))
-    if np.mean(unreal < threshold) * len(unreal) + _TEXTS - len(unreal) < LETTERS_REFUSED * _TEXTS:
+    if np.mean(unreal < threshold) * len(unreal) + _TEXTS - len(unreal) < _KEPT * _TEXTS:
         note(
             "no query is refused as one that the titles cannot answer: a limit that refuses random "
             f"letters would refuse more than {QUERIES_REFUSED:.0%} of the dev queries"
