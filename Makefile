@@ -161,7 +161,8 @@ endif
 # A folder with the paraphrase corpus's published files, for Table 3 alone.
 MSRP ?=
 .PHONY: arc
-arc: venv ## Train every pair model and write docs/arc.md (hours), or add the corpus in MSRP
+arc: ## Train every pair model and write docs/arc.md (hours), or add the corpus in MSRP
+	$(MAKE) venv EXTRAS=dev,bench
 ifeq ($(MSRP),)
 	@# A run that was stopped continues; one that ended starts from nothing.
 	test -f build/arc-is-unfinished || rm -rf build/arc docs/results/arc

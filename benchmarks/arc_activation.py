@@ -13,6 +13,7 @@ from arc_lab import MODELS, TRAINING, Rows
 from arc_parts import SEARCH_PAIRS, part_of
 
 from sentemb.models.pairs.arc1 import ARC1
+from sentemb.system.extras import package
 from sentemb.text.batch import tokenize
 from sentemb.text.words import plain_words
 
@@ -36,8 +37,7 @@ class Padded:
 
 def activations(lab, path):
     """Dev P@1 and loss after each epoch, by activation and learning rate."""
-    import torch
-
+    torch = package("torch", "bench")
     torch.set_num_threads(lab.threads)
     rows = Rows(path, ("activation", "rate", "loss", "dev"), 2)
     log, dev = part_of(lab.log("completion"), SEARCH_PAIRS), lab.judged("completion", "dev")
