@@ -130,7 +130,7 @@ def test_columns_can_be_named_and_every_field_is_kept(tmp_path):
     tables, shop = write_shop(tmp_path), tmp_path / "shop"
     said = start(*tables, "-o", shop, *NAMED, "--search-fields", "Section:2")
     assert f"{tables[0]}: query = words, id = ref, clicks = n" in said
-    assert Index.open(shop / "index").search_fields == {"section": 2.0}
+    assert Index.open(shop).search_fields == {"section": 2.0}
     types = Index.open(shop / "index").fields.types
     assert types == {
         "cost": "REAL", "code": "TEXT", "is new": "BOOLEAN", "gtin": "TEXT", "section": "TEXT"
