@@ -38,7 +38,8 @@ def command(
     that is in several records counts once, and products that were renamed keep their clicks. A new
     model is trained and its ranker fitted. Of the searches since the last training one in five are
     kept from it: they say whether the new one puts titles first that users click more. If there
-    are too few of them, or it is behind, model and weights stay, and titles and clicks are new.
+    are too few of them, or it is behind by more than the standard error, model and weights stay,
+    and titles and clicks are new.
 
     The index is replaced in one step, which a running `sentemb serve SHOP` takes over without
     refusing a search. The one before stays in SHOP/index-before. If the command is stopped, the

@@ -97,10 +97,13 @@ def table() -> str:
 def main() -> None:
     """See the module."""
     if len(sys.argv) > 1:
-        for (paper, number), some in places().items():
-            if str(number) == sys.argv[1].strip("()"):
-                for place in some:
-                    print(f"src/sentemb/{place.file}:{place.line}  {place.name}  ({paper})")
+        asked = sys.argv[1].strip("()")
+        found = {key: some for key, some in places().items() if str(key[1]) == asked}
+        if not found:
+            sys.exit(f"no docstring names the equation {asked}; docs/gradients.md has all statuses")
+        for (paper, _), some in found.items():
+            for place in some:
+                print(f"src/sentemb/{place.file}:{place.line}  {place.name}  ({paper})")
         return
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN.rstrip("\n"))

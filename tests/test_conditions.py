@@ -330,6 +330,8 @@ def test_a_condition_is_read_by_kinds(shop, condition, rows):
         ("price in ()", ["wrong from ')'"]),
         ("(price > 1", ["ends too early; ) is missing"]),
         ("price between 1", ["ends too early; and is missing"]),
+        ("brand = Wexal", ["there is no column Wexal", "if it is a text, write 'Wexal'"]),
+        ('brand <> "Wexal"', ["if it is a text, write 'Wexal'"]),
     ],
 )
 def test_what_does_not_go_together_is_named(shop, condition, named):

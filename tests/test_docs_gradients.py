@@ -458,6 +458,13 @@ def test_every_function_of_the_table_of_statuses_names_one_of_its_equations():
             assert function in named, (equations, function)
 
 
+@pytest.mark.parametrize("number", ["113", "abc"])
+def test_a_number_without_an_equation_is_refused(number, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["make_equations.py", number])
+    with pytest.raises(SystemExit, match=f"no docstring names the equation {number}"):
+        make_equations.main()
+
+
 @pytest.mark.parametrize("number", ["44", "(44)"])
 def test_an_equation_leads_to_its_lines(number, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["make_equations.py", number])

@@ -120,6 +120,14 @@ READ = {
         "c.csv": "search_query,product,clicks\nlamp,red-lamp,1200\nmug,blue-mug,3\n",
         "p.csv": SHOPIFY,
     },
+    "Search Console in German": {
+        "c.csv": "\ufeffHäufigste Suchanfragen;Seite;Klicks;Impressionen;CTR;Position\n"
+        "lamp;Red Lamp;1.200;9.000;13 %;1,2\nmug;Blue Mug;3;90;3,3 %;4,5\n"
+    },
+    "Search Console in French": {
+        "c.csv": "Requêtes les plus fréquentes,Page,Clics,Impressions\n"
+        "lamp,Red Lamp,1200,9000\nmug,Blue Mug,3,90\n"
+    },
     "WooCommerce, clicks by SKU": {"c.csv": BY_SKU, "p.csv": WOOCOMMERCE},
     "WooCommerce, clicks by id": {
         "c.csv": "term;product_id;clicks\nlamp;11;1.200\nmug;12;3\n", "p.csv": WOOCOMMERCE
@@ -177,7 +185,8 @@ def test_esci_is_read_with_ids_of_two_columns(tmp_path, monkeypatch):
         write_table(pyarrow.table(columns), tmp_path / name)
         texts[name] = (tmp_path / name).read_bytes()
     log = imported(tmp_path, monkeypatch, texts)
-    assert log == "lamp\tRed Lamp\t1\nmug\tBlue Mug\t1\nlamp\tRote Lampe\t1\n"
+    # An exact match is a click, a substitute is none.
+    assert log == "lamp\tRed Lamp\t1\nlamp\tRote Lampe\t1\n"
     titles = (tmp_path / "shop/titles.tsv").read_text().splitlines()
     assert titles[:2] == ["id\ttitle\tbrand", "L_us\tRed Lamp\tAcme"]
 
@@ -231,9 +240,29 @@ NAMED = {
     ),
     "ORCAS, which has no header": (
         {"orcas.tsv": "1\tblue sky\tD1\thttp://a.example\n2\ttap\tD2\thttp://b.example\n"},
+        "clicks of ORCAS, without a header: use `sentemb import --no-header --query-column 2",
+    ),
+    "columns without names": (
+        {"c.tsv": "1\tblue sky\tD1\n2\ttap\tD2\n"},
         "if these are not names, `sentemb import` takes numbers and --no-header",
     ),
+    "BEIR, queries and documents": (
+        {
+            "queries.jsonl": lines({"_id": "q1", "text": "lamp", "metadata": {}}),
+            "corpus.jsonl": lines({"_id": "L", "title": "Red Lamp", "text": "A lamp."}),
+        },
+        "queries.jsonl: these are texts in the format of BEIR: use `sentemb data beir FOLDER`",
+    ),
 }
+
+
+def test_import_names_an_export_that_begins_with_another_line(tmp_path):
+    tables, message = NAMED["Brand Analytics"]
+    (tmp_path / "c.csv").write_text(tables["c.csv"])
+    done = CliRunner().invoke(
+        main, ["import", str(tmp_path / "c.csv"), "-o", str(tmp_path / "log")]
+    )
+    assert done.exit_code == 1 and message in done.stderr
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -30,6 +30,7 @@ from sentemb.data.importers.click_table import import_clicks
 from sentemb.data.importers.columns import Reading
 from sentemb.data.importers.damaged_ids import DamagedIds
 from sentemb.data.importers.losses import BAD
+from sentemb.data.importers.missing import is_missing
 from sentemb.data.judged_set import read_texts
 
 PLAIN = Columns()
@@ -77,7 +78,8 @@ def test_what_the_csv_module_writes_comes_back(tmp_path_factory, rows, delimiter
     dialect = {"delimiter": delimiter, "quoting": quoting, "lineterminator": end}
     path = write_csv(folder / "c.csv", [head, *rows], **dialect)
     clean = [(" ".join(q.split()), " ".join(t.split()), n) for q, t, n in rows]
-    kept = [row for row in clean if all(row)]
+    # Texts may be words of our own modules, such as those for a missing cell.
+    kept = [row for row in clean if all(row) and not any(map(is_missing, row[:2]))]
     columns = Columns(clicks="n")
     if not kept:
         with pytest.raises(SentembError, match="nothing to write"):

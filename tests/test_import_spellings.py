@@ -241,17 +241,19 @@ def test_an_id_of_two_columns(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "cell", ['["1","2"]', "['1', '2']", "['1' '2']", "[1, 2]", "[1 2]", "1|2", "1, 2", "1;2", "1 2"]
-)
+    "cell",
+    ['["x1","x2"]', "['x1', 'x2']", "['x1' 'x2']", "[x1, x2]", "[x1 x2]", "x1|x2", "x1, x2",
+     "x1;x2", "x1 x2", "{x1,x2}", '{"x1",x2}', "(x1, x2)"],
+)  # fmt: skip
 def test_several_ids_in_a_cell_are_several_clicks(tmp_path, cell):
     with open(tmp_path / "c.csv", "w") as file:
-        csv.writer(file).writerows([("query", "ids", "n"), ("a", cell, 5), ("b", "1", 1)])
-    (tmp_path / "p.csv").write_text("id,title\n1,One\n2,Two\n")
+        csv.writer(file).writerows([("query", "ids", "n"), ("a", cell, 5), ("b", "{x1}", 1)])
+    (tmp_path / "p.csv").write_text("id,title\nx1,One\nx2,Two\n")
     columns = Columns(id="ids", catalogue_id="id", clicks="n")
     done = import_clicks(
         [tmp_path / "c.csv"], tmp_path / "l.tsv", columns, catalogue=tmp_path / "p.csv"
     )
-    assert (tmp_path / "l.tsv").read_text() == "a\tOne\t5\t1\na\tTwo\t5\t2\nb\tOne\t1\t1\n"
+    assert (tmp_path / "l.tsv").read_text() == "a\tOne\t5\tx1\na\tTwo\t5\tx2\nb\tOne\t1\tx1\n"
     assert "rows that name several titles, each of which has the clicks of the row: 1" in done.notes
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive import highest_dots
 
-from sentemb import Index, SentembError
+from sentemb import Index, SentembError, explain
 from sentemb.models.contracts import Retriever
 from sentemb.search.searcher import Hit
 from sentemb.system import checked_files
@@ -429,6 +429,13 @@ def test_a_hit_is_a_dict_with_attributes_that_json_can_write(index):
     for copied in (pickle.loads(pickle.dumps(hit)), copy.deepcopy(hit), copy.copy(hit)):
         assert type(copied) is Hit and copied == hit
     assert repr(hit).startswith(f"Hit(id={hit.id!r}, title={hit.title!r}, marks=")
+
+
+def test_the_folder_of_a_shop_is_opened_as_its_index(index, tmp_path):
+    index.save(tmp_path / "index")
+    (tmp_path / "titles.tsv").write_text("id\ttitle\n")
+    assert list(Index(tmp_path)) == list(Index.open(tmp_path)) == list(index)
+    assert explain(str(tmp_path), "red hat").score == explain(index, "red hat").score
 
 
 def test_a_hit_that_was_found_by_its_id_says_so(index):

@@ -54,7 +54,7 @@ NOT_SHOWN = {
     "Settings", "Likelihood", "Sentences", "Likeliest", "Concentration",
     "SentenceVectorizer", "SIFVectorizer", "Exported", "Explainer", "RankedTitle", "TriagedQuery",
     "Slice", "Evidence", "Server", "Limits", "Recipe", "Share", "Preparing", "Chance",
-    "Overview", "Vocabulary",
+    "Overview", "Vocabulary", "Pinned", "Refreshed",
 }  # fmt: skip
 
 

@@ -284,8 +284,9 @@ def test_clicks_on_lower_places_count_for_the_users_who_do_not_look_there():
     assert (done.before, done.after) == (1 / 3, pytest.approx(2**0.7 / 3))
     differences = np.array([-1, 2**0.7, 0])
     assert done.error == pytest.approx(differences.std() / 3**0.5)
-    assert not done.is_ahead  # three are too few
-    assert ClicksCompared(500, FEWEST, 9, 0.5, 0.5, 0.1).is_ahead
+    assert not done.is_new_taken  # three are too few
+    assert ClicksCompared(500, FEWEST, 9, 0.5, 0.41, 0.1).is_new_taken
+    assert not ClicksCompared(500, FEWEST, 9, 0.5, 0.39, 0.1).is_new_taken
     nothing = compare(Firsts({}), Firsts({}), searches)
     assert nothing.compared == 0 and "none of 5 searches" in str(nothing)
 

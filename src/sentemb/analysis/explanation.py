@@ -17,7 +17,7 @@ from sentemb.retrieval.bm25 import FieldTexts
 from sentemb.retrieval.clicked_queries import PIN
 from sentemb.retrieval.nearest import nearest
 from sentemb.search.index import Index
-from sentemb.search.index_files import is_index
+from sentemb.search.index_files import index_folder, is_index
 from sentemb.search.ranking.opening import load_best
 from sentemb.search.ranking.ranker import HybridRanker, Share
 from sentemb.search.ranking.recipe import MODEL_ALONE, PARTS
@@ -339,7 +339,8 @@ def explain(
     """
     opened: Any = model
     if isinstance(model, str | os.PathLike):
-        opened = Index.open(model) if is_index(model) else load_best(model, cosine=cosine)
+        has_index = is_index(index_folder(model))
+        opened = Index.open(model) if has_index else load_best(model, cosine=cosine)
     id: str | None = None
     searched: Sequence[FieldTexts] = ()
     if isinstance(opened, Index):

@@ -7,21 +7,22 @@ by their letters and digits alone: ``Search Term``, ``search_term`` and ``search
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_NO_LETTER = re.compile(r"[\W_]+")
+_NO_LETTER = re.compile(r"[\W_]+")  # accents are among them
 
 
 def letters_of(name: str) -> str:
-    """The letters and digits of ``name``, in small letters; ``name`` itself if it has none.
+    """The letters and digits of ``name``, small and without accents; ``name`` if it has none.
 
     Examples
     --------
-    >>> letters_of("Top Clicked Product #1"), letters_of("_id"), letters_of("#")
-    ('topclickedproduct1', 'id', '#')
+    >>> letters_of("Top Clicked Product #1"), letters_of("Requête"), letters_of("#")
+    ('topclickedproduct1', 'requete', '#')
     """
-    return _NO_LETTER.sub("", name.casefold()) or name
+    return _NO_LETTER.sub("", unicodedata.normalize("NFKD", name.casefold())) or name
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,9 @@ QUERY = Meaning(
         queries topqueries topquery q suchbegriff suchanfrage anfrage suchwort suche recherche
         motcle requete busqueda consulta zoekterm
     """),
+    r"(?:haufigste|meistgesuchte|principales|principais|populairste)?"
+    r"(?:suchanfragen|requetes|consultas|busquedas|zoekopdrachten|query)"
+    r"(?:principales|principali|lesplusfrequentes|piufrequenti)?|"
     r"(?:site|internal|product|top|customer|shopper|raw|original|nb|normali[sz]ed|data|event)*"
     r"(?:search)?(?:query|term|keyword|phrase|q)(?:text|string)?s?",
 )
@@ -79,8 +83,9 @@ TITLE = Meaning(
         title name producttitle productname itemtitle itemname articlename doctitle documenttitle
         titleclicked clickedtitle clickedproduct clickeditem clickedresult clickeddocument
         clicked pagetitle resulttitle titel titles product item document doc result label target
-        produktname produkttitel bezeichnung artikel
-        nom titre nombre titulo titolo naam objectname page toppages landingpage
+        produktname produkttitel produkt bezeichnung artikel
+        nom titre nombre titulo titolo naam objectname page toppages landingpage seite seiten
+        haufigsteseiten pages pagina paginas
         text passage description link url clickedurl finalurl
     """),
     r"(?:clicked|shown|product|item|article|result|document|post|display|shop)*(?:title|name)",
@@ -101,7 +106,7 @@ CLICKS = Meaning(
     _names("""
         clicks nclicks numclicks numberofclicks clickcount clickcounts totalclicks klicks clics
         clickedcount eventcount count counts n clicked click isclicked wasclicked hits freq
-        frequency cnt anzahl
+        frequency cnt anzahl clic cliques klikken escilabel
     """),
     r"(?:total|sum|num|number|no|nb|n|count|cnt|all|unique|event|item|product|result|search|link"
     r"|site|outbound|of|the|anzahl|der|nombre|de)*(?:clicks?|clicked|klicks?|clics?)"
@@ -135,7 +140,7 @@ FIELDS = (
     """)),
 )  # fmt: skip
 # Judgments, which are not clicks.
-GRADE = Meaning("grade", _names("escilabel grade relevance rating judgment judgement score"))
+GRADE = Meaning("grade", _names("grade relevance rating judgment judgement score"))
 
 
 def is_usual(name: str) -> bool:

@@ -354,11 +354,21 @@ class _Reader:
             return self._made(first, Kind.NUMBER, numeral(token.text))
         if token.kind == "word" and self._next == "(":
             return self._call(first, token.text)
-        column = known_column(token.text, self._types)
+        column = self._column(first, token.text)
         kind = self._types[column]
         # A cast, since an index may have integers where another, searched with it, has decimals.
         sql = f'CAST("{column}" AS REAL)' if kind in (INTEGER, REAL) else f'"{column}"'
         return self._made(first, None if kind is None else _KINDS[kind], sql)
+
+    def _column(self, first: int, name: str) -> str:
+        """The column with a name, which may be a text that lacks its quotes."""
+        try:
+            return known_column(name, self._types)
+        except SentembError as error:
+            is_compared = first > 0 and self._tokens[first - 1].text in _SIGNS
+            if not is_compared or str(error).endswith("?"):
+                raise
+            raise SentembError(f"{error}; if it is a text, write '{name}'") from None
 
     def _arguments(self) -> list[Expression]:
         """Values in parentheses, with commas between them."""

@@ -25,6 +25,7 @@ from sentemb.search.index_files import (
     DTYPES,
     Description,
     check_files,
+    index_folder,
     is_index,
     listed_files,
     open_model,
@@ -245,7 +246,7 @@ class Index(Searcher):
         Parameters
         ----------
         path : path
-            A folder that `save` or ``sentemb index`` wrote.
+            A folder that `save` or ``sentemb index`` wrote, or one of ``sentemb start`` with such.
         threads : int, optional
             By default all processors.
         scratch : path, optional
@@ -261,6 +262,7 @@ class Index(Searcher):
         SentembError
             If the folder is not an index, is damaged, or was written by a newer version.
         """
+        path = index_folder(path)
         for _ in range(_TRIES):
             with held(path) as is_there:
                 description = read_description(path)
@@ -654,8 +656,6 @@ class Index(Searcher):
             following = old.ranker.catalogue(titles, ids, vectors, searched=searched)
             all_ids, all_titles = all_ids.joined(ids, scratch), all_titles.joined(titles, scratch)
             catalogue = catalogue.joined(following, all_titles, scratch)
-        if old.clusters is not None:
-            catalogue = with_shortlist(catalogue, old.ranker, self._workers)
         return old.changed(ids=all_ids, catalogue=catalogue, fields=fields)
 
 

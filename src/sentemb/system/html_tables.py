@@ -147,11 +147,12 @@ class Rows(list[ItemT]):
             shown = "".join(item._repr_html_() for item in items[:_BELOW_EACH_OTHER])
             return shown + _rest(len(self) - _BELOW_EACH_OTHER)
         rows = [_by_column(item) for item in items]
-        # A column without any value says nothing.
+        # A column without any value says nothing, and a list is for programs.
         columns = [
             name
             for name in rows[0]
             if any(row[name] is not None and row[name] is not False for row in rows)
+            and not isinstance(rows[0][name], list)
         ]
         texts = [at for at, name in enumerate(columns) if isinstance(rows[0][name], str)]
         values = ([row[name] for name in columns] for row in rows)

@@ -38,16 +38,20 @@ class ClicksCompared:
     error: float
 
     @property
-    def is_ahead(self) -> bool:
-        """Whether there are searches enough, and the new index is not behind."""
-        return self.compared >= FEWEST and self.after >= self.before
+    def is_new_taken(self) -> bool:
+        """Whether there are searches enough, and the new index is not clearly behind.
+
+        It has learned from more clicks, so it is behind only beyond the standard error.
+        """
+        return self.compared >= FEWEST and self.after >= self.before - self.error
 
     @property
     def verdict(self) -> str:
         """The reason for taking the new index, or for keeping the one before."""
         if self.compared < FEWEST:
             return f"fewer than {FEWEST} searches are too few to tell which is better"
-        return "the new one is not behind" if self.is_ahead else "the new one is behind"
+        how = "is not" if self.is_new_taken else "is"
+        return f"the new one {how} behind by more than the standard error"
 
     def __str__(self) -> str:
         if not self.compared:

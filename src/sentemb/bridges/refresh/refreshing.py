@@ -127,7 +127,8 @@ def refresh(
     The index gets today's titles, and all clicks of the records that the shop was ever refreshed
     with. A new model is trained on them and compared with the one before, on one in five of the
     searches since that was trained, of which the new one learns nothing. If there are too few of
-    these, or the new one is behind, the model and the weights stay as they were.
+    these, or the new one is behind by more than the standard error, the model and the weights stay
+    as they were.
 
     The index is replaced in one step, and the one before is kept next to it. A refresh that was
     stopped has changed nothing that is searched, or everything; the next one continues it.
@@ -223,7 +224,7 @@ class _Refreshing:
             serve_clicks(current, self._clicks(learned))
             self._step("comparing with the index before")
             compared = compare(current, new, clicks.judged)
-            index, why = (new if compared.is_ahead else current), compared.verdict
+            index, why = (new if compared.is_new_taken else current), compared.verdict
             try:
                 calibrate(index, clicks.judged, self._note)
             except SentembError as error:  # it works without a confidence

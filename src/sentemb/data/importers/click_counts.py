@@ -15,7 +15,9 @@ from sentemb.data.importers.missing import is_missing
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
 
-_YES, _NO = ("true", "yes", "y", "t"), ("false", "no", "n", "f")
+# Flags, and the labels of ESCI: an exact match is what somebody would click.
+_YES = frozenset(["true", "yes", "y", "t", "exact", "e"])
+_NO = frozenset(["false", "no", "n", "f", "substitute", "s", "complement", "c", "irrelevant", "i"])
 _OTHER = {".": ",", ",": "."}
 # No-break and thin blanks, and other apostrophes.
 _PLAIN = str.maketrans("\u00a0\u2007\u2009\u202f\u2019\u02bc", "    ''")

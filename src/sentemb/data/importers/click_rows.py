@@ -202,7 +202,7 @@ class ClickReader:
             for parts in parts_of(raw):
                 named = [(part, self.titles.get(imported_id(part), "")) for part in parts]
                 if any(title for _, title in named):
-                    self._opened += 1
+                    self._opened += len(parts) > 1
                     self._ids |= {part: imported_id(part) for part, _ in named}
                     return named
         if not title and is_missing(raw):

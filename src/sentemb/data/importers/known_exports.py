@@ -35,6 +35,13 @@ def what_is_lacking(names: Sequence[str]) -> str:
             "these look like judgments of TREC, ids without texts: put queries, documents and "
             "judgments in the format of BEIR and use `sentemb data beir FOLDER`"
         )
+    if len(names) > 1 and {"_id", "text"} <= set(names) <= {"_id", "title", "text", "metadata"}:
+        return "these are texts in the format of BEIR: use `sentemb data beir FOLDER`"
+    if len(names) == 4 and names[0].isdigit() and names[3].startswith(("http://", "https://")):
+        return (
+            "these look like clicks of ORCAS, without a header: use `sentemb import --no-header "
+            "--query-column 2 --title-column 4`"
+        )
     products = [name for name in names if _SIDE_BY_SIDE.fullmatch(letters_of(name))]
     if products:
         return (

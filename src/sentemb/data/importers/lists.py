@@ -9,6 +9,8 @@ _PRINTED = re.compile(rf"\[\s*(?:(?:{_ITEM})(?:\s*,\s*|\s+|(?=\])))*\]")
 _ITEMS = re.compile(_ITEM)
 _ESCAPED = re.compile(r"\\(.)")
 _SEPARATORS = ("|", ";", ",", " ")
+# As databases and programs write lists of words.
+_BRACKETS, _AROUND = ("[]", "{}", "()"), " \t'\""
 
 
 def listed_in(cell: str) -> list[str] | None:
@@ -34,10 +36,23 @@ def listed_in(cell: str) -> list[str] | None:
 
 
 def parts_of(cell: str) -> list[list[str]]:
-    """The ways to read a cell as several ids with separators between them."""
+    """The ways to read a cell as several ids with separators between them.
+
+    Brackets around all of them, and quotes around each, are left out.
+
+    Examples
+    --------
+    >>> parts_of("A|B"), parts_of('{A,"B"}'), parts_of("[A]"), parts_of("A")
+    ([['A', 'B']], [['A', 'B']], [['A']], [])
+    """
     bare = cell.strip()
-    split = ([part.strip() for part in bare.split(mark)] for mark in _SEPARATORS if mark in bare)
-    return [[part for part in parts if part] for parts in split]
+    is_enclosed = bare[:1] + bare[-1:] in _BRACKETS
+    if is_enclosed:
+        bare = bare[1:-1].strip()
+    split = [bare.split(mark) for mark in _SEPARATORS if mark in bare]
+    if is_enclosed and not split:
+        split = [[bare]]
+    return [[part for text in parts if (part := text.strip(_AROUND))] for parts in split]
 
 
 def as_one_text(cell: str) -> str:

@@ -30,10 +30,9 @@ def find_head(
     delimiters: Sequence[str],
     is_head: Callable[[list[str]], bool] | None = None,
 ) -> Head:
-    """The first line that has the columns asked for; without any the first that is not blank.
+    """The first line that has the columns asked for, or the first with as many cells as most lines.
 
-    ``is_head`` decides instead of the columns, for a caller who does not know them yet: the first
-    line that it accepts, or the first with as many cells as most lines.
+    ``is_head`` decides instead of the columns, for a caller who does not know them yet.
     """
     filled = [number for number, line in enumerate(lines) if line.strip()]
     fits = _has(columns) if is_head is None else is_head
@@ -41,11 +40,7 @@ def find_head(
         fitting = [mark for mark in delimiters if fits(cells_of(lines[number], mark))]
         if fitting:
             return Head(number, max(fitting, key=lambda mark: len(cells_of(lines[number], mark))))
-    if is_head is not None:
-        return _widest(lines, filled, delimiters)
-    number = filled[0] if filled else 0
-    text = lines[number] if lines else ""
-    return Head(number, max(delimiters, key=lambda mark: len(cells_of(text, mark))))
+    return _widest(lines, filled, delimiters)
 
 
 def cells_of(line: str, delimiter: str) -> list[str]:
