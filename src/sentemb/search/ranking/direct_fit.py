@@ -119,8 +119,8 @@ def largest_as_good(
         tried = min(weight * _STEP, most)
         total = (rest + tried * clicks)[:, None]
         losses = losses_of(total @ fit_weights(total, candidates).weights, candidates)
-        more = losses - least
-        if more.mean() > more.std() / np.sqrt(more.size):
+        behind = losses - least
+        if behind.mean() > behind.std() / np.sqrt(behind.size):
             break
         weight = tried
     return weight
