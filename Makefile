@@ -116,6 +116,7 @@ bench: ## Measure speed and write the speed pages of docs/results (19 minutes)
 	$(BIN)/python benchmarks/pair_speed.py
 	$(BIN)/python benchmarks/index_speed.py
 	$(BIN)/python benchmarks/ranking_speed.py
+	$(BIN)/python benchmarks/large_index.py
 	$(BIN)/python benchmarks/serve_speed.py
 	$(BIN)/python benchmarks/page_speed.py
 	$(BIN)/python benchmarks/import_speed.py

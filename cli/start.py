@@ -171,12 +171,27 @@ def _make(
         _run("calibrate", index, parts / "dev.tsv")
     except SentembError as error:  # the log is small; a search works without confidence
         say(f"the index is not calibrated: {error}")
+    _serve_all(index, log)
     with open(titles, "rb") as lines:
         n_titles = sum(1 for _ in lines)
     _make_page(folder, n_titles, replaces)
     query = _first_query(parts / "pairs.tsv", parts / "test.tsv")
     say(f"  {shlex.join(['sentemb', 'search', str(folder), query])}")
     say(f"  sentemb serve {folder} --record {folder / 'searches.sqlite'}")
+
+
+def _serve_all(index: Path, log: Path) -> None:
+    """Let an index that is measured read all clicks, those that were held out too."""
+    from sentemb.data.click_log import read_click_log
+    from sentemb.retrieval.clicked_queries import ClickedQueries
+    from sentemb.search.index import Index
+    from sentemb.search.index_tuning import serve_clicks
+
+    opened = Index.open(index)
+    if opened.recipe.needs_clicks:
+        serve_clicks(opened, ClickedQueries.of(read_click_log(log)))
+        opened.save(index, force=True)
+        say(f"{index}: from now on it serves all clicks of {log}, those that were held out too")
 
 
 def _make_page(folder: Path, n_titles: int, replaces: tuple[str, ...]) -> None:

@@ -333,24 +333,25 @@ def test_many_equal_scores_fill_the_room_for_candidates(bag, log, monkeypatch):
     assert places.tolist() == [[0, 1, 2]] and len(set(scores[0])) == 1
 
 
-def test_candidates_keep_titles_within_twice_the_error():
+def test_titles_with_a_score_from_a_limit_on_are_kept():
     total = np.array([[5.0, 4.9, 4.0, 4.95, -np.inf]], np.float32)
     places, counts = np.empty((1, 5), np.int32), np.empty(1, np.int64)
-    for error, expected in [(0.0, [0]), (0.03, [0, 3]), (0.0501, [0, 1, 3]), (9.0, [0, 1, 2, 3])]:
-        dense.candidates(places, counts, total, np.array([error]), 1, 0, 1)
+    for limit, expected in [(5.0, [0]), (4.94, [0, 3]), (4.9, [0, 1, 3]), (-9.0, [0, 1, 2, 3])]:
+        dense.titles_from(places, counts, total, np.array([limit]), 0, 1)
         assert places[0, : counts[0]].tolist() == expected
 
 
 @pytest.mark.parametrize("n_titles", [64, 65, 300])
-def test_candidates_are_found_in_any_place_of_a_long_row(n_titles):
+def test_titles_are_found_in_any_place_of_a_long_row(n_titles):
     total = np.random.default_rng(1).permutation(3 * n_titles).astype(np.float32)
     total = total.reshape(3, n_titles)
     total[0, -5:] += 3 * n_titles
     places, counts = np.empty((3, n_titles), np.int32), np.full(3, -1)
+    limits = np.sort(total, axis=1)[:, -5] - np.array([0.0, 12.0, 0.0])
     for first, end in ((0, 1), (1, 3)):
-        dense.candidates(places, counts, total, np.array([0.0, 6.0, 0.0]), 5, first, end)
-    for row, error, found, count in zip(total, (0, 6, 0), places, counts, strict=True):
-        expected = np.flatnonzero(row >= np.sort(row)[-5] - 2 * error)
+        dense.titles_from(places, counts, total, limits, first, end)
+    for row, limit, found, count in zip(total, limits, places, counts, strict=True):
+        expected = np.flatnonzero(row >= limit)
         assert found[:count].tolist() == expected.tolist()
 
 

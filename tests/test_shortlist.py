@@ -20,9 +20,12 @@ from sentemb.data.examinations import Examinations, Shown
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.cluster_rows import ClusterRows
 from sentemb.retrieval.int8_rows import Int8Rows
+from sentemb.retrieval.memory import MemoryRows
 from sentemb.retrieval.similarity import unit_rows
 from sentemb.search import shortlisting
 from sentemb.search.ranking import engine, shortlist
+from sentemb.search.ranking.part import Asked
+from sentemb.search.ranking.parts import Cosine, Memory
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import DIRECT, MODEL_ALONE, PARTS, Recipe
 from sentemb.search.ranking.shortlist import Breadth, Shortlist
@@ -119,7 +122,7 @@ WEIGHTS = st.fixed_dictionaries(
 
 @settings(max_examples=60, deadline=None)
 @given(WEIGHTS, st.sampled_from([1, 3, 20, 150]), st.sampled_from([0, 2, 3, 80]), st.booleans())
-def test_with_a_broad_shortlist_a_ranking_is_the_exact_one(
+def test_a_ranking_is_that_of_all_pairs_also_with_a_broad_shortlist(
     parts_of_all, weights, k, share, is_int8
 ):
     """Whatever the weights are, some of them against a title."""
@@ -131,6 +134,35 @@ def test_with_a_broad_shortlist_a_ranking_is_the_exact_one(
         arguments = catalogue.parts, recipe, asked, k, catalogue.is_empty, workers, mask
         expected = engine.best(*arguments)
         assert_same(engine.best(*arguments, broad(catalogue.parts, recipe)), expected)
+        # And the exact one is that of all titles as pairs.
+        every = *arguments[:3], len(TITLES), *arguments[4:]
+        ranked = engine.best(*every)
+        pairs = (ranked.titles[:, :k], expected.titles), (ranked.scores[:, :k], expected.scores)
+        assert all(np.array_equal(*both) for both in pairs)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("n_queries", [1, 5])
+def test_the_memory_bounds_the_cosine(sign, n_queries):
+    """Titles of nearly one vector have one row; of some titles the vector has zeros."""
+    rng, n = np.random.default_rng(0), 300
+    middle = unit_rows(rng.standard_normal((1, 8)))[0]
+    vectors = unit_rows((middle + 0.02 * rng.standard_normal((n, 8))).astype(np.float32))
+    is_empty = np.arange(n) % 50 == 7
+    rows, scales = Int8Rows.of(vectors), np.where(is_empty, 0.5, 1)
+    rows = Int8Rows(rows.codes, (rows.scales * scales).astype(np.float32))
+    vectors[is_empty] = 0
+    memory = MemoryRows(np.arange(n + 1), rows, np.full(n, -2, np.int32))
+    parts = {"cosine": Cosine(vectors), "memory": Memory(memory)}
+    recipe = Recipe({"cosine": 5.0, "memory": 0.05})
+    queries = np.repeat([sign * middle], n_queries, axis=0)
+    asked = Asked(["q"] * n_queries, lambda _: queries, recipe)
+    exact = 5 * vectors @ middle * sign + 0.05 * rows.vectors() @ middle * sign
+    with Workers(1) as workers:
+        found = engine.best(parts, recipe, asked, 3, is_empty, workers)
+    expected = np.argsort(-exact, kind="stable")[:3]
+    assert (sign < 0) == is_empty[expected].any()
+    assert all(set(titles) == set(expected.tolist()) for titles in found.titles.tolist())
 
 
 @pytest.fixture(scope="module")
@@ -253,8 +285,25 @@ def test_titles_come_and_go(bag, clicks):
         assert not {hit.id for hit in hits} & {*IDS[50:60]}
     exact = changed.search(QUERIES, exact=True)
     assert [len(hits) for hits in changed.search(QUERIES)] == list(map(len, exact))
+    # As if the clusters, with the same centres, had been made of the titles that are left.
+    left = changed.snapshot.catalogue
+    rows, titles = shortlist._rows(left.parts, ranker.recipe)
+    made = changed.clusters.clusters
+    with Workers(1) as workers:
+        nothing = replace(
+            made, offsets=made.offsets * 0, titles=made.titles[:0], rows=made.rows.rows(slice(0))
+        )
+        expected = nothing.joined(rows, titles, workers)
+    for name in ("offsets", "titles"):
+        assert np.array_equal(getattr(made, name), getattr(expected, name))
+    assert np.array_equal(made.rows.codes, expected.rows.codes)
+    assert np.array_equal(changed.clusters.net, shortlist._net(left.parts, ranker.recipe))
+    changed.sync(["red hat", "blue coat"], ["a", "p3"])
+    assert {hit.id for hit in changed.search("red hat")} == {"a", "p3"}
     changed.sync([], [])
-    assert changed.clusters is None and changed.search("red hat") == []
+    assert changed.search("red hat") == []
+    changed.add(["red hat"], ["b"])
+    assert [hit.id for hit in changed.search("red hat")] == ["b"]
 
 
 def test_other_weights_have_another_shortlist(index, bag, clicks):

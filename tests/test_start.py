@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from sentemb import Index, SentembError
 from sentemb.cli import main
 from sentemb.cli.start import _first_query
+from sentemb.data.click_log import read_click_log
 from sentemb.data.importers.columns import Reading
 from sentemb.data.importers.guessing import guess_columns, shared_id
 from sentemb.data.simulation import example_shop
@@ -101,6 +102,10 @@ def test_the_example_becomes_an_index_and_a_page(tmp_path, monkeypatch):
     clicked, *_ = (shop / "log/test.tsv").read_text().splitlines()
     clicks = [int(line.rsplit(",", 1)[1]) for line in (shop / "clicks.csv").open().readlines()[1:]]
     assert 0.03 < np.mean(np.array(clicks) >= 5) < 0.3  # queries to suggest
+    # What was held out is served too, once it has been measured.
+    served, log = index.ranker.clicks, read_click_log(shop / "pairs.tsv")
+    assert sorted(served.queries) == sorted(log.queries)
+    assert served.clicks.sum() == log.clicks.sum()
     assert index.search(clicked.split("\t")[0], everything=True, where="price > 0")
     assert "is not empty" in start("--example", "-o", shop, code=1)
 

@@ -83,6 +83,20 @@ def test_the_distance_is_that_of_a_recursion(a, b):
     assert distance(a, b) == slow(len(a), len(b))
 
 
+@given(
+    st.lists(st.text("abc e\u0301\U0010ffff", max_size=5), max_size=150),
+    st.text("abc ", max_size=3),
+)
+def test_queries_that_begin_with_a_text_are_the_most_frequent_first(queries, text):
+    frequent, begun = FrequentQueries(queries), folded(text)
+    of_all = [
+        query
+        for key, query in frequent.by_key.items()
+        if begun and key.startswith(begun) and key != begun
+    ]
+    assert list(frequent.beginning_with(text)) == of_all
+
+
 @given(st.lists(st.text("abcdé ", max_size=9), max_size=8), st.text("abcdé ", max_size=9))
 def test_the_nearest_queries_are_those_of_the_distance(queries, text):
     frequent = FrequentQueries(queries)

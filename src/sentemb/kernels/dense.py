@@ -1,10 +1,10 @@
-"""Scores of all titles: added up in float32, and the titles that can be among the best."""
+"""Scores of all titles: added up in float32, and the titles with scores from a limit on."""
 
 import numpy as np
 
 from sentemb.kernels.jit import kernel
 from sentemb.kernels.scan import exact_dot
-from sentemb.kernels.top_k import TOGETHER, any_above, top_k_of_row
+from sentemb.kernels.top_k import TOGETHER, any_above
 
 
 @kernel
@@ -36,23 +36,18 @@ def products_of_pairs(scores, queries, query_index, title_index, rows, scales, f
 
 
 @kernel
-def candidates(titles, counts, total, errors, k, first, end):
-    """The titles whose exact scores may be among the k highest.
+def titles_from(titles, counts, total, limits, first, end):
+    """The titles whose scores are at least a limit.
 
     titles : (m, room) int32, written for the queries ``first`` to ``end``: ascending; as many as
         there is room for
     counts : (m,) int64, written: how many there are, perhaps more than there is room for
     total : (m, n_titles) float32, -inf for titles that are not wanted
-    errors : (m,) float64; no score is further from the exact one
-    k : from 1 to n_titles
+    limits : (m,) float64
     """
-    best = np.empty(k, np.int64)
     n_titles = total.shape[1]
     for q in range(first, end):
-        row = total[q]
-        top_k_of_row(best, row)
-        # Titles with at least this: the k best so far have at least that minus the error.
-        limit = row[best[k - 1]] - 2 * errors[q]
+        row, limit = total[q], limits[q]
         below = np.nextafter(np.float32(limit), np.float32(-np.inf))
         n = 0
         for start in range(0, n_titles, TOGETHER):

@@ -71,29 +71,51 @@ class ClusterRows:
                 on_progress(max(1, done * len(rows) // total), len(rows))
 
         centres = centres_of(sample, count, workers, lambda move: show(move * len(sample)))
+        offsets = np.zeros(count + 1, np.int64)
+        clusters = cls(centres, offsets, titles[:0], rows.rows(slice(0)))
+        return clusters.joined(rows, titles, workers, lambda n: show(MOVES * len(sample) + n))
+
+    def joined(
+        self,
+        rows: Int8Rows,
+        titles: NDArray[np.int32],
+        workers: Workers,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> Self:
+        """These clusters with more rows, each in that of the nearest centre.
+
+        ``rows``, ``titles`` and ``workers`` are as for `of`, the titles behind those that are
+        there; ``on_progress`` is called with the number of rows that are done.
+        """
         cluster_of = np.empty(len(rows), np.int32)
         for low in range(0, len(rows), _PORTION):
             portion = slice(low, low + _PORTION)
             vectors = _directions(rows.rows(portion))
-            cluster_of[portion] = nearest_centres(vectors, centres, 1, workers)[:, 0]
-            show(MOVES * len(sample) + low + len(vectors))
+            cluster_of[portion] = nearest_centres(vectors, self.centres, 1, workers)[:, 0]
+            if on_progress is not None:
+                on_progress(low + len(vectors))
+        old = np.repeat(np.arange(len(self.centres), dtype=np.int32), np.diff(self.offsets))
+        cluster_of = np.concatenate([old, cluster_of])
         order = np.argsort(cluster_of, kind="stable")
-        sizes = np.bincount(cluster_of, minlength=count)
-        return cls(centres, np.append(0, np.cumsum(sizes)), titles[order], rows.rows(order))
+        sizes = np.bincount(cluster_of, minlength=len(self.centres))
+        both = self.rows.joined(rows) if old.size else rows
+        all_titles = np.concatenate([self.titles, titles])
+        offsets = np.append(0, np.cumsum(sizes))
+        return replace(self, offsets=offsets, titles=all_titles[order], rows=both.rows(order))
 
-    def nearest(self, query: NDArray[np.float32], count: int) -> NDArray[np.int64]:
-        """The clusters nearest to a query, (dim,), rising."""
-        cosines = np.empty(len(self.centres), np.float32)
-        dots(cosines, self.centres, query)
-        return np.sort(highest(cosines, count))
-
-    def over(self, is_kept: NDArray[np.bool_]) -> Self:
+    def without(self, is_kept: NDArray[np.bool_]) -> Self:
         """The rows of the titles where ``is_kept``, (n_titles,), is true."""
         number_of = (np.cumsum(is_kept) - 1).astype(np.int32)
         stays = is_kept[self.titles]
         offsets = np.append(0, np.cumsum(stays))[self.offsets]
         titles = number_of[self.titles[stays]]
         return replace(self, offsets=offsets, titles=titles, rows=self.rows.take(stays))
+
+    def nearest(self, query: NDArray[np.float32], count: int) -> NDArray[np.int64]:
+        """The clusters nearest to a query, (dim,), rising."""
+        cosines = np.empty(len(self.centres), np.float32)
+        dots(cosines, self.centres, query)
+        return np.sort(highest(cosines, count))
 
 
 def _directions(rows: Int8Rows) -> NDArray[np.float32]:

@@ -25,4 +25,5 @@ def rank_a_title(searcher: Searcher, *, cosine: bool) -> None:
     recipe, catalogue = shards.recipe(cosine), shards.snapshots[0].catalogue
     asked = Asked([shards.title(0)], embed, shards.ranker.recipe)
     # A second thread could not compile: this one may be compiling.
-    engine.best(catalogue.parts, recipe, asked, 1, catalogue.is_empty, Workers(1))
+    titles = catalogue.is_empty, Workers(1), None, catalogue.shortlist
+    engine.best(catalogue.parts, recipe, asked, 1, *titles)

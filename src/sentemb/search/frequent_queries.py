@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
 
@@ -15,6 +17,10 @@ from sentemb.text.words import folded_words
 
 # A query with this many clicks is frequent.
 LEAST_CLICKS = 5
+# The last character: behind all continuations of a text.
+_LAST = chr(sys.maxunicode)
+# Suggestions that are looked at before all that begin with a text are sorted.
+_FIRST = 64
 # Letters are counted in this many groups.
 _GROUPS = 32
 
@@ -33,6 +39,10 @@ class FrequentQueries:
         self._keys = list(self.by_key)
         self._lengths = np.array([len(key) for key in self._keys], np.int64)
         self._letters = _counted_letters(self._keys)
+        # By the alphabet, so that those with one beginning follow each other; and their frequency.
+        order = sorted(range(len(self._keys)), key=self._keys.__getitem__)
+        self._sorted = [self._keys[rank] for rank in order]
+        self._rank_of_sorted = np.array(order, np.int64)
 
     @classmethod
     def of(cls, clicks: ClickedQueries, least: int = LEAST_CLICKS) -> Self:
@@ -51,10 +61,16 @@ class FrequentQueries:
     def beginning_with(self, text: str) -> Iterator[str]:
         """The queries that begin with a text and continue it, the most frequent first."""
         begun = folded(text)
-        if begun:
-            for key, query in self.by_key.items():
-                if key.startswith(begun) and key != begun:
-                    yield query
+        if not begun:
+            return
+        first = bisect_right(self._sorted, begun)
+        end = bisect_left(self._sorted, begun + _LAST, first)
+        ranks = self._rank_of_sorted[first:end]
+        if ranks.size > _FIRST:  # so that many are not sorted for a few
+            ranks = np.partition(ranks, _FIRST)
+        for few in (ranks[:_FIRST], ranks[_FIRST:]):
+            for rank in np.sort(few).tolist():
+                yield self.by_key[self._keys[rank]]
 
     def near(self, text: str) -> list[str]:
         """The queries that differ from a text in a few letters, the nearest first.

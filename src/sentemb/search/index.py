@@ -656,8 +656,6 @@ class Index(Searcher):
             following = old.ranker.catalogue(titles, ids, vectors, searched=searched)
             all_ids, all_titles = all_ids.joined(ids, scratch), all_titles.joined(titles, scratch)
             catalogue = catalogue.joined(following, all_titles, scratch)
-        if old.clusters is not None:
-            catalogue = with_shortlist(catalogue, old.ranker, self._workers)
         return old.changed(ids=all_ids, catalogue=catalogue, fields=fields)
 
 

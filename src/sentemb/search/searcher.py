@@ -652,11 +652,11 @@ def _hits(
 ) -> list[Hit]:
     """Hits; the first has the confidence."""
     fields = shards.values([match.row for match in matches])
+    weights = {part: recipe.weight(part) for part in PARTS}
     hits = []
     for rank, (row, score, values) in enumerate(matches):
         parts = {
-            part: {"value": value, "added": recipe.weight(part) * value}
-            for part, value in values.items()
+            part: {"value": value, "added": weights[part] * value} for part, value in values.items()
         }
         title = shards.title(row)
         hit = Hit(

@@ -78,6 +78,8 @@ class Shards:
 
     def _located(self, row: int) -> tuple[Snapshot, int]:
         """The shard that has a title, and its row there."""
+        if len(self.snapshots) == 1:
+            return self.snapshots[0], row
         shard = int(np.searchsorted(self.starts, row, "right")) - 1
         return self.snapshots[shard], row - int(self.starts[shard])
 

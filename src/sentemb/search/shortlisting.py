@@ -26,7 +26,7 @@ LEAST_TITLES = 30_000
 # Queries that recall is measured with, and the fewest of a log that are taken for it: the titles
 # themselves are, otherwise.
 _QUERIES, _FEWEST = 256, 50
-# The least breadth, doubled until the recall is reached.
+# The least breadth, half as much again until the recall is reached.
 _LEAST = Breadth(8, 128)
 
 
@@ -57,7 +57,7 @@ def with_shortlist(
         shortlist = replace(shortlist, recall=_recall(near, exact))
         if shortlist.recall >= LEAST_RECALL:
             return replace(catalogue, shortlist=shortlist)
-        breadth = Breadth(*(2 * number for number in breadth))
+        breadth = Breadth(*(number + number // 2 for number in breadth))
     return catalogue
 
 

@@ -5,6 +5,7 @@ All are exact for the queries that a model may get wrong: those that were typed 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -86,17 +87,19 @@ class Clicks:
     ) -> NDArray[np.int64]:
         """The clicks of pairs, (k,)."""
         counts = np.zeros(query_index.size, np.int64)
-        for q in np.unique(query_index).tolist():
-            _fill(counts, query_index == q, title_index, *self.of_query(asked, q))
+        for q, pairs in _by_query(asked, query_index):
+            _fill(counts, pairs, title_index, *self.of_query(asked, q))
         return counts
 
     def majorities(
         self, asked: Asked, query_index: NDArray[np.int64], title_index: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """How far most clicks of a query are on a title, (k,): 2 c / C - 1 of C clicks, from 0."""
-        totals = np.append(self.totals, 1)[asked.numbers_in(self.queries)][query_index]
+        numbers, totals = asked.numbers_in(self.queries), np.ones(len(asked), np.int64)
+        is_known = numbers >= 0
+        totals[is_known] = self.totals[numbers[is_known]]
         clicks = self.counts(asked, query_index, title_index)
-        return np.asarray(np.maximum(2 * clicks / totals - 1, 0.0))
+        return np.asarray(np.maximum(2 * clicks / totals[query_index] - 1, 0.0))
 
     def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
         queries, stays = self.queries.without(is_kept)
@@ -180,8 +183,8 @@ class Examined:
     ) -> NDArray[np.float64]:
         """How often the titles of pairs were looked at, (k,)."""
         times = np.zeros(query_index.size)
-        for q in np.unique(query_index).tolist():
-            _fill(times, query_index == q, title_index, *self.of_query(asked, q))
+        for q, pairs in _by_query(asked, query_index):
+            _fill(times, pairs, title_index, *self.of_query(asked, q))
         return times
 
     def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
@@ -245,8 +248,7 @@ class Name:
         workers: Runner,
     ) -> NDArray[np.float64]:
         values = np.zeros(query_index.size)
-        for q in np.unique(query_index).tolist():
-            pairs = np.flatnonzero(query_index == q)
+        for q, pairs in _by_query(asked, query_index):
             values[pairs] = is_in(title_index[pairs], self.titles(asked, q))
         return values
 
@@ -264,16 +266,26 @@ class Name:
         return cls(_postings(arrays, n_titles))
 
 
+def _by_query(
+    asked: Asked, query_index: NDArray[np.int64]
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """The pairs of each query, as far as it has some."""
+    if len(asked) == 1:
+        yield 0, np.arange(query_index.size)
+        return
+    for q in np.unique(query_index).tolist():
+        yield q, np.flatnonzero(query_index == q)
+
+
 def _fill(
     values: np.ndarray,
-    is_asked: NDArray[np.bool_],
+    pairs: NDArray[np.int64],
     title_index: NDArray[np.int64],
     titles: NDArray[np.int32],
     of_titles: np.ndarray,
 ) -> None:
-    """Write the values of ``titles``, ascending, to the pairs of one query that have them."""
+    """Write the values of ``titles``, ascending, to the ``pairs`` of one query that have them."""
     if titles.size:
-        pairs = np.flatnonzero(is_asked)
         pairs = pairs[is_in(title_index[pairs], titles)]
         values[pairs] = of_titles[np.searchsorted(titles, title_index[pairs])]
 

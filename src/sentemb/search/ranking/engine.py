@@ -21,26 +21,34 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.dense import candidates
+from sentemb.kernels.dense import titles_from
+from sentemb.kernels.top_k import top_k
 from sentemb.retrieval.nearest import nearest
 from sentemb.search.ranking.direct_parts import Clicks, Examined, Name
 from sentemb.search.ranking.part import UNIT, Asked, Part
-from sentemb.search.ranking.parts import Cosine
-from sentemb.search.ranking.recipe import CLICKED_BM25, CLICKS, COSINE, EXAMINED, NAME, Recipe
+from sentemb.search.ranking.parts import Cosine, Memory
+from sentemb.search.ranking.recipe import (
+    CLICKED_BM25,
+    CLICKS,
+    COSINE,
+    EXAMINED,
+    MEMORY,
+    NAME,
+    Recipe,
+)
 from sentemb.search.ranking.shortlist import Named, Shortlist
 from sentemb.system.contracts import Runner
 from sentemb.system.parallel import ALONE, Workers
 
-# float32 scores in memory at a time: 32 MB of them.
-_CELLS = 8_000_000
+# float32 scores in memory at a time: 128 MB of them.
+_CELLS = 32_000_000
 _QUERIES = 128
-# The most titles of a shortlist: its recall is that of the first 10. A measurement up to rank 100
-# looks one title further, to see whether its score is equal.
-MOST_OF_SHORTLIST = 200
-# Where a mask leaves this part of the titles, each is scored: one fiftieth.
-_SHARE_OF_FEW = 50
+# Each title is scored where a mask leaves one fiftieth of them, or at most this number.
+_SHARE_OF_FEW, _FEW_TITLES = 50, 64
 # Pairs of `_Catalogue.rank_all` at a time, and how many are not worth another thread.
 _PAIRS, _FEW_PAIRS = 1_000_000, 2000
+# The most titles for which the memory bounds the cosine: with more, too many are scored again.
+_MOST_BOUNDED = 500
 # Places for candidates in addition to twice the titles that are asked for.
 _ROOM = 64
 
@@ -139,10 +147,9 @@ def best(
         return ranked
     catalogue = _Catalogue(parts, recipe, k, is_empty, workers, mask)
     n_allowed = n if mask is None else int(np.count_nonzero(mask))
-    of_shortlist = shortlist is not None and shortlist.recipe == recipe and k <= MOST_OF_SHORTLIST
-    if n_allowed == k or n_allowed * _SHARE_OF_FEW <= n:
+    if n_allowed <= max(k, _FEW_TITLES) or n_allowed * _SHARE_OF_FEW <= n:
         catalogue.rank_all(ranked, asked)
-    elif shortlist is not None and of_shortlist and shortlist.reaches(n_allowed / n):
+    elif shortlist is not None and shortlist.can_rank(recipe, k, n_allowed / n):
         catalogue.rank_shortlists(ranked, asked, shortlist, n_allowed / n)
     elif recipe.parts == (COSINE,) and recipe.weight(COSINE) > 0:
         catalogue.rank_nearest(ranked, asked)
@@ -182,13 +189,27 @@ class _Catalogue:
         size = max(1, min(_QUERIES, _CELLS // n))
         for low in range(0, len(asked), size):
             block = asked if size >= len(asked) else asked.part(slice(low, low + size))
-            total, errors = _approximate(
-                self.parts, self.recipe, block, self.is_empty, self.workers
-            )
+            bound = _bound_of_cosine(self.parts, self.recipe) if self.k <= _MOST_BOUNDED else None
+            of_titles = self.parts, self.recipe, block, self.is_empty, bound, self.workers
+            total, errors, excess = _approximate(*of_titles)
             if self.mask is not None:
                 total[:, ~self.mask] = -np.inf
-            pairs = _candidates(total, errors, self.k, self.workers)
-            self._rank_pairs(ranked, low, block, *pairs)
+            limits = self._least_of_best(total, errors, excess, block) - errors - excess
+            self._rank_pairs(ranked, low, block, *_titles_from(total, limits, self.k, self.workers))
+
+    def _least_of_best(
+        self, total: NDArray[np.float32], errors: NDArray[np.float64], excess: float, asked: Asked
+    ) -> NDArray[np.float64]:
+        """A score that the k best titles of each query have at least, (m,)."""
+        m, k = len(asked), self.k
+        best = np.empty((m, k), np.int64)
+        self.workers.over(m, top_k, best, total)
+        scores = np.take_along_axis(total, best, axis=1).astype(np.float64)
+        if not excess:
+            return np.asarray(scores[:, -1] - errors)
+        pairs = np.repeat(np.arange(m), k), best.ravel()
+        exact, _ = of_pairs(self.parts, self.recipe, asked, *pairs, self.workers)
+        return np.asarray(np.where(scores > -np.inf, exact.reshape(m, k), -np.inf).min(axis=1))
 
     def rank_all(self, ranked: Ranked, asked: Asked) -> None:
         """Every title that may be found, as a pair with each query."""
@@ -245,7 +266,7 @@ class _Catalogue:
             if self.parts[name].is_evidence:
                 has_nothing &= values[name] == 0
         # A score that is not a number comes first, so that the caller sees it.
-        order = np.lexsort((title_index, -np.nan_to_num(scores, nan=np.inf), query_index))
+        order = np.lexsort((title_index, np.where(np.isnan(scores), -np.inf, -scores), query_index))
         order = order[~has_nothing[order]]
         query_index = query_index[order]
         first = np.searchsorted(query_index, np.arange(len(asked)))
@@ -289,29 +310,64 @@ def _approximate(
     recipe: Recipe,
     asked: Asked,
     is_empty: NDArray[np.bool_],
+    bound: Memory | None,
     workers: Workers,
-) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """The scores of all titles in float32, -inf without evidence, and a bound on their errors."""
+) -> tuple[NDArray[np.float32], NDArray[np.float64], float]:
+    """The scores of all titles in float32, -inf without evidence, and bounds on their errors.
+
+    No exact score is higher by more than its error, (m,), and the third value, the excess. Without
+    ``bound``, the memory in place of the cosine, that is 0; with it an exact score may be much
+    lower.
+    """
     total = np.zeros((len(asked), is_empty.size), np.float32)
     errors, reach, steps = np.zeros(len(asked)), np.zeros(len(asked)), 0
     clicks = _clicks(parts, recipe)
     if clicks is not None:
         asked.is_typed = clicks.knows(asked)
-    evidence = [name for name in recipe.parts if parts[name].is_evidence]
-    for names in (evidence, [name for name in recipe.parts if name not in evidence]):
-        for name in names:
-            bound = parts[name].add(total, recipe.weight(name), asked, workers)
-            errors += bound.error
-            reach += bound.reach
-            steps += bound.steps
-        if names is evidence:
+    weights = {name: recipe.weight(name) for name in recipe.parts}
+    if bound is not None:  # so that its vectors are not read
+        weights[MEMORY] += weights.pop(COSINE)
+    for is_evidence in (True, False):
+        for name, weight in weights.items():
+            if parts[name].is_evidence == is_evidence:
+                added = parts[name].add(total, weight, asked, workers)
+                errors += added.error
+                reach += added.reach
+                steps += added.steps
+        if is_evidence:
+            if bound is not None:
+                _leave_out_cosine(total, recipe.weight(COSINE), bound, asked, is_empty, workers)
             if clicks is not None:
-                query_index, title_index, added = _settled(clicks, parts, recipe, asked, workers)
-                total[query_index, title_index] += added.astype(np.float32)
+                query_index, title_index, settled = _settled(clicks, parts, recipe, asked, workers)
+                total[query_index, title_index] += settled.astype(np.float32)
             _leave_out_without_evidence(total, is_empty, asked)
-    # Every sum was rounded `steps` times, and of a clicked title twice more, each time by at most
-    # this share of `reach`.
-    return total, errors + 2 * (steps + 3) * UNIT * reach
+    # Every sum was rounded `steps` times, and of a clicked title three times more, each time by at
+    # most this share of `reach`.
+    excess = 0.0 if bound is None else recipe.weight(COSINE) * bound.most_below_cosine
+    return total, errors + 2 * (steps + 4) * UNIT * reach, excess
+
+
+def _bound_of_cosine(parts: Mapping[str, Part], recipe: Recipe) -> Memory | None:
+    """The memory, if it bounds the cosine: the vector of a title is one of its rows."""
+    memory = parts.get(MEMORY)
+    has_both = recipe.weight(COSINE) > 0 and recipe.weight(MEMORY) > 0
+    return memory if has_both and isinstance(memory, Memory) else None
+
+
+def _leave_out_cosine(
+    total: NDArray[np.float32],
+    weight: float,
+    memory: Memory,
+    asked: Asked,
+    is_empty: NDArray[np.bool_],
+    workers: Workers,
+) -> None:
+    """Take the bound of the cosine away where it is 0: from titles with zeros as vectors."""
+    titles = np.flatnonzero(is_empty)
+    titles = titles[memory.memory.offsets[titles + 1] > memory.memory.offsets[titles]]
+    query_index = np.repeat(np.arange(len(asked)), titles.size)
+    values = memory.of_pairs(asked, query_index, np.tile(titles, len(asked)), workers)
+    total[:, titles] -= (weight * values).astype(np.float32).reshape(len(asked), titles.size)
 
 
 def _settled(
@@ -342,15 +398,15 @@ def _leave_out_without_evidence(
         total[q, total[q] == 0] = -np.inf
 
 
-def _candidates(
-    total: NDArray[np.float32], errors: NDArray[np.float64], k: int, workers: Runner
+def _titles_from(
+    total: NDArray[np.float32], limits: NDArray[np.float64], k: int, workers: Workers
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of a query and a title that can be among its k best."""
+    """Pairs of a query and a title with a score from the limit of the query on."""
     m, n = total.shape
     room = min(n, 2 * k + _ROOM)
     while True:
         titles, counts = np.empty((m, room), np.int32), np.empty(m, np.int64)
-        workers.over(m, candidates, titles, counts, total, errors, k)
+        workers.over(m, titles_from, titles, counts, total, limits)
         if counts.max() <= room:
             break
         room = int(counts.max())  # many titles have nearly equal scores

@@ -15,7 +15,9 @@ in `sentemb.search.ranking.direct_parts`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -146,6 +148,18 @@ class Memory:
         """The bound that `add` returns."""
         reach = abs(weight) * LONGEST
         return Bound(abs(weight) * asked.rows.error + 2 * UNIT * reach, reach, 1)
+
+    @cached_property
+    def most_below_cosine(self) -> float:
+        """How far the memory of a title can be below its cosine.
+
+        Each number of a row is rounded by at most half its scale, and no query is longer than
+        `LONGEST`.
+        """
+        offsets, rows = self.memory.offsets, self.memory.rows
+        first = offsets[:-1][offsets[1:] > offsets[:-1]]
+        largest, dim = float(rows.scales[first].max(initial=0)), rows.codes.shape[1]
+        return 0.51 * largest * math.sqrt(dim) * LONGEST
 
     def of_pairs(
         self,

@@ -145,7 +145,8 @@ class Catalogue:
     ) -> Catalogue:
         """The titles where ``is_kept`` is true; ``titles`` are their texts; see `Part.without`."""
         parts = {name: part.without(is_kept, scratch) for name, part in self.parts.items()}
-        return Catalogue(titles, parts, self.is_empty[is_kept])
+        shortlist = self.shortlist and self.shortlist.without(parts, is_kept)
+        return Catalogue(titles, parts, self.is_empty[is_kept], shortlist=shortlist)
 
     def joined(
         self, behind: Catalogue, titles: Sequence[str], scratch: AnyPath | None = None
@@ -154,7 +155,9 @@ class Catalogue:
         parts = {
             name: part.joined(behind.parts[name], scratch) for name, part in self.parts.items()
         }
-        return Catalogue(titles, parts, np.concatenate([self.is_empty, behind.is_empty]))
+        shortlist = self.shortlist and self.shortlist.joined(parts, behind.parts)
+        is_empty = np.concatenate([self.is_empty, behind.is_empty])
+        return Catalogue(titles, parts, is_empty, shortlist=shortlist)
 
 
 class HybridRanker:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 from sentemb.errors import SentembError
@@ -125,7 +126,7 @@ class Recipe:
         """The weight of one of `PARTS`."""
         return float(self.weights.get(part, 0))
 
-    @property
+    @cached_property
     def parts(self) -> tuple[str, ...]:
         """The parts with a weight, in the order of `PARTS`."""
         return tuple(part for part in PARTS if self.weight(part))
