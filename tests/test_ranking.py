@@ -19,7 +19,7 @@ from sentemb.search.ranking.part import Bound, Fields
 from sentemb.search.ranking.parts import PART_TYPES, stored_rows
 from sentemb.search.ranking.ranker import HybridRanker, shares
 from sentemb.search.ranking.recipe import DIRECT, PARTS, Recipe
-from sentemb.search.ranking.weights import Candidates, fit_weights
+from sentemb.search.ranking.weights import Candidates, fit_weights, losses_of
 from sentemb.system.parallel import Workers
 
 WORDS = ("hotels", "in", "shanghai", "resorts", "fix", "a", "bath", "tub", "repair", "and", "red")
@@ -489,6 +489,16 @@ def test_weights_are_at_the_minimum():
         assert abs(slope) < 1e-5
     again = fit_weights(features, candidates, fit.weights * 3)
     np.testing.assert_allclose(again.weights, fit.weights, rtol=1e-4)
+
+
+def test_losses_are_those_of_each_query():
+    features, candidates = made_candidates()
+    weights = np.array([0.3, -0.1, 2.0])
+    losses = losses_of(features @ weights, candidates)
+    for q in range(40):
+        rows = candidates.query_index == q
+        problem = features[rows], np.zeros(12, int), candidates.right[rows] > 0
+        assert losses[q] == pytest.approx(naive.softmax_loss(weights, *problem), rel=1e-12)
 
 
 def test_weights_follow_the_units_of_the_parts():
