@@ -163,6 +163,8 @@ def test_only_records_are_continued_or_read(path):
             use(path)
     path.unlink()
     sqlite3.connect(path).execute("CREATE TABLE t (a)").connection.close()
+    with pytest.raises(SentembError, match="is a folder; give the record in it"):
+        insights(path.parent)
     with pytest.raises(SentembError, match="not a record"):
         SearchRecord(path)
     assert not is_record(path) and before

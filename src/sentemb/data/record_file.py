@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sentemb.errors import SentembError
-from sentemb.system.files import is_file, place_name, status
+from sentemb.system.files import is_file, is_folder, place_name, status
 from sentemb.system.paths import AnyPath
 from sentemb.system.sqlite_watch import STEPS, Watch
 from sentemb.system.terminal import note
@@ -318,6 +318,8 @@ def reading_record(path: AnyPath) -> Iterator[sqlite3.Connection]:
     Raises `SentembError` if the file cannot be read, is not a record or has another version, and
     for an error of SQLite or of the system in the body of the ``with``.
     """
+    if is_folder(path):
+        raise SentembError(f"{place_name(path)}: is a folder; give the record in it")
     if is_file(path) and not is_record(path):
         raise not_a_record(path)
     with errors_of(path):
