@@ -103,6 +103,8 @@ def command(
     from sentemb.analysis.next_step import next_step
     from sentemb.search.index import check_output
     from sentemb.search.index_files import is_index
+    from sentemb.search.ranking.shortlist import LEAST_RECALL, RECALL_AT
+    from sentemb.search.shortlisting import LEAST_TITLES
 
     began = time.perf_counter()
     new: dict[str, Any] = {"dtype": dtype, "cosine": cosine, "exact": exact, "dask": dask}
@@ -137,6 +139,11 @@ def command(
         note_queries(output, len(index.ranker.clicks.queries))
     if index.clusters is not None:
         note(f"clusters: {index.clusters}")
+    elif not exact and not is_change and len(index) - index.n_empty >= LEAST_TITLES:
+        note(
+            f"clusters: none, for a quarter of them has a recall@{RECALL_AT} below "
+            f"{LEAST_RECALL:g}; a search looks at all titles"
+        )
     summarise(
         output,
         {

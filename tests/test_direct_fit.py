@@ -8,11 +8,17 @@ from helpers import made_up_model
 
 from sentemb.data.click_log import ClickLog
 from sentemb.retrieval.clicked_queries import ClickedQueries
-from sentemb.search.ranking.direct_fit import FEW_TYPED, fitted_to_clicks, outweighing
+from sentemb.search.ranking.direct_fit import (
+    FEW_TYPED,
+    fitted_to_clicks,
+    largest_as_good,
+    outweighing,
+)
 from sentemb.search.ranking.direct_parts import KAPPA
 from sentemb.search.ranking.fitting import fit_ranker, fit_weights_of
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import MAX_WEIGHT, Recipe
+from sentemb.search.ranking.weights import Candidates, fit_weights, losses_of
 
 N = 80
 TITLES = [f"title{k} of{k % 9}" for k in range(N)]
@@ -79,6 +85,30 @@ def test_clicks_count_little_where_they_say_nothing_of_the_next_ones(model):
     assert np.mean(scores[:, 0] - scores[:, 4] <= gained) == pytest.approx(0.9, abs=0.02)
 
 
+@pytest.mark.parametrize("n_queries", [40, 2000])
+def test_clicks_count_as_much_as_the_held_out_ones_allow(n_queries):
+    """The largest weight whose loss is within a standard error of the least loss."""
+    rng, n = np.random.default_rng(5), 8
+    query, titles = np.repeat(np.arange(n_queries), n), np.tile(np.arange(n), n_queries)
+    is_right = (titles == 0).astype(float)
+    rest, clicks = rng.normal(size=(2, query.size)) + is_right
+    candidates = Candidates(query, titles, is_right)
+    both = np.stack([rest, clicks], axis=1)
+    best = fit_weights(both, candidates).weights
+    least = losses_of(both @ best, candidates)
+
+    def errors_behind(weight):
+        total = rest + weight * clicks
+        scale = fit_weights(total[:, None], candidates).weights[0]
+        more = losses_of(total * scale, candidates) - least
+        return more.mean() / (more.std() / np.sqrt(n_queries))
+
+    weight = largest_as_good(rest, clicks, candidates, 20.0)
+    assert best[1] / best[0] <= weight < (20 if n_queries == 40 else 1.5)
+    assert errors_behind(weight) <= 1 < errors_behind(1.25 * weight)
+    assert largest_as_good(rest, clicks, candidates, 1.1) <= 1.1
+
+
 def liked_by(ranker):
     """A click of each query on the best title that the log has no clicks for."""
     found, _ = ranker.find(QUERIES, 3)
@@ -118,7 +148,7 @@ def test_the_first_title_of_a_catalogue_teaches_as_the_others_do(model):
         liked = [query for query, t in zip(QUERIES, first, strict=True) if t == right]
         later = ClickLog.from_pairs([(query, titles[right]) for query in liked])
         # Counts are equal, and the cosine is right.
-        assert fitted_to_clicks(ranker, later).weight("clicks") < 0.1
+        assert fitted_to_clicks(ranker, later).weight("clicks") < 0.5
 
 
 def test_titles_without_clicks_are_candidates_too(model):

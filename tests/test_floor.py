@@ -72,6 +72,12 @@ def test_it_refuses_random_letters_and_few_real_queries(ranker, sides):
     assert not below(ranker, ranker.clicks.queries).any(), "queries of the log"
 
 
+def test_it_refuses_more_letters_where_no_dev_query_is_lost(ranker, sides):
+    """Texts that it was not fitted to, so many that chance moves the share by 0.3 %."""
+    assert below(ranker, random_letters(99, 1500)).mean() > 0.988
+    assert below(ranker, sides[1].queries).mean() <= 0.004
+
+
 def test_it_refuses_at_most_one_dev_query_in_fifty(ranker, sides):
     assert below(ranker, sides[1].queries).mean() <= QUERIES_REFUSED
 

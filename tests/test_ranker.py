@@ -395,7 +395,7 @@ def test_titles_without_clicks_teach_where_few_others_do(bag, log):
     right = set(best_graded(judged).titles)
     new.titles[:] = [f"{title} new" if title in right else title for title in judged.titles]
     ranker = fit_ranker(bag, log, new, threads=1, on_note=notes.append)
-    assert ranker.recipe.parts == ("cosine", *DIRECT)
+    assert ranker.recipe.parts == ("cosine", "clicks", "name")
     assert any("no dev query has a right title with clicks" in note for note in notes)
 
 
@@ -544,7 +544,7 @@ def test_a_dev_set_that_no_part_can_rank_is_noted(bag, log):
     filler = [("red bath", f"red bath {k}") for k in range(20)]
     dev = ClickLog.from_pairs([("zzz qqq", "aaa www")])
     ranker = fit_ranker(bag, ClickLog.from_pairs(filler), dev, on_note=notes.append)
-    assert ranker.recipe.parts == ("cosine", *DIRECT)
+    assert ranker.recipe.parts == ("cosine", "clicks", "name")
     assert "says nothing about the weights" in notes[-1]
     notes.clear()
     fit_ranker(bag, log, made_judged(log), on_note=notes.append)

@@ -1,7 +1,7 @@
 """The ranking: its parts against their definitions, its engine against scoring every pair."""
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import naive
 import numpy as np
@@ -15,11 +15,11 @@ from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.words_and_stems import tokens_of, words_of
 from sentemb.search.ranking import engine
-from sentemb.search.ranking.part import Bound, Fields
+from sentemb.search.ranking.part import Asked, Bound, Fields
 from sentemb.search.ranking.parts import PART_TYPES, stored_rows
 from sentemb.search.ranking.ranker import HybridRanker, shares
 from sentemb.search.ranking.recipe import DIRECT, PARTS, Recipe
-from sentemb.search.ranking.weights import Candidates, fit_weights
+from sentemb.search.ranking.weights import Candidates, fit_weights, losses_of
 from sentemb.system.parallel import Workers
 
 WORDS = ("hotels", "in", "shanghai", "resorts", "fix", "a", "bath", "tub", "repair", "and", "red")
@@ -257,6 +257,37 @@ def test_every_part_bounds_its_errors(bag, log, titles):
 # -- the engine -------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Rough:
+    """Exact scores of one query, added with errors as large as the part says."""
+
+    exact: np.ndarray
+    errors: np.ndarray
+    is_evidence = True
+
+    def add(self, total, weight, asked, workers):
+        total += (weight * (self.exact + self.errors)).astype(np.float32)
+        return Bound(float(np.abs(self.errors).max()), 1.0, 1)
+
+    def of_pairs(self, asked, query_index, title_index, workers):
+        return self.exact[title_index]
+
+
+def test_titles_within_twice_the_error_of_the_best_are_looked_at(bag):
+    """The best title has the largest error to its disadvantage, another one to its advantage."""
+    n, error, rng = 400, 0.01, np.random.default_rng(0)
+    for _ in range(20):
+        exact = rng.random(n) * 0.9
+        first, second = rng.choice(n, 2, replace=False)
+        exact[first], exact[second] = 0.95, 0.95 - 0.1 * error
+        errors = np.zeros(n)
+        errors[first], errors[second] = -error, error
+        asked, recipe = Asked(["a"], bag.encode_query, ALL), Recipe({"bm25": 1.0})
+        parts = {"bm25": Rough(exact, errors)}
+        found = engine.best(parts, recipe, asked, 1, np.zeros(n, bool), Workers(1))
+        assert found.titles.tolist() == [[first]]
+
+
 def best_by_pairs(ranker, queries, titles, k, mask=None):
     """What `engine.best` must find, from the scores of all pairs."""
     catalogue = ranker.catalogue(titles)
@@ -489,6 +520,16 @@ def test_weights_are_at_the_minimum():
         assert abs(slope) < 1e-5
     again = fit_weights(features, candidates, fit.weights * 3)
     np.testing.assert_allclose(again.weights, fit.weights, rtol=1e-4)
+
+
+def test_losses_are_those_of_each_query():
+    features, candidates = made_candidates()
+    weights = np.array([0.3, -0.1, 2.0])
+    losses = losses_of(features @ weights, candidates)
+    for q in range(40):
+        rows = candidates.query_index == q
+        problem = features[rows], np.zeros(12, int), candidates.right[rows] > 0
+        assert losses[q] == pytest.approx(naive.softmax_loss(weights, *problem), rel=1e-12)
 
 
 def test_weights_follow_the_units_of_the_parts():

@@ -104,7 +104,7 @@ def page(tab, address):
     tab.emulate_media(color_scheme="light")
     tab.goto("about:blank")
     tab.goto(address)
-    tab.wait_for_function("document.activeElement.id === 'query'")  # or letters could be lost
+    tab.locator("#query:focus").wait_for()  # or letters could be lost
     return tab
 
 

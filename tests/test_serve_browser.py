@@ -102,7 +102,7 @@ def watch(page):
 
 def wait_for(page, query):
     """Wait until the page shows what the server has answered to ``query``."""
-    page.wait_for_function("query => globalThis.answered === query", arg=query)
+    wait(lambda: page.evaluate("() => globalThis.answered") == query)
 
 
 def wide(page):
@@ -154,11 +154,7 @@ def test_markup_stays_text(browser, address):
 
 def problem_of(page, part):
     """Wait until the page tells of a problem that ``part`` is in the description of."""
-    page.wait_for_function(
-        "part => !document.getElementById('problem').hidden && "
-        "document.getElementById('problem').textContent.includes(part)",
-        arg=part,
-    )
+    page.locator("#problem").filter(has_text=part).wait_for()
 
 
 @pytest.mark.slow
@@ -281,8 +277,7 @@ def test_settled_searches_and_opened_results_are_recorded(browser, index, tmp_pa
         second = page.locator(".hit .title").nth(1).inner_text()
         page.locator("#query").fill("")
         page.locator("#query").type(TITLES[9], delay=1)
-        page.wait_for_function("(title) => document.querySelector('.hit .title')"
-                               "?.textContent === title", arg=TITLES[9])  # fmt: skip
+        page.locator(".hit").first.get_by_text(TITLES[9], exact=True).wait_for()
         page.locator(".hit").first.click()  # sooner than the search is settled
         wait(lambda: insights(record.path).searches == 2)
         wait(lambda: insights(record.path).clicked == 1)

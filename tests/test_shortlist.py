@@ -391,7 +391,7 @@ def test_clusters_of_version_1_0_are_not_read(index, tmp_path):
     assert opened.search(QUERIES) == index.search(QUERIES, exact=True)
 
 
-def test_the_commands_say_the_recall(bag, tmp_path):
+def test_the_commands_say_the_recall(bag, tmp_path, monkeypatch):
     bag.save_pretrained(tmp_path / "model")
     lines = "".join(f"{id}\t{title}\n" for id, title in zip(IDS, TITLES, strict=True))
     (tmp_path / "titles.tsv").write_text(lines)
@@ -409,6 +409,10 @@ def test_the_commands_say_the_recall(bag, tmp_path):
     assert f"clusters: {said}" in made.stderr
     assert said in run("info", index).stdout
     assert json.loads(run("info", index, "--json").stdout)["clusters"] == said
+    with monkeypatch.context() as patch:
+        patch.setattr(shortlisting, "LEAST_RECALL", 1.1)
+        made = run("index", *arguments, tmp_path / "none")
+    assert "clusters: none, for a quarter of them has a recall@10 below" in made.stderr
     made = run("index", *arguments, tmp_path / "exact", "--exact")
     assert "clusters" not in made.stderr and Index.open(tmp_path / "exact").clusters is None
     every = [

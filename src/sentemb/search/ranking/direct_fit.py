@@ -26,11 +26,13 @@ from sentemb.search.ranking.recipe import (
     UNCLICKED,
     Recipe,
 )
-from sentemb.search.ranking.weights import Candidates, fit_weights
+from sentemb.search.ranking.weights import Candidates, fit_weights, losses_of
 
 # With fewer queries than this the weight of clicks is not fitted.
 FEW_TYPED = 50
 _BOTH = np.ones(2, np.bool_)
+# Weights that are tried are larger by this factor, one after the other.
+_STEP = 1.25
 # Whatever the fit says, ten clicks on the fifth title bring it to the front for this share of
 # queries: what people click again and again they must see.
 _CLICKS, _PLACE, _SHARE = 10, 5, 0.9
@@ -73,12 +75,9 @@ def fitted_to_clicks(ranker: HybridRanker, typed: ClickLog) -> Recipe:
     scores, values = ranker.parts_of_pairs(typed.queries, titles, *pairs)
     clicks = values[CLICKS]
     rest = scores - recipe.weight(CLICKS) * clicks
-    # The sum was fitted to other queries, so its scale is free, and only the ratio counts.
-    fit = fit_weights(np.stack([rest, clicks], axis=1), candidates, None, not_negative=_BOTH)
-    scale, of_clicks = fit.weights.tolist()
     most = recipe.weight(CLICKS)
-    weight = max(of_clicks / scale, _least(ranker, typed.queries)) if scale else most
-    weight = min(weight, most)
+    weight = largest_as_good(rest, clicks, candidates, most)
+    weight = min(max(weight, _least(ranker, typed.queries)), most)
     return recipe.weighted({**recipe.weights, **_rounded({CLICKS: _at_least(recipe, weight)})})
 
 
@@ -96,6 +95,35 @@ def with_examinations(recipe: Recipe) -> Recipe:
 def _at_least(recipe: Recipe, weight: float) -> float:
     # The first click of a title takes the constant of titles without clicks from it.
     return max(weight, max(recipe.weight(UNCLICKED), 0) / _FIRST_CLICK, _LEAST)
+
+
+def largest_as_good(
+    rest: NDArray[np.float64], clicks: NDArray[np.float64], candidates: Candidates, most: float
+) -> float:
+    """The largest weight of clicks, up to ``most``, that ranks as well as the best one.
+
+    As well is within a standard error of the loss. Clicks of the very query are better evidence the
+    more there are, and the queries with most clicks are few among those that are held out.
+    """
+    # The sum was fitted to other queries, so its scale is free, and only the ratio counts.
+    features = np.stack([rest, clicks], axis=1)
+    fit = fit_weights(features, candidates, None, not_negative=_BOTH)
+    scale, of_clicks = map(float, fit.weights)
+    if not scale:
+        return most
+    if not of_clicks:
+        return 0.0
+    least = losses_of(features @ fit.weights, candidates)
+    weight = min(of_clicks / scale, most)
+    while weight < most:
+        tried = min(weight * _STEP, most)
+        total = (rest + tried * clicks)[:, None]
+        losses = losses_of(total @ fit_weights(total, candidates).weights, candidates)
+        behind = losses - least
+        if behind.mean() > behind.std() / np.sqrt(behind.size):
+            break
+        weight = tried
+    return weight
 
 
 def _least(ranker: HybridRanker, queries: Sequence[str]) -> float:

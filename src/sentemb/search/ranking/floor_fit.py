@@ -15,9 +15,10 @@ from sentemb.search.ranking.ranker import HybridRanker
 LETTERS_REFUSED, QUERIES_REFUSED = 0.97, 0.02
 # With fewer dev queries than this nobody knows what a floor refuses.
 LEAST_QUERIES = 200
-# Texts of random letters, and the share of them below the threshold: others are drawn in use. A
-# floor is kept if it is one standard error above the share of letters that it promises to refuse.
-_TEXTS, _BELOW = 600, 0.985
+# Texts of random letters, and the share of them below the threshold: others are drawn in use. It is
+# the higher share where that refuses next to no dev query.
+_TEXTS, _BELOW, _NEXT_TO_NONE = 600, (0.985, 0.995), 0.004
+# A floor is kept if it is one standard error above the share of letters that it promises to refuse.
 _KEPT = LETTERS_REFUSED + (LETTERS_REFUSED * (1 - LETTERS_REFUSED) / _TEXTS) ** 0.5
 _RIDGE = 1e-2
 _STEPS = 60
@@ -62,9 +63,10 @@ def fitted_floor(
         return None  # the rules, or that nothing is found, tell them apart
     weights = _separating(*x)
     real, unreal = (weights[0] + each @ np.array(weights[1:]) for each in x)
-    # Rules answer some dev queries, so the share is that of all of them.
-    most = min(QUERIES_REFUSED * len(queries) / len(real), 1.0)
-    threshold = min(float(np.quantile(unreal, _BELOW)), float(np.quantile(real, most)))
+    # Rules answer some dev queries, so the shares are those of all of them.
+    shares = np.minimum(np.array([_NEXT_TO_NONE, QUERIES_REFUSED]) * len(queries) / len(real), 1)
+    free, most = np.quantile(real, shares)
+    threshold = float(min(np.clip(free, *np.quantile(unreal, _BELOW)), most))
     if np.mean(unreal < threshold) * len(unreal) + _TEXTS - len(unreal) < _KEPT * _TEXTS:
         note(
             "no query is refused as one that the titles cannot answer: a limit that refuses random "

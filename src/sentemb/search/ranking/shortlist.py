@@ -72,11 +72,7 @@ class Breadth(NamedTuple):
     retained: int
 
     def of(self, k: int) -> Breadth:
-        """The breadth for the ``k`` best titles.
-
-        In a made-up catalogue of 300,000 titles this keeps recall@100 and recall@200 where
-        recall@10 is.
-        """
+        """The breadth for the ``k`` best titles: their recall falls slowly, or not at all."""
         n_more = max(0, k - RECALL_AT)
         return Breadth(self.probed + self.probed * n_more // 100, self.retained + 4 * n_more)
 

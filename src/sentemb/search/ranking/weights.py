@@ -98,6 +98,16 @@ def fit_weights(
         is_free[np.argmin(scaled)] = False
 
 
+def losses_of(scores: NDArray[np.float64], candidates: Candidates) -> NDArray[np.float64]:
+    """The loss of each query, (n_queries,), where candidates have these scores."""
+    first = np.flatnonzero(np.diff(candidates.query_index, prepend=-1))
+    sizes = np.diff(np.append(first, len(scores)))
+    z = scores - np.repeat(np.maximum.reduceat(scores, first), sizes)
+    log_p = z - np.repeat(np.log(np.add.reduceat(np.exp(z), first)), sizes)
+    sums = np.add.reduceat(candidates.right * log_p, first)
+    return np.asarray(-sums / np.add.reduceat(candidates.right, first))
+
+
 def _minimum(
     weights: NDArray[np.float64],
     features: NDArray[np.float64],
