@@ -2,7 +2,7 @@
 
 Contenders are separate processes that take turns; every ratio compares neighbouring turns. Writes
 docs/results/speed.md, and into docs/developer.md the targets with what was measured. The sections
-are in `speed_training`, `speed_encoding`, `speed_jobs`, `wide` and `growth`.
+are in `speed_training`, `speed_encoding`, `speed_cores`, `speed_jobs`, `wide` and `growth`.
 
 Each section that is measured is kept in build/speed. A later run of the same package measures what
 is missing, so one failing section does not cost the others.
@@ -22,6 +22,7 @@ from pathlib import Path
 from growth import growth_section
 from pages import DEVELOPER, RESULTS, ROOT, fill, machine, print_tables, read_csv, write_tables
 from rounds import Bench, note
+from speed_cores import cores_section
 from speed_encoding import encode_section, thread_section
 from speed_jobs import job_section, start_section
 from speed_training import (
@@ -45,6 +46,7 @@ SECTIONS = {
     "floor": floor_section,
     "encode": encode_section,
     "threads": thread_section,
+    "cores": cores_section,
     "job": job_section,
     "start": start_section,
     "products": product_section,

@@ -376,3 +376,8 @@ for name in {some}:
 assert not failed, failed
 """
     run(code)
+
+
+def test_a_task_goes_to_the_first_thread_that_is_free(run):
+    code = "import speed_cores; print([speed_cores.span([3, 1, 1, 2], n) for n in (1, 2, 9)])"
+    assert run(code).strip() == "[7.0, 4.0, 3.0]"  # with two: 3, and 1 + 1 + 2
