@@ -5,9 +5,9 @@ looked at with a probability that depends on query and title alone (Craswell et 
 Joachims et al., WSDM 2017). A title that was shown often and never clicked was looked at often.
 
 The exponent is not estimated from the record. Places change because of clicks, so a title that
-moved up had more clicks at its old place than is usual: the estimate that compares the places of a
-title finds a quarter of the true exponent (docs/results/loop.md). Without results in random order
-nothing in a record says better, and an exponent that is wrong by .3 changes little.
+moved up had more clicks at its old place than is usual, and an estimate that compares the places of
+a title is too low. Without results in random order nothing in a record says better, and an exponent
+that is wrong by .3 changes little (docs/results/loop.md).
 """
 
 from __future__ import annotations
