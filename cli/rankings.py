@@ -94,14 +94,17 @@ def line_of(
     There ``marks``, the begin and the end of places in the title, are bold.
     """
     from sentemb.system.tables import cut, visible
+    from sentemb.system.terminal import BOLD, PLAIN
 
     shown = visible(title)
     if columns is not None:
         is_whole = shown == title
         shown = cut(shown, max(_LEAST_COLUMNS, columns - len(left) - len(right)))
+        n_shown = len(shown) - (is_whole and shown != title)  # without the dots
         for begin, end in reversed(marks if is_whole else ()):
-            word = click.style(shown[begin:end], bold=True)
-            shown = f"{shown[:begin]}{word}{shown[end:]}" if begin < len(shown) else shown
+            end = min(end, n_shown)
+            if begin < end:
+                shown = f"{shown[:begin]}{BOLD}{shown[begin:end]}{PLAIN}{shown[end:]}"
     return f"{left}{shown}{right}"
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @records_option("[default: searches.sqlite in SHOP]")
 @option(
     "--catalogue",
-    metavar="FILE",
+    metavar="TITLES",
     type=click.Path(),
     help="The products of today: a table with the columns of the one that SHOP was made from, or "
     "lines id<TAB>title below a line with these names. [default: the titles of the index]",

@@ -40,7 +40,7 @@ from sentemb.training.towers.settings import MOST_SEEDS, Settings
 _OFF = {SHARED_TOWERS.name: "--separate-towers"}
 # Of the run, not of the training: `--show-config` leaves them out.
 _RUN = (
-    *("pairs", "output", "resume", "force", "config", "show_config"),
+    *("pairs", "output", "resume", "force", "config", "show_config", "record"),
     *("threads", "dask", "json", "quiet"),
 )
 

@@ -354,6 +354,7 @@ CONTENDERS = {
     "torch": ("torch_models", "pair_speed", "transformer"),
     "faiss": ("index_speed",),
     "jax": ("jax_models",),
+    "tantivy": ("large_index",),
 }
 
 

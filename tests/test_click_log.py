@@ -236,8 +236,8 @@ def test_a_header_is_not_a_pair(tmp_path, header):
 
 
 def test_a_header_in_other_words_is_guessed_from_its_count(tmp_path):
-    with pytest.raises(SentembError, match=r":1: .*'clics' is not a number; if .* is a header"):
-        log_of(tmp_path, "requête\ttitre\tclics\ngood\ttitle\t2\n")
+    with pytest.raises(SentembError, match=r":1: .*'choix' is not a number; if .* is a header"):
+        log_of(tmp_path, "vœu\tobjet\tchoix\ngood\ttitle\t2\n")
 
 
 def test_quotes_around_all_fields_show_in_the_first_line(tmp_path):

@@ -19,6 +19,7 @@ from sentemb.search import index as module
 from sentemb.search.index_tuning import calibrate, tune
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import MODEL_ALONE, Recipe
+from sentemb.system.parallel import Workers
 
 WORDS = ["red", "green", "blue", "small", "large", "cotton", "hat", "bag", "coat", "shoe"]
 QUERIES = ["red hat", "large cotton coat", "blue", "hat shoe"]
@@ -89,7 +90,7 @@ CHANGES = {
     "remove": remove,
     "sync": sync,
     "tune": partial(tune, clicks=DEV),
-    "calibrate": partial(calibrate, clicks=LATER),
+    "calibrate": partial(calibrate, held_out=LATER),
     "other weights": partial(rank_by, recipe=ALL.weighted({"memory": 2.0, "cosine": -0.5})),
     "the model alone": partial(rank_by, recipe=MODEL_ALONE),
 }
@@ -105,7 +106,9 @@ def stopped_at(number, change):
 
     def trace(frame, event, _):
         nonlocal left
-        if "/sentemb/" not in frame.f_code.co_filename:
+        # Between the last line of a `with` and its end Python takes no signal, but this would stop
+        # there and leave the lock of the threads taken.
+        if "/sentemb/" not in frame.f_code.co_filename or frame.f_code is Workers.run.__code__:
             return None
         if event == "line":
             left -= 1
@@ -130,7 +133,7 @@ def events(change):
 
     def trace(frame, event, _):
         nonlocal count
-        if "/sentemb/" not in frame.f_code.co_filename:
+        if "/sentemb/" not in frame.f_code.co_filename or frame.f_code is Workers.run.__code__:
             return None
         count += event == "line"
         return trace

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pty
+import re
 import subprocess
 import sys
 import time
@@ -63,11 +64,13 @@ def test_long_titles_are_cut_on_a_terminal_and_only_there(model_dir, tmp_path, m
     search = ["search", index, "hotels", "--all"]
     monkeypatch.setenv("COLUMNS", "60")
     for printing in (rank, search):
-        (line,) = [line for line in on_terminal(printing).split("\n") if "…" in line]
+        printed = re.sub("\x1b[^m]*m", "", on_terminal(printing))  # without the marks of words
+        (line,) = [line for line in printed.split("\n") if "…" in line]
         assert len(line) == 60 and "hotels in shanghai" in line
         piped = piped_from(printing)
         assert title.strip() in piped and "…" not in piped
     assert line.endswith("…  price 12")
+    assert "\x1b[1mhotels\x1b[0m in shanghai" in on_terminal(search)
     assert (cut("\u3042" * 5, 10), cut("\u3042" * 5, 9)) == ("\u3042" * 5, "\u3042" * 4 + "…")
 
 

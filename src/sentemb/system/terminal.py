@@ -76,8 +76,17 @@ def escaped(text: str) -> str:
     return _CONTROLS.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
+# What begins and ends bold letters in what we print: two of Unicode's noncharacters, which are no
+# part of any text. Control characters would be escaped.
+BOLD, PLAIN = "\ufdd0", "\ufdd1"
+_AS_CONTROLS = str.maketrans({BOLD: "\x1b[1m", PLAIN: "\x1b[0m"})
+
+
 class EscapedOutput(io.BufferedIOBase):
-    """Writes UTF-8 to ``output``, a terminal, as `escaped` says; for files and pipes it is not."""
+    """Writes UTF-8 to ``output``, a terminal, as `escaped` says; for files and pipes it is not.
+
+    `BOLD` and `PLAIN` are obeyed.
+    """
 
     def __init__(self, output: io.BufferedIOBase) -> None:
         self._output = output
@@ -85,7 +94,8 @@ class EscapedOutput(io.BufferedIOBase):
 
     def write(self, data: Any) -> int:
         raw = bytes(data)
-        self._output.write(escaped(self._decoder.decode(raw)).encode())
+        text = escaped(self._decoder.decode(raw)).translate(_AS_CONTROLS)
+        self._output.write(text.encode())
         return len(raw)
 
     def flush(self) -> None:
