@@ -76,8 +76,8 @@ def escaped(text: str) -> str:
     return _CONTROLS.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
-# What begins and ends bold letters in what we print: two of Unicode's noncharacters, which are no
-# part of any text. Control characters would be escaped.
+# What begins and ends bold letters in what we print: two of Unicode's noncharacters, which texts do
+# not have. Control characters would be escaped.
 BOLD, PLAIN = "\ufdd0", "\ufdd1"
 _AS_CONTROLS = str.maketrans({BOLD: "\x1b[1m", PLAIN: "\x1b[0m"})
 
