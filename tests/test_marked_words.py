@@ -1,5 +1,7 @@
 """Marked words: what BM25 and names find in a title, at the right places."""
 
+import io
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from sentemb.cli.rankings import line_of
 from sentemb.retrieval.marked_words import MarkedWords
 from sentemb.retrieval.words_and_stems import words_of
+from sentemb.system.terminal import BOLD, PLAIN, EscapedOutput
 from sentemb.text.words import folded_words, searched_words
 
 
@@ -70,8 +73,11 @@ def test_a_title_as_its_own_query_is_marked_wherever_it_has_words(title):
 
 
 def test_a_terminal_shows_marked_words_bold():
+    shown = io.BytesIO()
+    EscapedOutput(shown).write(f"{BOLD}a{PLAIN}\x1b[1m".encode())
+    assert shown.getvalue() == b"\x1b[1ma\x1b[0m\\x1b[1m"
     line = line_of("1  ", "Red hat for hens", "", 25, [[4, 7], [12, 16]])
-    assert line == "1  Red \x1b[1mhat\x1b[0m for \x1b[1mhens\x1b[0m"
+    assert line == f"1  Red {BOLD}hat{PLAIN} for {BOLD}hens{PLAIN}"
     assert line_of("1  ", "Red hat", "", None, [[4, 7]]) == "1  Red hat"
     cut = line_of("1  ", "A title of many words, cut", "", 0, [[2, 7], [23, 26]])
-    assert cut == "1  A \x1b[1mtitle\x1b[0m of many wor…"
+    assert cut == f"1  A {BOLD}title{PLAIN} of many wor…"
