@@ -39,7 +39,7 @@ def command(shop: str, query: str, id: str | None, remove: bool, as_json: bool) 
         write_lines("-", [json.dumps({"query": query, "id": id, **done._asdict()}, indent=1)])
         return
     if id is None:
-        write_lines("-", [f"{', '.join(done.replaced)} is no longer pinned to {query}"])
+        write_lines("-", [f"removed the pin of {', '.join(done.replaced)} from {query}"])
         return
     where = "below place 100" if done.position is None else f"at place {done.position}"
     write_lines("-", [f"{id}, {done.title}: pinned to {query}, now {where}"])

@@ -309,7 +309,7 @@ def test_a_pin_is_first_at_once_explained_and_kept(shop, tmp_path):
     assert Index.open(shop / "index").search(query, 1)[0].id == last
     done = pin(shop, "Red Lamp buy 0!", before[-2].id)
     assert (done.position, done.replaced) == (1, [last])
-    assert f"{before[-2].id} is no longer pinned" in run("pin", shop, query, "--remove")
+    assert f"removed the pin of {before[-2].id} from" in run("pin", shop, query, "--remove")
     after = Index.open(shop / "index").search(query, 60, everything=True)
     assert [(hit.id, hit.score) for hit in after] == [(hit.id, hit.score) for hit in before]
     assert (shop / "pins.tsv").read_text() == ""

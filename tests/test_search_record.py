@@ -169,7 +169,7 @@ def test_only_records_are_continued_or_read(path):
         SearchRecord(path)
     assert not is_record(path) and before
     path.unlink()
-    with pytest.raises(SentembError, match="there is no such record"):
+    with pytest.raises(SentembError, match="no such file"):
         insights(path)
 
 

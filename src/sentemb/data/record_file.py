@@ -321,7 +321,7 @@ def reading_record(path: AnyPath) -> Iterator[sqlite3.Connection]:
     if is_folder(path):
         raise SentembError(f"{place_name(path)}: is a folder; give the record in it")
     if status(path) is None:
-        raise SentembError(f"{place_name(path)}: there is no such record; check the path")
+        raise SentembError(f"{place_name(path)}: no such file; check the path")
     if is_file(path) and not is_record(path):
         raise not_a_record(path)
     with errors_of(path):

@@ -52,7 +52,7 @@ def made_up_batch(known: Iterable[str], n_texts: int, rng: np.random.Generator) 
 
 
 def made_up_lengths(n_texts: int, rng: np.random.Generator) -> list[int]:
-    """Draw the numbers of words of some texts: 6 in the mean, but 16 for one text in ten.
+    """Draw how many words each text has: 6 in the mean, but 16 for one text in ten.
 
     Few have one word: the last blocks hold the shortest texts and are to have steps, too.
     """

@@ -48,7 +48,7 @@ class FirstTitles(NamedTuple):
     def of(cls, index: Index, searches: Sequence[RecordedSearch]) -> FirstTitles:
         """The first titles of ``index`` for the queries of some searches.
 
-        Raises `SentembError` if there are no searches, or the index has no titles.
+        Raises `SentembError` for an empty record or an empty index.
         """
         if not searches:
             raise SentembError("the record has no searches since then; give another one")
@@ -159,7 +159,7 @@ class RecordEvaluation:
 def evaluate_record(index: Index, searches: Sequence[RecordedSearch]) -> RecordEvaluation:
     """Measure an index by recorded searches, those without a click included.
 
-    Raises `SentembError` if there are no searches, or the index has no titles.
+    Raises `SentembError` for an empty record or an empty index.
     """
     firsts = FirstTitles.of(index, searches)
     typed = dict(zip(firsts.queries, firsts.is_typed.tolist(), strict=True))

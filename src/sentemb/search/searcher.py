@@ -34,7 +34,7 @@ NOTHING_KNOWN = "the model and the titles know none of its words"
 BELOW_FLOOR = "it does not look like a query that these titles answer"
 NO_TITLES = "no titles to choose from"
 NO_PRODUCT = "no product meets the condition"
-NO_MORE = "there are no more titles"
+NO_MORE = "all titles were shown before"
 # Sorting and facets are over the titles with the highest scores: at most this many, with at least
 # this share of the highest.
 MOST_MATCHES, LEAST_SHARE = 1000, 0.5

@@ -229,7 +229,7 @@ def watching(path: AnyPath, on_change: Callable[[], None]) -> Iterator[None]:
 
 
 def _identity(path: AnyPath) -> tuple[int, ...] | None:
-    """A key that the next file in a place does not share; None if there is no file now."""
+    """Return a key of the file in a place that the next one does not share, or None without a file."""
     try:
         metadata = os.stat(path)
     except OSError:
