@@ -80,7 +80,7 @@ def test_an_offset_shows_what_follows(place):
         "2",
         "3",
     ]
-    assert run(*arguments[:-1], 900)[0] == "       there are no more titles\n"
+    assert run(*arguments[:-1], 900)[0] == "       all titles were shown before\n"
 
 
 def test_an_index_takes_over_the_ranker_of_its_model(place, hybrid, tmp_path):

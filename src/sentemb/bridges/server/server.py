@@ -229,7 +229,7 @@ def watching(path: AnyPath, on_change: Callable[[], None]) -> Iterator[None]:
 
 
 def _identity(path: AnyPath) -> tuple[int, ...] | None:
-    """Return a key of the file in a place that the next one does not share, or None without a file."""
+    """Return a key of the file in a place that the next one does not share; without one, None."""
     try:
         metadata = os.stat(path)
     except OSError:

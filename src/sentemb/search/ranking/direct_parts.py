@@ -5,7 +5,7 @@ All are exact for the queries that a model may get wrong: those that were typed 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -61,17 +61,15 @@ class Clicks:
         entries = self.queries.entries(int(asked.numbers_in(self.queries)[q]))
         return self.queries.titles[entries], self.clicks[entries]
 
+    def scores_of(self, asked: Asked, q: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """The titles that were clicked for query ``q``, ascending, and their scores."""
+        titles, clicks = self.of_query(asked, q)
+        return titles, np.log1p(clicks / KAPPA)
+
     def add(
         self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner
     ) -> Bound:
-        reach = np.zeros(len(asked))
-        for q in range(len(asked)):
-            titles, clicks = self.of_query(asked, q)
-            if titles.size:
-                added = weight * np.log1p(clicks / KAPPA)
-                total[q, titles] += added.astype(np.float32)
-                reach[q] = np.abs(added).max()
-        return Bound(2 * UNIT * reach, reach, 1)
+        return _add_of_queries(total, weight, [self.scores_of(asked, q) for q in range(len(asked))])
 
     def of_pairs(
         self,
@@ -160,14 +158,7 @@ class Examined:
     def add(
         self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner
     ) -> Bound:
-        reach = np.zeros(len(asked))
-        for q in range(len(asked)):
-            titles, scores = self.scores_of(asked, q)
-            if titles.size:
-                added = weight * scores
-                total[q, titles] += added.astype(np.float32)
-                reach[q] = np.abs(added).max()
-        return Bound(2 * UNIT * reach, reach, 1)
+        return _add_of_queries(total, weight, [self.scores_of(asked, q) for q in range(len(asked))])
 
     def of_pairs(
         self,
@@ -264,6 +255,21 @@ class Name:
     @classmethod
     def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
         return cls(_postings(arrays, n_titles))
+
+
+def _add_of_queries(
+    total: NDArray[np.float32],
+    weight: float,
+    of_queries: Sequence[tuple[NDArray[np.int32], NDArray[np.float64]]],
+) -> Bound:
+    """Add ``weight`` times the scores of some titles of each query; see `Part.add`."""
+    reach = np.zeros(len(of_queries))
+    for q, (titles, scores) in enumerate(of_queries):
+        if titles.size:
+            added = weight * scores
+            total[q, titles] += added.astype(np.float32)
+            reach[q] = np.abs(added).max()
+    return Bound(2 * UNIT * reach, reach, 1)
 
 
 def _by_query(
