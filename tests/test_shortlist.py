@@ -17,10 +17,12 @@ from sentemb import Index, SentembError
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.data.examinations import Examinations, Shown
+from sentemb.kernels.shortlist import meet_clusters
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.cluster_rows import ClusterRows
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.memory import MemoryRows
+from sentemb.retrieval.row_products import QueryRows
 from sentemb.retrieval.similarity import unit_rows
 from sentemb.search import shortlisting
 from sentemb.search.ranking import engine, shortlist
@@ -422,3 +424,27 @@ def test_the_commands_say_the_recall(bag, tmp_path, monkeypatch):
     assert every[0].stdout == every[1].stdout
     wrong = CliRunner().invoke(main, ["index", str(index), "--add", "x", "--exact"])
     assert "--exact is for a new index" in wrong.stderr
+
+
+@pytest.mark.parametrize("has_mask", [False, True])
+def test_rows_of_clusters_have_product_lists_and_constant(has_mask):
+    """The kernel against the definition, row by row."""
+    rng = np.random.default_rng(1)
+    vectors = unit_rows(rng.standard_normal((300, 24)).astype(np.float32))
+    titles = np.repeat(np.arange(100, dtype=np.int32), 3)
+    with Workers(1) as workers:
+        made = ClusterRows.of(Int8Rows.of(vectors), titles, workers)
+    sums, constants = rng.standard_normal((2, 100)).astype(np.float32)
+    mask = rng.random(100) < 0.5 if has_mask else np.empty(0, np.bool_)
+    asked, chosen = QueryRows(vectors[:1]), np.array([0, len(made.centres) - 1])
+    of_clusters = [range(made.offsets[c], made.offsets[c + 1]) for c in chosen.tolist()]
+    rows = np.concatenate([np.array(of_cluster, int) for of_cluster in of_clusters])
+    values, met = np.empty(rows.size, np.float32), np.empty(rows.size, np.int32)
+    codes = made.offsets, made.titles, made.rows.codes, made.rows.scales
+    query = asked.integers[0], np.float32(asked.steps[0]), np.float32(1.7)
+    meet_clusters(values, met, chosen, *codes, *query, sums, constants, mask)
+    assert np.array_equal(met, made.titles[rows])
+    expected = 1.7 * (made.rows.vectors()[rows] @ vectors[0]) + sums[met] + constants[met]
+    if has_mask:
+        expected[~mask[met]] = -np.inf
+    np.testing.assert_allclose(values, expected, atol=0.05)
