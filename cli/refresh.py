@@ -37,9 +37,9 @@ def command(
     those of the log that it was made from and those of every record it was ever given. A search
     that is in several records counts once, and products that were renamed keep their clicks. A new
     model is trained and its ranker fitted. Of the searches since the last training one in five are
-    kept from it: they say whether the new one puts titles first that users click more. If there
-    are too few of them, or it is behind by more than the standard error, model and weights stay,
-    and titles and clicks are new.
+    kept from it: they say whether the new one puts titles first that users click more. With
+    fewer than 200 of them, or if it is behind by more than the standard error, model and weights
+    stay; titles and clicks are new in any case.
 
     The index is replaced in one step, which a running `sentemb serve SHOP` takes over without
     refusing a search. The one before stays in SHOP/index-before. If the command is stopped, the

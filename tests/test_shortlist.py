@@ -17,7 +17,14 @@ from sentemb import Index, SentembError
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.data.examinations import Examinations, Shown
-from sentemb.kernels.shortlist import meet_clusters
+from sentemb.kernels.shortlist import (
+    add_entries,
+    add_values,
+    clear,
+    meet_clusters,
+    sums_of,
+    walk,
+)
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.cluster_rows import ClusterRows
 from sentemb.retrieval.int8_rows import Int8Rows
@@ -448,3 +455,42 @@ def test_rows_of_clusters_have_product_lists_and_constant(has_mask):
     if has_mask:
         expected[~mask[met]] = -np.inf
     np.testing.assert_allclose(values, expected, atol=0.05)
+
+
+@pytest.mark.parametrize("has_mask", [False, True])
+def test_lists_are_added_to_the_sums_of_titles_and_taken_away(has_mask):
+    """The kernels against the definition: words, titles that a part names, constants."""
+    rng, n = np.random.default_rng(4), 50
+    lists = [np.sort(rng.choice(n, k, replace=False)).astype(np.int32) for k in (9, 0, 30, 4)]
+    offsets, titles = np.cumsum([0, *map(len, lists)]), np.concatenate(lists)
+    weights = rng.standard_normal(titles.size).astype(np.float32)
+    mask = rng.random(n) < 0.5 if has_mask else np.empty(0, np.bool_)
+    named, added = np.array([3, 7, 49], np.int32), np.array([2, -1, 0.5], np.float32)
+    constants = rng.standard_normal(n).astype(np.float32)
+    expected = np.zeros(n)
+    for word in (0, 2):
+        expected[lists[word]] += weights[offsets[word] : offsets[word + 1]]
+    expected[named] += added
+    is_met = np.isin(np.arange(n), np.concatenate([lists[0], lists[2], named]))
+    if has_mask:
+        is_met &= mask
+    sums, met = np.zeros(n, np.float32), np.empty(n, np.int32)
+    words = np.array([0, 2], np.int32)
+    n_met = walk(sums, met, 0, words, offsets, titles, weights, mask)
+    n_met = add_values(sums, met, n_met, named, added, mask)
+    assert sorted(met[:n_met].tolist()) == np.flatnonzero(is_met).tolist()
+    np.testing.assert_allclose(sums, np.where(is_met, expected, 0), atol=1e-6)
+    values = np.empty(n_met, np.float32)
+    sums_of(values, met[:n_met], sums, constants)
+    np.testing.assert_allclose(values, (expected + constants)[met[:n_met]], atol=1e-6)
+    clear(sums, met[:n_met])
+    assert not sums.any()
+
+
+def test_entries_of_few_lists_are_added_to_those_of_the_same_words():
+    offsets, titles = np.array([0, 3, 5]), np.array([1, 4, 6, 0, 2], np.int32)
+    few_offsets, few_titles = np.array([0, 1, 3]), np.array([2, 1, 6], np.int32)
+    net, weights = np.ones(5, np.float32), np.array([10, 20, 30], np.float32)
+    numbers = np.array([1, 0])
+    add_entries(net, np.float32(0.5), offsets, titles, numbers, few_offsets, few_titles, weights)
+    assert net.tolist() == [11, 1, 16, 1, 6]
