@@ -20,7 +20,7 @@ from sentemb.search.ranking.direct_fit import with_examinations
 from sentemb.search.ranking.fitting import fit_weights_of
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import CLICKS
-from sentemb.search.recorded_outcomes import FirstTitles, has_clicks_of
+from sentemb.search.recorded_outcomes import LookedAt, has_clicks_of
 from sentemb.search.shards import Shards
 from sentemb.system.html_tables import Rows
 from sentemb.system.paths import AnyPath
@@ -186,7 +186,7 @@ def _recorded_kinds(
             "the index has all clicks of these searches, so they are not held out; give a record, "
             "or --since, of searches after it was made"
         )
-    firsts = FirstTitles.of(index, searches)
+    firsts = LookedAt.of(index, searches)
     if count := int((firsts.searches - firsts.shown).sum()):
         note(
             f"{count:,} of {len(searches):,} searches are left out: they did not show the title "

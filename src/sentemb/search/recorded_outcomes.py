@@ -26,7 +26,7 @@ from sentemb.system.tables import aligned
 _KINDS = {False: "never typed before", True: "in the log"}
 
 
-class FirstTitles(NamedTuple):
+class LookedAt(NamedTuple):
     """The first title of each distinct query, and what became of it where it was shown.
 
     queries : the queries, m of them
@@ -45,7 +45,7 @@ class FirstTitles(NamedTuple):
     clicks: NDArray[np.int64]
 
     @classmethod
-    def of(cls, index: Index, searches: Sequence[RecordedSearch]) -> FirstTitles:
+    def of(cls, index: Index, searches: Sequence[RecordedSearch]) -> LookedAt:
         """The first titles of ``index`` for the queries of some searches.
 
         Raises `SentembError` for an empty record or an empty index.
@@ -73,9 +73,9 @@ class FirstTitles(NamedTuple):
         is_typed = Shards((index.snapshot,)).are_clicked(index.ranker.asked(queries))
         return cls(queries, ranked.scores[:, 0], is_typed, counts, shown, looked, clicks)
 
-    def part(self, which: NDArray[np.bool_]) -> FirstTitles:
+    def part(self, which: NDArray[np.bool_]) -> LookedAt:
         """Some of the queries, (m,) bool."""
-        return FirstTitles(
+        return LookedAt(
             [query for query, is_in in zip(self.queries, which, strict=True) if is_in],
             self.scores[which],
             self.is_typed[which],
@@ -161,7 +161,7 @@ def evaluate_record(index: Index, searches: Sequence[RecordedSearch]) -> RecordE
 
     Raises `SentembError` for an empty record or an empty index.
     """
-    firsts = FirstTitles.of(index, searches)
+    firsts = LookedAt.of(index, searches)
     typed = dict(zip(firsts.queries, firsts.is_typed.tolist(), strict=True))
     outcomes = [_outcome("all", searches, firsts)]
     for is_typed, kind in _KINDS.items():
@@ -171,7 +171,7 @@ def evaluate_record(index: Index, searches: Sequence[RecordedSearch]) -> RecordE
     return RecordEvaluation(tuple(outcomes), has_clicks_of(index, searches))
 
 
-def _outcome(kind: str, searches: Sequence[RecordedSearch], firsts: FirstTitles) -> RecordedOutcome:
+def _outcome(kind: str, searches: Sequence[RecordedSearch], firsts: LookedAt) -> RecordedOutcome:
     first_clicked = sum(search.positions[id] == 1 for search in searches for id in search.clicked)
     return RecordedOutcome(
         kind,

@@ -45,7 +45,7 @@ _CELLS = 32_000_000
 _QUERIES = 128
 # Each title is scored where a mask leaves one fiftieth of them, or at most this number.
 _SHARE_OF_FEW, _FEW_TITLES = 50, 64
-# Pairs of `_Catalogue.rank_all` at a time, and how many are not worth another thread.
+# Pairs of `_Request.rank_all` at a time, and how many are not worth another thread.
 _PAIRS, _FEW_PAIRS = 1_000_000, 2000
 # The most titles for which the memory bounds the cosine: with more, too many are scored again.
 _MOST_BOUNDED = 500
@@ -145,22 +145,22 @@ def best(
     )
     if not m or not k:
         return ranked
-    catalogue = _Catalogue(parts, recipe, k, is_empty, workers, mask)
+    request = _Request(parts, recipe, k, is_empty, workers, mask)
     n_allowed = n if mask is None else int(np.count_nonzero(mask))
     if n_allowed <= max(k, _FEW_TITLES) or n_allowed * _SHARE_OF_FEW <= n:
-        catalogue.rank_all(ranked, asked)
+        request.rank_all(ranked, asked)
     elif shortlist is not None and shortlist.can_rank(recipe, k, n_allowed / n):
-        catalogue.rank_shortlists(ranked, asked, shortlist, n_allowed / n)
+        request.rank_shortlists(ranked, asked, shortlist, n_allowed / n)
     elif recipe.parts == (COSINE,) and recipe.weight(COSINE) > 0:
-        catalogue.rank_nearest(ranked, asked)
+        request.rank_nearest(ranked, asked)
     else:
-        catalogue.rank_blocks(ranked, asked)
+        request.rank_blocks(ranked, asked)
     return ranked
 
 
 @dataclass(frozen=True)
-class _Catalogue:
-    """Titles and what is asked of them; the arguments of `best`."""
+class _Request:
+    """What is asked of the titles of a catalogue; the arguments of `best`."""
 
     parts: Mapping[str, Part]
     recipe: Recipe
