@@ -160,7 +160,7 @@ def best(
 
 @dataclass(frozen=True)
 class _Request:
-    """What is asked of the titles of a catalogue; the arguments of `best`."""
+    """A search in the titles of a catalogue; its fields are the arguments of `best`."""
 
     parts: Mapping[str, Part]
     recipe: Recipe
