@@ -188,9 +188,9 @@ def replacing(path: AnyPath) -> Iterator[Path]:
     Yields the `pathlib.Path` to write to: a temporary file in the same folder. When the block ends,
     it is flushed to the disk and renamed to ``path``; on an error it is removed and the old file
     stays. The new file has the permissions of the old one. A link stays a link, and the file that
-    it points to is replaced. If ``path`` is a device or a pipe, the block writes to it directly, and
-    so it does in a temporary folder: nobody reads that before its maker has flushed it as a whole.
-    Raises `SentembError` for a full disk, a missing permission, a folder in the place of the file.
+    it points to is replaced. If ``path`` is a device or a pipe, the block writes to it directly; in
+    a temporary folder as well, which nobody reads before its maker has flushed all of it. Raises
+    `SentembError` for a full disk, a missing permission, a folder in the place of the file.
     """
     try:
         target, old = _target(path)
