@@ -1,4 +1,4 @@
-"""List the test files in tests/README.md: what each tests, and its seconds where they were measured.
+"""List the test files in tests/README.md: what each tests, and its seconds if they are measured.
 
     python -m pytest -q -n 2 --junitxml build/tests.xml
     python docs/make_tests.py build/tests.xml
@@ -39,14 +39,15 @@ def listed(page: str) -> dict[str, str]:
 
 def table(seconds: dict[str, str]) -> str:
     """A row for each test file."""
-    rows = ["| file | what it tests | seconds |", "| --- | --- | --: |"]
-    for path in sorted(TESTS.glob("test_*.py")):
-        rows.append(f"| `{path.name}` | {subject(path)} | {seconds.get(path.stem, '')} |")
-    return "\n".join(rows)
+    rows = (
+        f"| `{path.name}` | {subject(path)} | {seconds.get(path.stem, '')} |"
+        for path in sorted(TESTS.glob("test_*.py"))
+    )
+    return "\n".join(["| file | what it tests | seconds |", "| --- | --- | --: |", *rows])
 
 
 def written(page: str, junit: Path | None = None) -> str:
-    """The page with its table made anew."""
+    """Return the page with a new table."""
     before, rest = page.split(BEGIN)
     seconds = measured(junit) if junit else listed(page)
     return f"{before}{BEGIN}\n\n{table(seconds)}\n\n{END}{rest.split(END)[1]}"
