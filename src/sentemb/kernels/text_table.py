@@ -6,8 +6,8 @@ are compared byte by byte; the hash, FNV-1a from a seed of the table, only says 
 
 import numpy as np
 
+from sentemb.kernels.compiling.jit import inner_kernel, kernel
 from sentemb.kernels.dropout import mixed
-from sentemb.kernels.jit import inner_kernel, kernel
 
 _FACTOR = np.uint64(0x100000001B3)
 
