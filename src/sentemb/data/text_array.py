@@ -78,6 +78,16 @@ class Texts(Sequence[str]):
             )
         return texts
 
+    def at(self, rows: NDArray[np.integer]) -> list[str]:
+        """The texts of some rows, fast where the rows are near each other."""
+        if not rows.size:
+            return []
+        first, end = int(rows.min()), int(rows.max()) + 1
+        if end - first > 2 * rows.size:
+            return [self[row] for row in rows.tolist()]
+        texts = self[first:end]
+        return [texts[row - first] for row in rows.tolist()]
+
     def take(self, mask: NDArray[np.bool_], scratch: AnyPath | None = None) -> Texts:
         """The texts where ``mask``, (n,), is true; see `TextsBuilder`."""
         builder = TextsBuilder(scratch)

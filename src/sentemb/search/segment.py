@@ -1,0 +1,177 @@
+"""A segment: titles that came to an index together, with all that finds and scores them.
+
+A segment never changes, but titles may be removed from it: their rows stay, and a search passes
+them over. A change of an index makes a small segment of what is new; `settled` joins small ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.data.lines import is_id
+from sentemb.data.text_array import Texts, TextsBuilder
+from sentemb.retrieval.int8_rows import Int8Rows
+from sentemb.search.id_rows import IdRows
+from sentemb.search.left import Left
+from sentemb.search.product_fields import ProductFields
+from sentemb.search.ranking.parts import Cosine
+from sentemb.search.ranking.ranker import Catalogue
+from sentemb.search.ranking.recipe import COSINE
+from sentemb.system.paths import AnyPath
+from sentemb.system.stored_files import StoredFiles
+
+# Around an id that somebody types: what Python strips, and the mark that begins some files. The
+# page strips the same, see engine.js.
+_WHITE = "\ufeff" + "".join(filter(str.isspace, map(chr, range(0x3001))))
+# There only if titles have fields.
+PRODUCTS = "products.sqlite"
+# A segment has at least this many times the titles behind it, and those that were removed from it:
+# a search looks at few segments, and a title is rarely written again. One with fewer titles than
+# the second number is as soon written as looked at.
+_TIMES, _FEW = 10, 5000
+
+Vectors = np.ndarray | Int8Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """Titles by their row, and those of them that are left by their place.
+
+    ids : the ids of all rows
+    catalogue : the titles and the parts of their scores
+    fields : price, brand and so on
+    left : the rows that were not removed
+    stored : the files that hold all this, if there are some
+    """
+
+    ids: Texts
+    catalogue: Catalogue
+    fields: ProductFields
+    left: Left
+    stored: StoredFiles | None = None
+
+    @classmethod
+    def of(cls, ids: Texts, catalogue: Catalogue, fields: ProductFields) -> Segment:
+        """A segment of which all titles are left."""
+        return cls(ids, catalogue, fields, Left(len(ids)))
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without what is made on first use: hashes differ from process to process.
+        return Segment, (self.ids, self.catalogue, self.fields, self.left)
+
+    @property
+    def titles(self) -> Texts:
+        """The titles of all rows."""
+        titles = self.catalogue.titles
+        assert isinstance(titles, Texts)
+        return titles
+
+    @property
+    def vectors(self) -> Vectors:
+        """Unit vectors of the titles of all rows, (n_rows, dim)."""
+        cosine = self.catalogue.parts[COSINE]
+        assert isinstance(cosine, Cosine)
+        return cosine.rows
+
+    @property
+    def n_empty(self) -> int:
+        """The titles with no known words."""
+        return int(np.count_nonzero(self.catalogue.is_empty & self.left.is_left))
+
+    @cached_property
+    def row_of(self) -> IdRows:
+        """The row of the id of every title that is left. It is made on first use."""
+        return IdRows(self.ids, self.left.is_left if self.left.removed.size else None)
+
+    def row_named(self, text: str) -> int | None:
+        """The title whose id is ``text``; if there is none, in capitals or small letters."""
+        name = text.strip(_WHITE)
+        ids = dict.fromkeys([name, name.upper(), name.lower()]) if is_id(name) else ()
+        return next((row for id in ids if (row := self.row_of.get(id)) is not None), None)
+
+    def of_cosine(self) -> Segment:
+        """This for a ranking by the cosine alone."""
+        cosine = {COSINE: self.catalogue.parts[COSINE]}
+        return self.with_catalogue(replace(self.catalogue, parts=cosine))
+
+    def with_catalogue(self, catalogue: Catalogue) -> Segment:
+        """This with other parts of the scores of all rows."""
+        return replace(self, catalogue=catalogue, stored=None)
+
+    def without(self, rows: NDArray[np.int64]) -> Segment:
+        """This without some titles."""
+        return replace(self, left=self.left.without(rows)) if rows.size else self
+
+    def with_fields(self, fields: ProductFields) -> Segment:
+        """This with other fields of all rows."""
+        if fields is self.fields:
+            return self
+        return replace(self, fields=fields, stored=self.stored and self.stored.without([PRODUCTS]))
+
+
+def joined(segments: Sequence[Segment], scratch: AnyPath | None = None) -> Segment:
+    """One segment of the titles that are left in some.
+
+    Large arrays are copied to the folder ``scratch``; see `sentemb.system.growing.joined_rows`.
+    """
+    if len(segments) == 1 and not segments[0].left.removed.size:
+        return segments[0]
+    ids = texts_left(segments, [segment.ids for segment in segments], scratch)
+    titles = texts_left(segments, [segment.titles for segment in segments], scratch)
+    first, *others = (
+        segment.catalogue.without(segment.left.is_left, titles, scratch)
+        if segment.left.removed.size
+        else segment.catalogue
+        for segment in segments
+    )
+    catalogue = replace(first, titles=titles)
+    for behind in others:
+        catalogue = catalogue.joined(behind, titles, scratch)
+    rows = chain.from_iterable(segment.fields.rows(segment.left) for segment in segments)
+    fields = ProductFields.of(segments[0].fields.types, len(ids), rows)
+    return Segment.of(ids, catalogue, fields)
+
+
+def texts_left(
+    segments: Sequence[Segment], texts: Sequence[Texts], scratch: AnyPath | None = None
+) -> Texts:
+    """The texts of the titles that are left, of those of all rows of each segment."""
+    if len(segments) == 1 and not segments[0].left.removed.size:
+        return texts[0]
+    builder = TextsBuilder(scratch)
+    for segment, of_segment in zip(segments, texts, strict=True):
+        builder.extend(of_segment, segment.left.is_left)
+    return builder.texts()
+
+
+def settled(segments: Sequence[Segment], scratch: AnyPath | None = None) -> tuple[Segment, ...]:
+    """As few segments with the same titles as pay: the small ones at the end are joined.
+
+    The first stays in any case: it knows all queries of the log.
+    """
+    first, *others = segments
+    kept = [first, *(segment for segment in others if len(segment))]
+    n_behind = [*accumulate(map(len, reversed(kept)))][-2::-1]
+    small = next((k for k, n in enumerate(n_behind) if _are_many(n, len(kept[k]))), len(kept))
+    large = [
+        joined([segment], scratch)
+        if _are_many(segment.left.removed.size, segment.left.count)
+        else segment
+        for segment in kept[:small]
+    ]
+    return (*large, joined(kept[small:], scratch)) if small < len(kept) else tuple(large)
+
+
+def _are_many(count: int, n: int) -> bool:
+    """Whether so many titles, behind or removed, are too many for a segment of ``n``."""
+    return bool(count) and (n < _FEW or count * _TIMES > n)
