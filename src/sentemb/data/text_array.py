@@ -78,15 +78,16 @@ class Texts(Sequence[str]):
             )
         return texts
 
-    def at(self, rows: NDArray[np.integer]) -> list[str]:
-        """The texts of some rows, fast where the rows are near each other."""
-        if not rows.size:
-            return []
-        first, end = int(rows.min()), int(rows.max()) + 1
-        if end - first > 2 * rows.size:
-            return [self[row] for row in rows.tolist()]
-        texts = self[first:end]
-        return [texts[row - first] for row in rows.tolist()]
+    def chosen(self, rows: NDArray[np.integer]) -> list[str]:
+        """The texts of some rows."""
+        texts: list[str] = []
+        for first in range(0, rows.size, _PORTION):
+            portion = rows[first : first + _PORTION]
+            lengths = self.offsets[portion + 1] - self.offsets[portion]
+            offsets = np.append(0, np.cumsum(lengths))
+            before = np.repeat(self.offsets[portion] - offsets[:-1], lengths)
+            texts += Texts(self.raw[before + np.arange(offsets[-1])], offsets)[:]
+        return texts
 
     def take(self, mask: NDArray[np.bool_], scratch: AnyPath | None = None) -> Texts:
         """The texts where ``mask``, (n,), is true; see `TextsBuilder`."""

@@ -7,30 +7,25 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.text_array import Texts
-
 
 class IdRows(Mapping[str, int]):
     """The row of every id, as a mapping that keeps hashes and compares the ids themselves.
 
-    ``ids`` is kept. A row is the number of an id in this sequence. ``is_known`` (n,) are the rows
-    that are found, by default all.
+    ``ids`` is kept. A row is the number of an id in this sequence.
     """
 
-    def __init__(self, ids: Sequence[str], is_known: NDArray[np.bool_] | None = None) -> None:
+    def __init__(self, ids: Sequence[str]) -> None:
         self._ids = ids
         hashes = _hashes(ids)
         order = np.argsort(hashes, kind="stable")
-        if is_known is not None:
-            order = order[is_known[order]]
         self._hashes = hashes[order]
         self._order = order.astype(np.int32)
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._ids)
 
     def __iter__(self) -> Iterator[str]:
-        return map(self._ids.__getitem__, np.sort(self._order).tolist())
+        return iter(self._ids)
 
     def __getitem__(self, id: str) -> int:
         row = int(self.of([id])[0])
@@ -44,19 +39,11 @@ class IdRows(Mapping[str, int]):
         firsts = np.searchsorted(self._hashes, hashes)
         ends = np.searchsorted(self._hashes, hashes, "right")
         rows = np.full(len(ids), -1)
-        known = np.flatnonzero(ends > firsts)
-        rows[known] = self._order[firsts[known]]
-        for k, id in zip(known.tolist(), self._at(rows[known]), strict=True):
-            if id != ids[k]:
-                following = self._order[firsts[k] + 1 : ends[k]].tolist()
-                rows[k] = next((row for row in following if self._ids[row] == ids[k]), -1)
+        for k in np.flatnonzero(ends > firsts).tolist():
+            for row in self._order[firsts[k] : ends[k]].tolist():
+                if self._ids[row] == ids[k]:
+                    rows[k] = row
         return rows
-
-    def _at(self, rows: NDArray[np.int64]) -> list[str]:
-        """The ids of some rows."""
-        if isinstance(self._ids, Texts):
-            return self._ids.at(rows)
-        return [self._ids[row] for row in rows.tolist()]
 
     def repeated(self) -> tuple[int, int] | None:
         """The first row whose id came before: where it came first, and the row."""
@@ -67,16 +54,6 @@ class IdRows(Mapping[str, int]):
             for before in self._order[first:at].tolist():
                 if self._ids[before] == self._ids[row]:
                     return before, row
-        return None
-
-    def shared(self, following: IdRows) -> str | None:
-        """An id that ``following`` has as well, if there is one."""
-        for hash in np.intersect1d(self._hashes, following._hashes).tolist():
-            first, end = (np.searchsorted(self._hashes, hash, side) for side in ("left", "right"))
-            ids: list[str] = [self._ids[row] for row in self._order[first:end].tolist()]
-            same = next((id for id in ids if id in following), None)
-            if same is not None:
-                return same
         return None
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.lines import is_id
 from sentemb.data.text_array import Texts, TextsBuilder
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.search.id_rows import IdRows
@@ -27,9 +26,6 @@ from sentemb.search.ranking.recipe import COSINE
 from sentemb.system.paths import AnyPath
 from sentemb.system.stored_files import StoredFiles
 
-# Around an id that somebody types: what Python strips, and the mark that begins some files. The
-# page strips the same, see engine.js.
-_WHITE = "\ufeff" + "".join(filter(str.isspace, map(chr, range(0x3001))))
 # There only if titles have fields.
 PRODUCTS = "products.sqlite"
 # A segment has at least this many times the titles behind it, and those that were removed from it:
@@ -90,14 +86,17 @@ class Segment:
 
     @cached_property
     def row_of(self) -> IdRows:
-        """The row of the id of every title that is left. It is made on first use."""
-        return IdRows(self.ids, self.left.is_left if self.left.removed.size else None)
+        """The row of every id. It is made on first use: one pass over the ids."""
+        return IdRows(self.ids)
 
-    def row_named(self, text: str) -> int | None:
-        """The title whose id is ``text``; if there is none, in capitals or small letters."""
-        name = text.strip(_WHITE)
-        ids = dict.fromkeys([name, name.upper(), name.lower()]) if is_id(name) else ()
-        return next((row for id in ids if (row := self.row_of.get(id)) is not None), None)
+    def places_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """The places of ids, (k,); -1 for an id that no title has which is left."""
+        rows = self.row_of.of(ids)
+        there = np.flatnonzero(rows >= 0)
+        there = there[self.left.is_left[rows[there]]]
+        places = np.full(rows.size, -1)
+        places[there] = self.left.places(rows[there])
+        return places
 
     def of_cosine(self) -> Segment:
         """This for a ranking by the cosine alone."""

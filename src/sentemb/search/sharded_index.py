@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations
 from typing import Self
 
 import numpy as np
@@ -22,6 +22,9 @@ from sentemb.search.searcher import Searcher
 from sentemb.search.snapshot import Snapshot
 from sentemb.system.bounds import plain
 from sentemb.system.paths import AnyPath
+
+# Ids that are looked up at a time.
+_PORTION = 8192
 
 
 class ShardedIndex(Searcher):
@@ -131,9 +134,13 @@ def _have_same_fields(first: IndexFields, second: IndexFields) -> bool:
 
 def _shared_id(first: Snapshot, second: Snapshot) -> str | None:
     """An id that both have, if there is one."""
-    pairs = product(first.segments, second.segments)
-    shared = (one.row_of.shared(other.row_of) for one, other in pairs)
-    return next((id for id in shared if id is not None), None)
+    ids = first.ids
+    for start in range(0, len(ids), _PORTION):
+        portion = ids[start : start + _PORTION]
+        there = np.flatnonzero(second.places_of(portion) >= 0)
+        if there.size:
+            return str(portion[there[0]])
+    return None
 
 
 def _of_one_type(snapshots: Sequence[Snapshot]) -> Snapshot:

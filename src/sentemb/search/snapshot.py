@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.data.lines import is_id
 from sentemb.data.text_array import Texts
 from sentemb.errors import SentembError
 from sentemb.retrieval.bm25 import Lists
@@ -45,6 +46,9 @@ from sentemb.system.parallel import Workers
 from sentemb.system.stored_files import StoredFiles
 from sentemb.system.time_limits import check_time
 
+# Around an id that somebody types: what Python strips, and the mark that begins some files. The
+# page strips the same, see engine.js.
+_WHITE = "\ufeff" + "".join(filter(str.isspace, map(chr, range(0x3001))))
 # Titles of a word that are looked at first: mostly one of them is left.
 _FIRST = 64
 
@@ -156,9 +160,8 @@ class Snapshot:
         """The places of ids, (k,); -1 for an id that is unknown."""
         places = np.full(len(ids), -1)
         for start, segment in zip(self.starts, self.segments, strict=False):
-            rows = segment.row_of.of(ids)
-            is_there = rows >= 0
-            places[is_there] = start + segment.left.places(rows[is_there])
+            of_segment = segment.places_of(ids)
+            places = np.where(of_segment >= 0, of_segment + start, places)
         return places
 
     def known_places(self, ids: Sequence[str]) -> NDArray[np.int64]:
@@ -170,12 +173,10 @@ class Snapshot:
         return places
 
     def place_named(self, text: str) -> int | None:
-        """The place of the title whose id is ``text``; see `Segment.row_named`."""
-        for start, segment in zip(self.starts.tolist(), self.segments, strict=False):
-            row = segment.row_named(text)
-            if row is not None:
-                return int(start + segment.left.places(np.array([row]))[0])
-        return None
+        """The title whose id is ``text``; if there is none, in capitals or small letters."""
+        name = text.strip(_WHITE)
+        ids = list(dict.fromkeys([name, name.upper(), name.lower()])) if is_id(name) else []
+        return next((place for place in self.places_of(ids).tolist() if place >= 0), None)
 
     def without(self, places: NDArray[np.int64]) -> tuple[Segment, ...]:
         """The segments without some titles."""

@@ -75,7 +75,7 @@ def _are_same(
     there = np.flatnonzero(are_same)
     for first in range(0, there.size, _PORTION):
         portion = there[first : first + _PORTION]
-        before, now = segment.titles.at(left[portion]), titles.at(rows[portion])
+        before, now = segment.titles.chosen(left[portion]), titles.chosen(rows[portion])
         are_same[portion] = list(map(str.__eq__, before, now))
     return are_same
 
