@@ -18,7 +18,6 @@ from sentemb.search.left import Left
 from sentemb.search.product_fields import ProductFields
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
-from sentemb.system.stored_files import StoredFiles
 
 WORDS = ["red", "green", "blue", "small", "large", "cotton", "hat", "bag", "coat", "shoe"]
 N = 40
@@ -74,15 +73,15 @@ def changed(folder, change):
     return written, Index.open(folder, 1)
 
 
-# -- rows and places --------------------------------------------------------------------------
+# -- rows and numbers -------------------------------------------------------------------------
 
 
 @given(st.lists(st.booleans(), max_size=30))
-def test_places_are_the_numbers_of_the_rows_that_are_left(is_left):
+def test_rows_that_are_left_are_numbered(is_left):
     removed = np.array([row for row, stays in enumerate(is_left) if not stays], np.int64)
     left, rows = Left(len(is_left), removed), np.flatnonzero(is_left)
     assert len(left) == len(rows) and left.is_left.tolist() == is_left
-    assert left.places(rows).tolist() == list(range(len(rows)))
+    assert left.numbers(rows).tolist() == list(range(len(rows)))
     assert left.rows(np.arange(len(rows))).tolist() == rows.tolist()
     mask = np.arange(len(rows)) % 2 == 0
     of_rows = left.mask(mask)
@@ -131,16 +130,17 @@ def test_nothing_is_written_elsewhere_by_name_alone(folder, tmp_path):
     assert not {*numbers(folder).values()} & {*numbers(tmp_path / "copy").values()}
 
 
-def test_a_file_that_was_replaced_since_is_not_taken_for_the_one_that_was_read(tmp_path):
-    for name in ("same", "other", "gone"):
-        (tmp_path / name).write_text("one")
-    stored = StoredFiles.of(tmp_path, dict.fromkeys(["same", "other", "gone", "never"]))
-    shutil.copy(tmp_path / "other", tmp_path / "new")
-    os.replace(tmp_path / "new", tmp_path / "other")
-    (tmp_path / "gone").unlink()
-    names = ("same", "other", "gone", "never")
-    assert [stored.link(name, tmp_path / f"{name}2") for name in names] == [True, *[False] * 3]
-    assert not stored.without(["same"]).link("same", tmp_path / "same3")
+def test_a_file_that_was_replaced_since_is_not_taken_for_the_one_that_was_read(folder):
+    index = Index.open(folder, 1)
+    shutil.copy(folder / "titles.txt", folder / "new")
+    os.replace(folder / "new", folder / "titles.txt")
+    before = numbers(folder)
+    index.remove(["p3"])
+    index.save(folder, force=True)
+    after = numbers(folder)
+    assert before["titles.txt"] != after["titles.txt"] and before["ids.txt"] != after["ids.txt"]
+    assert before["model/model.safetensors"] == after["model/model.safetensors"]
+    assert len(Index.open(folder, 1)) == N - 1
 
 
 # -- what is left of removed titles -----------------------------------------------------------

@@ -272,7 +272,7 @@ class Index(Searcher):
         cls, path: AnyPath, description: Description, threads: int | None, in_memory: bool
     ) -> Index:
         check_files(path, description)
-        ranker = open_model(path, description, threads)
+        ranker = open_model(path, description, threads, in_memory)
         if in_memory:
             ranker.read()
         snapshot = open_snapshot(path, description, ranker, in_memory)
@@ -315,7 +315,7 @@ class Index(Searcher):
             opened = None  # another folder says nothing of that which was opened
         with replacing_folder(path, listed_files(path)) as new:
             self._check_unchanged(path)
-            write_contents(snapshot, new, links=opened is not None)
+            write_contents(snapshot, new, opened is not None)
             identity = read_description(new).identity
             if opened is not None:
                 # An exception may come before or after the folder is in its place.
@@ -468,7 +468,7 @@ class Index(Searcher):
         snapshot = self._snapshot
         if id is None or not snapshot.search_fields:
             return []
-        segment, row = snapshot.located(int(snapshot.known_places([id])[0]))
+        segment, row = snapshot.located(int(snapshot.known_numbers([id])[0]))
         return texts_of(snapshot.search_fields, segment.fields.take(np.array([row])))
 
     @property
@@ -510,7 +510,7 @@ class Index(Searcher):
             old = self._snapshot
             for first in range(0, len(new), _IDS):
                 portion = new[first : first + _IDS]
-                there = np.flatnonzero(old.places_of(portion) >= 0)
+                there = np.flatnonzero(old.numbers_of(portion) >= 0)
                 if there.size:
                     raise SentembError(
                         f"the id {plain(portion[there[0]])} is in the index already; remove it "
@@ -540,7 +540,7 @@ class Index(Searcher):
         id_list = as_ids(ids)
         with self._turn.lock:
             old = self._snapshot
-            self._put(old, old.without(old.known_places(id_list)))
+            self._put(old, old.without(old.known_numbers(id_list)))
 
     def sync(
         self,

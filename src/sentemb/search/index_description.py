@@ -37,7 +37,7 @@ ARRAY_DTYPES = {"uint8": "|u1", "int8": "|i1", "int32": "<i4", "int64": "<i8"} |
 
 @dataclass(frozen=True)
 class SegmentDescription:
-    """What ``index.json`` says of a segment.
+    """The entries of ``index.json`` about a segment.
 
     titles : its rows, one for each title
     empty : titles with no known words
@@ -92,10 +92,10 @@ class Description:
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON-serialisable dict; as version 1.0 has it, if there is one segment."""
-        first, *others = (segment.as_dict() for segment in self.segments)
+        first, *behind = (segment.as_dict() for segment in self.segments)
         values = {**first, **vars(self)}
         del values["segments"]
-        return {**values, "segments": others} if others else values
+        return {**values, "segments": behind} if behind else values
 
     @property
     def identity(self) -> str:
@@ -104,7 +104,7 @@ class Description:
 
 
 def segment_folder(number: int) -> str:
-    """What the names of the files of a segment begin with; nothing for the first."""
+    """The begin of the names of the files of a segment; empty for the first."""
     return f"segments/{number}/" if number else ""
 
 

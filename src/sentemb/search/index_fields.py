@@ -1,4 +1,4 @@
-"""The fields of all titles of an index, whatever segments these are in; titles by their place."""
+"""The fields of all titles of an index, whatever segments these are in; titles by number."""
 
 from __future__ import annotations
 
@@ -80,39 +80,39 @@ class IndexFields:
             masks.append(mask[left.is_left] if left.removed.size else mask)
         return masks[0] if len(masks) == 1 else np.concatenate(masks)
 
-    def values(self, places: Sequence[int]) -> list[dict[str, Value]]:
+    def values(self, numbers: Sequence[int]) -> list[dict[str, Value]]:
         """The fields of some titles, by column; None for one that is empty."""
         values: dict[int, dict[str, Value]] = {}
-        for of_segment, fields, rows in self._located(places):
+        for of_segment, fields, rows in self._located(numbers):
             values |= zip(of_segment, fields.values(rows), strict=True)
-        return [values[place] for place in places]
+        return [values[number] for number in numbers]
 
-    def facet(self, column: str, places: Sequence[int]) -> dict[Value, int]:
+    def facet(self, column: str, numbers: Sequence[int]) -> dict[Value, int]:
         """How many of some titles have each value of a column; see `ProductFields.facet`."""
-        fields, rows = self._fields_of(places)
+        fields, rows = self._fields_of(numbers)
         return fields.facet(column, rows)
 
-    def ordered(self, order: str, places: Sequence[int]) -> list[int]:
-        """The positions of ``places`` by a column; see `ProductFields.ordered`."""
-        fields, rows = self._fields_of(places)
+    def ordered(self, order: str, numbers: Sequence[int]) -> list[int]:
+        """The positions of ``numbers`` by a column; see `ProductFields.ordered`."""
+        fields, rows = self._fields_of(numbers)
         return fields.ordered(order, rows)
 
-    def _fields_of(self, places: Sequence[int]) -> tuple[ProductFields, Sequence[int]]:
+    def _fields_of(self, numbers: Sequence[int]) -> tuple[ProductFields, Sequence[int]]:
         """Fields that have those of some titles, and the rows of the titles there."""
         if len(self._segments) == 1:
             segment = self._segments[0]
-            return segment.fields, segment.left.rows(np.array(places, np.int64)).tolist()
-        rows = ([values[name] for name in self.types] for values in self.values(places))
-        return ProductFields.of(self.types, len(places), rows), range(len(places))
+            return segment.fields, segment.left.rows(np.array(numbers, np.int64)).tolist()
+        rows = ([values[name] for name in self.types] for values in self.values(numbers))
+        return ProductFields.of(self.types, len(numbers), rows), range(len(numbers))
 
     def _located(
-        self, places: Sequence[int]
+        self, numbers: Sequence[int]
     ) -> Iterator[tuple[list[int], ProductFields, list[int]]]:
-        """Of each segment its places among some, its fields, and the rows of the places there."""
+        """Those of some titles that each segment has, its fields, and their rows there."""
         for segment, (start, end) in zip(
             self._segments, pairwise(self._starts.tolist()), strict=True
         ):
-            of_segment = [place for place in places if start <= place < end]
+            of_segment = [number for number in numbers if start <= number < end]
             rows = segment.left.rows(np.array(of_segment, np.int64) - start)
             yield of_segment, segment.fields, rows.tolist()
 

@@ -48,8 +48,8 @@ from sentemb.system.files import (
     path_of,
     writing,
 )
+from sentemb.system.kept_files import KeptFiles
 from sentemb.system.paths import AnyPath
-from sentemb.system.stored_files import StoredFiles
 
 MODEL = "model"
 # The folder of the index in one that `sentemb start` has made, and a file next to it.
@@ -64,25 +64,30 @@ _PIECE = 1 << 20
 # -- writing ----------------------------------------------------------------------------------
 
 
-def write_contents(snapshot: Snapshot, folder: Path, links: bool = False) -> None:
+def write_contents(snapshot: Snapshot, folder: Path, replaces: bool) -> None:
     """Write all files of an index into a folder.
 
-    If ``links``, the files that a folder has already get a second name.
+    ``replaces`` says that it takes the place of the one that was opened: the files of segments, of
+    the model and of the ranker that have not changed are not written again.
     """
     ranker = snapshot.ranker
     segments: list[SegmentDescription] = []
     files: dict[str, dict[str, Any]] = {}
     for k, segment in enumerate(snapshot.segments):
         name = segment_folder(k)
-        described, of_segment = _write_segment(segment, folder / name, links)
+        described, of_segment = _write_segment(segment, folder / name, replaces)
         segments.append(described)
         files |= {name + file: listed for file, listed in of_segment.items()}
-    _write_ranker(snapshot, folder, links)
+    saved, stored = ranker.model.saved(), ranker.files if replaces else None
+    if stored is None or not stored.link(folder / MODEL):
+        save_model(saved, folder / MODEL)
+        if ranker.recipe != MODEL_ALONE:
+            write_ranker(folder / MODEL, ranker.stored())
     description = Description(
         tuple(segments),
         dim=ranker.model.dim,
         dtype=snapshot.dtype,
-        model_sha256=fingerprint(ranker.model.saved()),
+        model_sha256=fingerprint(saved),
         recipe=ranker.recipe.as_dict(),
         files=files,
         fields=snapshot.fields.types,
@@ -93,7 +98,7 @@ def write_contents(snapshot: Snapshot, folder: Path, links: bool = False) -> Non
     if not snapshot.search_fields:
         del values["search_fields"]  # as version 1.0 writes it
     text = json.dumps(values, indent=1)
-    if links:
+    if replaces:
         for inside, _, _ in os.walk(folder):
             flush_folder(inside)
     with writing(folder / DESCRIPTION) as file:
@@ -101,7 +106,7 @@ def write_contents(snapshot: Snapshot, folder: Path, links: bool = False) -> Non
 
 
 def _write_segment(
-    segment: Segment, folder: Path, links: bool
+    segment: Segment, folder: Path, replaces: bool
 ) -> tuple[SegmentDescription, dict[str, dict[str, Any]]]:
     """Write the files of a segment into a folder; their sizes and checksums, by name."""
     catalogue, removed = segment.catalogue, segment.left.removed
@@ -126,27 +131,16 @@ def _write_segment(
     shortlist = catalogue.shortlist
     if shortlist is not None:
         arrays |= shortlist_files.arrays_of(shortlist)
-    stored = segment.stored if links else None
+    kept_files = segment.files if replaces else None
+    is_linked = kept_files is not None and kept_files.link(folder)
     files = {
-        name: stored.listed[name]
-        if stored is not None and name != REMOVED and stored.link(name, folder / name)
+        name: segment.listed[name]
+        if is_linked and (folder / name).exists()
         else _written(folder / name, array)
         for name, array in arrays.items()
     }
     clusters = None if shortlist is None else shortlist_files.description_of(shortlist)
     return SegmentDescription(len(segment.ids), len(empty), parts, clusters, removed.size), files
-
-
-def _write_ranker(snapshot: Snapshot, folder: Path, links: bool) -> None:
-    """Write the model and the ranker of an index."""
-    ranker, stored = snapshot.ranker, snapshot.stored
-    if links and stored is not None:
-        linked = [stored.link(name, folder / MODEL / name) for name in stored.listed]
-        if all(linked):
-            return
-    save_model(ranker.model.saved(), folder / MODEL, force=True)
-    if ranker.recipe != MODEL_ALONE:
-        write_ranker(folder / MODEL, ranker.stored())
 
 
 def _written(path: Path, array: np.ndarray) -> dict[str, Any]:
@@ -218,9 +212,12 @@ def listed_files(folder: AnyPath) -> frozenset[str]:
     return frozenset([DESCRIPTION, *files, *model])
 
 
-def open_model(folder: AnyPath, description: Description, threads: int | None) -> HybridRanker:
+def open_model(
+    folder: AnyPath, description: Description, threads: int | None, in_memory: bool
+) -> HybridRanker:
     """The ranker of an index: that in the folder of its model, or the model alone."""
     path = path_of(folder) / MODEL
+    files = KeptFiles.of(path, FILES)
     model = load(path, threads)
     if (
         not isinstance(model, SentenceEncoder)
@@ -229,12 +226,13 @@ def open_model(folder: AnyPath, description: Description, threads: int | None) -
     ):
         raise damaged(path, "it is another model than that of the vectors")
     if has_ranker(path):
-        ranker = opened_ranker(path, model, None, threads)
+        ranker = opened_ranker(path, model, None, threads, in_memory)
     else:
         ranker = HybridRanker(model, MODEL_ALONE, threads=threads)
     # Version 1.0 wrote no letters.
     if ranker.recipe.as_dict() != {"letters": ranker.recipe.letters, **description.recipe}:
         raise damaged(path, f"its ranker is another one than {DESCRIPTION} says")
+    ranker.is_stored_in(files)
     return ranker
 
 
@@ -253,7 +251,6 @@ def open_snapshot(
         Confidence.of_json(description.confidence),
         (path.resolve(), description.identity),
         description.search_fields,
-        StoredFiles.of(path.resolve() / MODEL, dict.fromkeys(FILES)),
     )
     if snapshot.dtype != description.dtype:
         raise damaged(path / DESCRIPTION, '"dtype" is another one than that of the vectors')
@@ -292,15 +289,16 @@ def _opened_segment(
     fields = ProductFields.given(None, n)
     if description.fields:
         image = files.raw(PRODUCTS)
-        place = None if files.in_memory else path / PRODUCTS
-        fields = ProductFields(description.fields, n, image, place)
+        mapped = None if files.in_memory else path / PRODUCTS
+        fields = ProductFields(description.fields, n, image, mapped)
         fields.check()
     return Segment(
         texts[0],
         Catalogue(texts[1], parts, is_empty, shortlist=shortlist),
         fields,
         Left(n, removed),
-        StoredFiles.of(path.resolve(), files.listed),
+        KeptFiles.of(path.resolve(), files.listed.keys() - {REMOVED}),
+        files.listed,
     )
 
 
@@ -371,5 +369,5 @@ def _of_segments(
     for begin, segment in description.folders:
         names = _names_of(segment, bool(description.fields))
         listed = {name: description.files[begin + name] for name in names}
-        own = path_of(folder) / begin
-        yield CheckedFiles(own, listed, DESCRIPTION, damaged, in_memory), segment
+        inside = path_of(folder) / begin
+        yield CheckedFiles(inside, listed, DESCRIPTION, damaged, in_memory), segment

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Left:
-    """Rows of which some were removed. A row that is left has a place: its number among those left.
+    """Rows of which some were removed. Those that are left are numbered from 0.
 
     count : all rows, from 0
     removed : (n_removed,), rising
@@ -23,6 +23,9 @@ class Left:
     def __len__(self) -> int:
         return self.count - self.removed.size
 
+    def __reduce__(self) -> tuple[type[Left], tuple[int, NDArray[np.int64]]]:
+        return Left, (self.count, self.removed)
+
     @cached_property
     def is_left(self) -> NDArray[np.bool_]:
         """Which rows are left, (count,)."""
@@ -30,20 +33,20 @@ class Left:
         is_left[self.removed] = False
         return is_left
 
-    def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The places of rows that are left."""
+    def numbers(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The numbers of rows that are left."""
         return rows - np.searchsorted(self.removed, rows) if self.removed.size else rows
 
-    def rows(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows at places."""
+    def rows(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows with some numbers."""
         if not self.removed.size:
-            return places
+            return numbers
         # For each removed row, how many before it are left.
         before = self.removed - np.arange(self.removed.size)
-        return places + np.searchsorted(before, places, "right")
+        return numbers + np.searchsorted(before, numbers, "right")
 
     def mask(self, mask: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
-        """A mask of places as one of rows, (count,); None if all rows may be found."""
+        """A mask of the rows that are left as one of all, (count,); None if all may be found."""
         if not self.removed.size:
             return mask
         if mask is None:

@@ -188,7 +188,7 @@ class ProductFields:
     def has_value(self, name: str, left: Left | None = None) -> bool:
         """Whether a column has a value, in a row that is left: its type says nothing without."""
         n_removed = 0 if left is None else left.removed.size
-        # Of one row more than were removed one is left.
+        # More rows than were removed: one of them is left.
         rows = self._read(
             f'SELECT rowid - 1 FROM products WHERE "{name}" IS NOT NULL LIMIT {n_removed + 1}'
         )
@@ -476,12 +476,12 @@ def _type_of(name: str, values: Sequence[Value]) -> str:
 
 
 def in_columns(
-    rows: Iterable[tuple[Value, ...]], own: Mapping[str, str], types: Mapping[str, str]
+    rows: Iterable[tuple[Value, ...]], before: Mapping[str, str], types: Mapping[str, str]
 ) -> Iterable[tuple[Value, ...]]:
     """Rows of columns with types as those of other ones; a column that is not here is empty."""
-    if list(own.items()) == list(types.items()):
+    if list(before.items()) == list(types.items()):
         return rows
-    numbers = {name.lower(): k for k, name in enumerate(own)}
+    numbers = {name.lower(): k for k, name in enumerate(before)}
     order = [(numbers.get(name.lower()), kind) for name, kind in types.items()]
     return (
         tuple(None if k is None else _written(row[k], kind) for k, kind in order) for row in rows

@@ -125,7 +125,7 @@ class Searcher:
         return map(snapshot.id, range(len(snapshot)))
 
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, str) and self.snapshot.places_of([id])[0] >= 0
+        return isinstance(id, str) and self.snapshot.numbers_of([id])[0] >= 0
 
     def __getitem__(self, id: str) -> dict[str, Any]:
         """The title with an id, as a dict of ``id``, ``title`` and, if there are any, ``fields``.
@@ -140,7 +140,7 @@ class Searcher:
     def get(self, id: str, default: Any = None) -> Any:
         """As ``index[id]``, or ``default`` for an id that is not in the index."""
         snapshot = self.snapshot
-        row = int(snapshot.places_of([id])[0]) if isinstance(id, str) else -1
+        row = int(snapshot.numbers_of([id])[0]) if isinstance(id, str) else -1
         if row < 0:
             return default
         product = {"id": snapshot.id(row), "title": snapshot.title(row)}
@@ -303,7 +303,7 @@ class Searcher:
             As `search`, and if the id is not in the index.
         """
         snapshot = self.snapshot
-        (row,) = snapshot.known_places([as_text(id)]).tolist()
+        (row,) = snapshot.known_numbers([as_text(id)]).tolist()
         mask = np.ones(len(snapshot), np.bool_)
         where = _text("where", where)
         meets = snapshot.mask(None, where)
@@ -440,7 +440,7 @@ class Searcher:
         self, snapshot: Snapshot, text: str, mask: NDArray[np.bool_] | None, cosine: bool
     ) -> _Match | None:
         """The title whose id is the query."""
-        row = snapshot.place_named(text)
+        row = snapshot.number_named(text)
         if row is None or not (mask is None or mask[row]):
             return None
         score, values = snapshot.of_pair(text, row, cosine, self._workers)
@@ -479,7 +479,7 @@ class Searcher:
             If an id is not in the index.
         """
         snapshot = self.snapshot
-        rows = snapshot.known_places([ids] if isinstance(ids, str) else as_texts(ids)).tolist()
+        rows = snapshot.known_numbers([ids] if isinstance(ids, str) else as_texts(ids)).tolist()
         explained = snapshot.explain(as_text(query), rows, cosine, self._workers)
         return explained[0] if isinstance(ids, str) else explained
 
@@ -551,12 +551,12 @@ class Searcher:
     def id_named(self, text: str) -> str | None:
         """The id that ``text`` is, in any case, if it is one."""
         snapshot = self.snapshot
-        row = snapshot.place_named(text)
+        row = snapshot.number_named(text)
         return None if row is None else snapshot.id(row)
 
     def rows_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The places of the titles with these ids, (k,); -1 for an id that is unknown."""
-        return self.snapshot.places_of(ids)
+        return self.snapshot.numbers_of(ids)
 
 
 class _Match(NamedTuple):

@@ -6,8 +6,8 @@ them over. A change of an index makes a small segment of what is new; `settled` 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import Any
@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from sentemb.data.text_array import Texts, TextsBuilder
 from sentemb.retrieval.int8_rows import Int8Rows
-from sentemb.search.id_rows import IdRows
+from sentemb.retrieval.rows_of_texts import TextRows
 from sentemb.search.left import Left
 from sentemb.search.product_fields import ProductFields
 from sentemb.search.ranking.parts import Cosine
 from sentemb.search.ranking.ranker import Catalogue
 from sentemb.search.ranking.recipe import COSINE
+from sentemb.system.kept_files import KeptFiles
 from sentemb.system.paths import AnyPath
-from sentemb.system.stored_files import StoredFiles
 
 # There only if titles have fields.
 PRODUCTS = "products.sqlite"
@@ -38,20 +38,22 @@ Vectors = np.ndarray | Int8Rows
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """Titles by their row, and those of them that are left by their place.
+    """Titles, each in a row; those that are left are numbered.
 
     ids : the ids of all rows
     catalogue : the titles and the parts of their scores
     fields : price, brand and so on
     left : the rows that were not removed
-    stored : the files that hold all this, if there are some
+    files : those that hold all this but for what was removed, if there are some
+    listed : what a description says of each file, by its name
     """
 
     ids: Texts
     catalogue: Catalogue
     fields: ProductFields
     left: Left
-    stored: StoredFiles | None = None
+    files: KeptFiles | None = None
+    listed: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, ids: Texts, catalogue: Catalogue, fields: ProductFields) -> Segment:
@@ -85,18 +87,18 @@ class Segment:
         return int(np.count_nonzero(self.catalogue.is_empty & self.left.is_left))
 
     @cached_property
-    def row_of(self) -> IdRows:
+    def row_of(self) -> TextRows:
         """The row of every id. It is made on first use: one pass over the ids."""
-        return IdRows(self.ids)
+        return TextRows(self.ids)
 
-    def places_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
-        """The places of ids, (k,); -1 for an id that no title has which is left."""
+    def numbers_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """The numbers of the titles with some ids, (k,); -1 for an id that no title here has."""
         rows = self.row_of.of(ids)
         there = np.flatnonzero(rows >= 0)
         there = there[self.left.is_left[rows[there]]]
-        places = np.full(rows.size, -1)
-        places[there] = self.left.places(rows[there])
-        return places
+        numbers = np.full(rows.size, -1)
+        numbers[there] = self.left.numbers(rows[there])
+        return numbers
 
     def of_cosine(self) -> Segment:
         """This for a ranking by the cosine alone."""
@@ -105,7 +107,7 @@ class Segment:
 
     def with_catalogue(self, catalogue: Catalogue) -> Segment:
         """This with other parts of the scores of all rows."""
-        return replace(self, catalogue=catalogue, stored=None)
+        return replace(self, catalogue=catalogue, files=None)
 
     def without(self, rows: NDArray[np.int64]) -> Segment:
         """This without some titles."""
@@ -115,7 +117,7 @@ class Segment:
         """This with other fields of all rows."""
         if fields is self.fields:
             return self
-        return replace(self, fields=fields, stored=self.stored and self.stored.without([PRODUCTS]))
+        return replace(self, fields=fields, files=self.files and self.files.without(PRODUCTS))
 
 
 def joined(segments: Sequence[Segment], scratch: AnyPath | None = None) -> Segment:
@@ -127,15 +129,15 @@ def joined(segments: Sequence[Segment], scratch: AnyPath | None = None) -> Segme
         return segments[0]
     ids = texts_left(segments, [segment.ids for segment in segments], scratch)
     titles = texts_left(segments, [segment.titles for segment in segments], scratch)
-    first, *others = (
+    first, *behind = (
         segment.catalogue.without(segment.left.is_left, titles, scratch)
         if segment.left.removed.size
         else segment.catalogue
         for segment in segments
     )
     catalogue = replace(first, titles=titles)
-    for behind in others:
-        catalogue = catalogue.joined(behind, titles, scratch)
+    for of_segment in behind:
+        catalogue = catalogue.joined(of_segment, titles, scratch)
     rows = chain.from_iterable(segment.fields.rows(segment.left) for segment in segments)
     fields = ProductFields.of(segments[0].fields.types, len(ids), rows)
     return Segment.of(ids, catalogue, fields)
@@ -158,19 +160,19 @@ def settled(segments: Sequence[Segment], scratch: AnyPath | None = None) -> tupl
 
     The first stays in any case: it knows all queries of the log.
     """
-    first, *others = segments
-    kept = [first, *(segment for segment in others if len(segment))]
-    n_behind = [*accumulate(map(len, reversed(kept)))][-2::-1]
-    small = next((k for k, n in enumerate(n_behind) if _are_many(n, len(kept[k]))), len(kept))
+    first, *behind = segments
+    filled = [first, *(segment for segment in behind if len(segment))]
+    n_behind = [*accumulate(map(len, reversed(filled)))][-2::-1]
+    small = next((k for k, n in enumerate(n_behind) if _are_many(n, len(filled[k]))), len(filled))
     large = [
         joined([segment], scratch)
         if _are_many(segment.left.removed.size, segment.left.count)
         else segment
-        for segment in kept[:small]
+        for segment in filled[:small]
     ]
-    return (*large, joined(kept[small:], scratch)) if small < len(kept) else tuple(large)
+    return (*large, joined(filled[small:], scratch)) if small < len(filled) else tuple(large)
 
 
 def _are_many(count: int, n: int) -> bool:
-    """Whether so many titles, behind or removed, are too many for a segment of ``n``."""
+    """Whether ``count`` titles, behind or removed, are too many for a segment of ``n``."""
     return bool(count) and (n < _FEW or count * _TIMES > n)

@@ -137,7 +137,7 @@ def _shared_id(first: Snapshot, second: Snapshot) -> str | None:
     ids = first.ids
     for start in range(0, len(ids), _PORTION):
         portion = ids[start : start + _PORTION]
-        there = np.flatnonzero(second.places_of(portion) >= 0)
+        there = np.flatnonzero(second.numbers_of(portion) >= 0)
         if there.size:
             return str(portion[there[0]])
     return None

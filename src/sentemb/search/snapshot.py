@@ -4,9 +4,9 @@ A change of an index makes another snapshot and puts it in place in one assignme
 exception leaves the index as it was, and a search in another thread reads either all of the old one
 or all of the new one.
 
-Titles have places: those of the first segment from 0, those of the next behind them. The score of a
-query and a title does not depend on other titles, so the best titles of all are among the best of
-each segment.
+Titles are numbered: those of the first segment from 0, those of the next behind them. The score of
+a query and a title does not depend on other titles, so the best titles of all are among the best
+of each segment.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ from sentemb.search.ranking.shortlist import Shortlist
 from sentemb.search.segment import Segment, joined, texts_left
 from sentemb.system.bounds import plain
 from sentemb.system.parallel import Workers
-from sentemb.system.stored_files import StoredFiles
 from sentemb.system.time_limits import check_time
 
 # Around an id that somebody types: what Python strips, and the mark that begins some files. The
@@ -62,7 +61,6 @@ class Snapshot:
     confidence : the confidence that was fitted to scores with these weights, or None
     source : the folder that holds all of this, and its identity; None without one
     search_fields : the weights of the fields in which words are searched
-    stored : the files of the ranker and its model, if a folder has them
     """
 
     ranker: HybridRanker
@@ -70,7 +68,6 @@ class Snapshot:
     confidence: Confidence | None = None
     source: tuple[Path, str] | None = None
     search_fields: Mapping[str, float] = field(default_factory=dict)
-    stored: StoredFiles | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Without what is made on first use: hashes differ from process to process.
@@ -83,7 +80,7 @@ class Snapshot:
         if changed.ranker is self.ranker:
             return changed
         confidence = changes.get("confidence")
-        return replace(changed, confidence=confidence, stored=None)
+        return replace(changed, confidence=confidence)
 
     def recipe(self, cosine: bool) -> Recipe:
         """The weights of a search: those of the index, or the model alone."""
@@ -103,7 +100,7 @@ class Snapshot:
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """The first place of each segment, and the number of all titles."""
+        """The first number of each segment, and the number of all titles."""
         return np.cumsum([0, *map(len, self.segments)])
 
     def __len__(self) -> int:
@@ -111,12 +108,12 @@ class Snapshot:
 
     @cached_property
     def ids(self) -> Texts:
-        """The ids, in the order of their places."""
+        """The ids, in the order of their numbers."""
         return texts_left(self.segments, [segment.ids for segment in self.segments])
 
     @cached_property
     def titles(self) -> Texts:
-        """The titles, in the order of their places."""
+        """The titles, in the order of their numbers."""
         return texts_left(self.segments, [segment.titles for segment in self.segments])
 
     @property
@@ -140,52 +137,52 @@ class Snapshot:
         """All titles as one segment; made on first use, large arrays are copied."""
         return joined(self.segments)
 
-    def located(self, place: int) -> tuple[Segment, int]:
+    def located(self, number: int) -> tuple[Segment, int]:
         """The segment that has a title, and its row there."""
-        number = int(np.searchsorted(self.starts, place, "right")) - 1
-        segment = self.segments[number]
-        return segment, int(segment.left.rows(np.array([place]) - self.starts[number])[0])
+        k = int(np.searchsorted(self.starts, number, "right")) - 1
+        segment = self.segments[k]
+        return segment, int(segment.left.rows(np.array([number]) - self.starts[k])[0])
 
-    def id(self, place: int) -> str:
+    def id(self, number: int) -> str:
         """The id of a title."""
-        segment, row = self.located(place)
+        segment, row = self.located(number)
         return segment.ids[row]
 
-    def title(self, place: int) -> str:
+    def title(self, number: int) -> str:
         """The text of a title."""
-        segment, row = self.located(place)
+        segment, row = self.located(number)
         return segment.titles[row]
 
-    def places_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
-        """The places of ids, (k,); -1 for an id that is unknown."""
-        places = np.full(len(ids), -1)
+    def numbers_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """The numbers of the titles with some ids, (k,); -1 for an id that is unknown."""
+        numbers = np.full(len(ids), -1)
         for start, segment in zip(self.starts, self.segments, strict=False):
-            of_segment = segment.places_of(ids)
-            places = np.where(of_segment >= 0, of_segment + start, places)
-        return places
+            of_segment = segment.numbers_of(ids)
+            numbers = np.where(of_segment >= 0, of_segment + start, numbers)
+        return numbers
 
-    def known_places(self, ids: Sequence[str]) -> NDArray[np.int64]:
-        """The places of ids; a `SentembError` for one that no title has."""
-        places = self.places_of(ids)
-        if (places < 0).any():
-            unknown = ids[int(np.argmax(places < 0))]
+    def known_numbers(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """The numbers of the titles with some ids; a `SentembError` for one that no title has."""
+        numbers = self.numbers_of(ids)
+        if (numbers < 0).any():
+            unknown = ids[int(np.argmax(numbers < 0))]
             raise SentembError(f"the id {plain(unknown)} is not in the index; leave it out")
-        return places
+        return numbers
 
-    def place_named(self, text: str) -> int | None:
+    def number_named(self, text: str) -> int | None:
         """The title whose id is ``text``; if there is none, in capitals or small letters."""
         name = text.strip(_WHITE)
         ids = list(dict.fromkeys([name, name.upper(), name.lower()])) if is_id(name) else []
-        return next((place for place in self.places_of(ids).tolist() if place >= 0), None)
+        return next((number for number in self.numbers_of(ids).tolist() if number >= 0), None)
 
-    def without(self, places: NDArray[np.int64]) -> tuple[Segment, ...]:
+    def without(self, numbers: NDArray[np.int64]) -> tuple[Segment, ...]:
         """The segments without some titles."""
-        places, segments = np.sort(places), []
-        ends = np.searchsorted(places, self.starts)
+        numbers, segments = np.sort(numbers), []
+        ends = np.searchsorted(numbers, self.starts)
         for segment, start, (low, high) in zip(
             self.segments, self.starts, pairwise(ends), strict=False
         ):
-            rows = segment.left.rows(places[low:high] - start)
+            rows = segment.left.rows(numbers[low:high] - start)
             segments.append(segment.without(rows))
         return tuple(segments)
 
@@ -194,8 +191,8 @@ class Snapshot:
         mask = None if where is None else self.fields.mask(where)
         if only is None:
             return mask
-        places, by_id = self.places_of(only), np.zeros(len(self), np.bool_)
-        by_id[places[places >= 0]] = True
+        numbers, by_id = self.numbers_of(only), np.zeros(len(self), np.bool_)
+        by_id[numbers[numbers >= 0]] = True
         return by_id if mask is None else mask & by_id
 
     def _masks(
@@ -234,7 +231,7 @@ class Snapshot:
             ranked = engine.best(*arguments, None if exact else catalogue.shortlist)
             self._check_lengths(ranked)
             is_there = ranked.titles >= 0
-            ranked.titles[is_there] = start + segment.left.places(ranked.titles[is_there])
+            ranked.titles[is_there] = start + segment.left.numbers(ranked.titles[is_there])
             of_segments.append(ranked)
         return _merged(of_segments, min(k, len(self)))
 
@@ -268,10 +265,10 @@ class Snapshot:
         return np.asarray(np.any(of_segments, axis=0))
 
     def of_pair(
-        self, query: str, place: int, cosine: bool, workers: Workers
+        self, query: str, number: int, cosine: bool, workers: Workers
     ) -> tuple[float, dict[str, float]]:
         """The score of a query and a title, and what each part of the recipe scores."""
-        segment, row = self.located(place)
+        segment, row = self.located(number)
         scores, values = engine.of_pairs(
             segment.catalogue.parts,
             self.recipe(cosine),
@@ -283,14 +280,14 @@ class Snapshot:
         return float(scores[0]), {name: float(value[0]) for name, value in values.items()}
 
     def explain(
-        self, query: str, places: Sequence[int], cosine: bool, workers: Workers
+        self, query: str, numbers: Sequence[int], cosine: bool, workers: Workers
     ) -> list[list[Share]]:
         """The share of each part in the scores of some titles."""
         recipe, asked = self.recipe(cosine), self.asked([query])
         queries = self.ranker.clicks.queries if recipe.weight(MEMORY) else ()
         return [
             shares(segment.catalogue, recipe, asked, row, queries, workers)
-            for segment, row in map(self.located, places)
+            for segment, row in map(self.located, numbers)
         ]
 
     def have_unknown_words(self, asked: Asked) -> NDArray[np.bool_]:

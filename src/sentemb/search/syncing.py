@@ -1,4 +1,4 @@
-"""What is new, changed and gone in the titles that an index is to have."""
+"""The titles that an index is to have, compared with those it has: new, changed and gone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.text_array import Texts
-from sentemb.search.id_rows import IdRows
+from sentemb.retrieval.rows_of_texts import TextRows
 from sentemb.search.product_fields import ProductFields, in_columns
 from sentemb.search.searched_fields import texts_of
 from sentemb.search.segment import Segment
@@ -34,7 +34,7 @@ def compared(
     Returns what changes, the segments of ``old`` without the titles that go or change, with the new
     fields of the others, and which of ``titles`` are new or changed, (n,).
     """
-    row_of, is_new = IdRows(ids), np.ones(len(ids), np.bool_)
+    row_of, is_new = TextRows(ids), np.ones(len(ids), np.bool_)
     searched = [of_field.texts for of_field in texts_of(old.search_fields, fields)]
     segments, n_removed, n_refreshed = [], 0, 0
     for segment in old.segments:
@@ -49,8 +49,8 @@ def compared(
                 for row, now in zip(left[stays].tolist(), rows[stays].tolist(), strict=True)
             ]
         is_new[rows[stays]] = False
-        kept = segment.without(left[~stays])
-        refreshed, n_of_segment = _refreshed(kept, fields, rows[stays])
+        remaining = segment.without(left[~stays])
+        refreshed, n_of_segment = _refreshed(remaining, fields, rows[stays])
         segments.append(refreshed)
         n_refreshed += n_of_segment
     n_moved = len(old) - n_removed - sum(map(len, segments))
@@ -58,7 +58,7 @@ def compared(
     return changes, segments, is_new
 
 
-def _rows_of(segment: Segment, left: NDArray[np.int64], row_of: IdRows) -> NDArray[np.int64]:
+def _rows_of(segment: Segment, left: NDArray[np.int64], row_of: TextRows) -> NDArray[np.int64]:
     """The new row of each title that is left, -1 for one that goes."""
     rows = np.full(segment.left.count, -1)
     for first in range(0, rows.size, _PORTION):
