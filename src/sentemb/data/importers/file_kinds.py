@@ -31,6 +31,10 @@ _MARKUP = (
 )
 
 
+# Of the bytes of UTF-16, at least this share is zero.
+_ZEROS = 0.03
+
+
 def check_kind(path: AnyPath, start: bytes, name: str) -> None:
     """Refuse a file whose first bytes are those of something else than text.
 
@@ -51,10 +55,10 @@ def encoding_in(start: bytes) -> str | None:
     """UTF-16 if the first bytes of a text are in it, with a byte-order mark or without."""
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
-    pairs = len(start) // 2
-    # A header is mostly ASCII, of which every other byte is zero in UTF-16.
-    for encoding, zeros in (("utf-16-le", start[1::2]), ("utf-16-be", start[::2])):
-        if pairs > 1 and zeros[:pairs].count(0) > 0.9 * pairs and start.count(0) <= pairs:
+    # Separators and line ends at least are ASCII, of which every other byte is zero in UTF-16.
+    zeros = [start[k::2].count(0) for k in (1, 0)]
+    for encoding, there, other in (("utf-16-le", *zeros), ("utf-16-be", *zeros[::-1])):
+        if there > 1 and there > _ZEROS * len(start) and there > 9 * other:
             return encoding
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -10,6 +10,7 @@ from sentemb.data.column_names import (
     CLICKS,
     FIELDS,
     ID,
+    OTHER,
     QUERY,
     ROLES,
     TITLE,
@@ -35,6 +36,8 @@ _COUNTED = 0.9
 # In a column of texts such as titles, this share of the cells differs.
 _DIFFERENT = 0.5
 _MOST_NAME = 64
+# Numbers of clicks have some of this size.
+_SMALL = 10
 _RESERVED = ("id", "title", "score", "confidence", "rowid")
 # Of the ids in the clicks, this share must be in the products; and a product has few rows.
 _FOUND, _MOST_ROWS = 0.5, 4
@@ -182,6 +185,29 @@ def _first_cells(path: AnyPath, names: Sequence[str], how: Reading) -> dict[str,
     return {name: column for name, column in cells.items() if name not in unreadable}
 
 
+def columns_of_counts(
+    path: AnyPath, how: Reading, names: Sequence[str], used: Collection[str]
+) -> list[str]:
+    """Those of the columns ``names`` that may be numbers of clicks, by their cells.
+
+    They have integers, small ones among them, are not ``used``, and their names mean nothing else.
+    """
+    known = (*ROLES, OTHER, *FIELDS)
+    rest = [name for name in names if name and not any(meaning.has(name) for meaning in known)]
+    rest = [name for name in rest if name not in used]
+    cells = _first_cells(path, names, how) if rest else {}
+    return [name for name in rest if _may_be_counts(cells.get(name, ()))]
+
+
+def _may_be_counts(cells: Sequence[str]) -> bool:
+    if not _fits("clicks", cells):
+        return False
+    counts = Counts()
+    counts.look_at(cells)
+    numbers = {number for cell in cells for number in _counts_in(cell, counts) or ()}
+    return len(numbers) > 1 and min(numbers) <= _SMALL and max(numbers) > 1
+
+
 def _fits(role: str, cells: Sequence[str]) -> bool:
     """Whether the cells of a column can have a role; without any, any can."""
     filled = [cell for cell in cells if cell.strip() and not is_missing(cell)]
@@ -189,7 +215,7 @@ def _fits(role: str, cells: Sequence[str]) -> bool:
         return not cells
     counts = Counts()
     counts.look_at(filled)
-    n_counts = sum(_is_count(cell, counts) for cell in filled)
+    n_counts = sum(_counts_in(cell, counts) is not None for cell in filled)
     if role == "clicks":
         return n_counts > _COUNTED * len(filled)
     return role == "id" or n_counts < len(filled)
@@ -206,14 +232,13 @@ def _ordered(roles: Mapping[str, str]) -> dict[str, str]:
     return {role: roles[role] for role in _ROLES if role in roles}
 
 
-def _is_count(cell: str, counts: Counts) -> bool:
+def _counts_in(cell: str, counts: Counts) -> list[int] | None:
+    """The numbers of clicks in a cell, which may be a list; None if it has something else."""
     values = listed_in(cell)
     try:
-        for value in [cell] if values is None else values:
-            counts.read(value)
+        return [counts.read(value) for value in ([cell] if values is None else values)]
     except SentembError:
-        return False
-    return True
+        return None
 
 
 def _fields(
