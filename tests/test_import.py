@@ -301,7 +301,7 @@ def test_bad_rows_can_be_counted(tmp_path):
     with pytest.raises(SentembError, match=r"c.jsonl:2: not JSON \(not an object\)"):
         imported(tmp_path, lines)
     lines.write_text('{"query": "a", "name": "b"}\n')
-    with pytest.raises(SentembError, match="no line has 'title'; the first line has query, name"):
+    with pytest.raises(SentembError, match="no line has 'title'; the first lines have query, name"):
         imported(tmp_path, lines, columns=Columns(title="title"))
 
 

@@ -115,19 +115,30 @@ def test_delimited_text_in_any_spelling_gives_the_same_log(
 
 
 @settings(deadline=None, max_examples=40)
-@given(table=tables(), form=st.sampled_from(["lines", "list", "pretty", "clicked"]))
-def test_json_in_any_spelling_gives_the_same_log(tmp_path_factory, table, form):
+@given(
+    table=tables(),
+    form=st.sampled_from(["lines", "list", "pretty", "clicked", "commas"]),
+    holes=st.booleans(),
+    nested=st.booleans(),
+)
+def test_json_in_any_spelling_gives_the_same_log(tmp_path_factory, table, form, holes, nested):
     rows, (names, *cells), order = table
     records = [{names[k].strip(): row[k] for k in order} for row in cells]
+    if holes:  # the first lacks what others have
+        records.insert(0, {names[0].strip(): "other query"})
     if form == "clicked":  # several titles of a search in one row, with a count for each
         records = [
             {**record, names[1].strip(): [row[1]], names[2].strip(): [row[2]]}
-            for record, row in zip(records, cells, strict=True)
+            for record, row in zip(records, [("", "", "")] * holes + cells, strict=True)
         ]
+    if nested:
+        records = [{"of": {"it": record} if record else None} for record in [{}, *records]]
+        names = [f"of.it.{name.strip()}" for name in names]
     path = tmp_path_factory.mktemp("json") / "c.json"
-    lines = "".join(f"{json.dumps(record)}\n" for record in records)
+    end = ",\n" if form == "commas" else "\n"
+    lines = "".join(f"{json.dumps(record)}{end}" for record in records)
     whole = json.dumps(records, indent=1 if form == "pretty" else None)
-    path.write_text(lines if form in ("lines", "clicked") else whole)
+    path.write_text(whole if form in ("list", "pretty") else lines)
     check(path, rows, names[2])
 
 

@@ -48,7 +48,9 @@ class Meaning:
 
     def has(self, name: str) -> bool:
         """Whether a column of this ``name`` usually holds this."""
-        return self._is(letters_of(name)) or self._is(letters_of(_UNIT.sub("", name, 1)))
+        bare = _UNIT.sub("", name, 1)
+        inner = bare.rpartition(".")[2]  # a field of another
+        return any(self._is(letters_of(text)) for text in (name, bare, inner))
 
     def _is(self, letters: str) -> bool:
         return letters in self.names or re.fullmatch(self.pattern, letters) is not None
@@ -131,6 +133,15 @@ CLICKS = Meaning(
 )
 SEARCH = Meaning("search", _names("searchid queryid sessionid qid session"))
 POSITION = Meaning("position", _names("position rank pos place clickposition"))
+# The second column of an id, where a product has rows in several languages or shops.
+LOCALE = Meaning(
+    "locale",
+    _names("""
+        locale productlocale lang language languagecode sprache langue idioma lingua taal country
+        countrycode land pays pais market marketplace store storeid storeview storeviewcode shop
+        shopid site siteid region
+    """),
+)
 # What else a table of clicks has.
 OTHER = Meaning(
     "other",

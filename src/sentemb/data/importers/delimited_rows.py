@@ -78,7 +78,9 @@ def text_rows(table: TableFile, format: str) -> Iterator[Row]:
         _check_encoding(known_first[0], table)
         numbered = chain(known_first, lines)
         opening = next((line.lstrip("\ufeff \t") for line in known_first if line.strip()), "")
-        is_json = table.how.delimiter is None and opening.startswith(("{", "[{", "[\n", "[\r"))
+        is_json = table.how.delimiter is None and opening.startswith(
+            ("{", "[{", "[[", "[\n", "[\r")
+        )
         if format == "jsonl" or (format == "auto" and is_json):
             yield from json_rows(table, enumerate(numbered, 1))
             return
@@ -157,8 +159,8 @@ def _of_width(row: list[str], head: list[str], delimiter: str) -> list[str]:
     some that have no name: some programs write a delimiter there, in the header or below it.
     """
     row = _with_entities(row) if delimiter == ";" and len(row) > len(head) else row
-    more, lacking = row[len(head) :], head[len(row) :]
-    if any(map(str.strip, [*more, *lacking])) or not row:
+    lacking = head[len(row) :]
+    if any(map(str.strip, [*row[len(head) :], *lacking])) or not row:
         return row
     return row[: len(head)] + [""] * len(lacking)
 

@@ -21,6 +21,10 @@ _STARTS = (
 )  # fmt: skip
 _MARKUP = (
     (
+        re.compile(rb"<\?xml[^>]*>\s*(?:<\?mso-[^>]*>\s*)?<(?:\w+:)?workbook\b", re.IGNORECASE),
+        "is a sheet of Excel in XML; save it as CSV UTF-8",
+    ),
+    (
         re.compile(rb"<(?:\?xml|rss|feed|channel|products|items|catalog)\b", re.IGNORECASE),
         "is an XML feed; export the products as TSV or CSV (feeds of shops can be had as TSV)",
     ),
@@ -57,8 +61,8 @@ def encoding_in(start: bytes) -> str | None:
         return "utf-16"
     # Separators and line ends at least are ASCII, of which every other byte is zero in UTF-16.
     zeros = [start[k::2].count(0) for k in (1, 0)]
-    for encoding, there, other in (("utf-16-le", *zeros), ("utf-16-be", *zeros[::-1])):
-        if there > 1 and there > _ZEROS * len(start) and there > 9 * other:
+    for encoding, high, low in (("utf-16-le", *zeros), ("utf-16-be", *zeros[::-1])):
+        if high > max(1, _ZEROS * len(start), 9 * low):
             return encoding
     return None
 

@@ -10,6 +10,7 @@ from sentemb.data.column_names import (
     CLICKS,
     FIELDS,
     ID,
+    LOCALE,
     OTHER,
     QUERY,
     ROLES,
@@ -26,6 +27,7 @@ from sentemb.data.importers.table_rows import Rows
 from sentemb.data.record_file import is_record
 from sentemb.data.search_record import COLUMNS
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief
 from sentemb.system.files import is_file, place_name, status
 from sentemb.system.paths import AnyPath
 
@@ -96,7 +98,11 @@ class Guess:
         left = [
             name
             for name, cells in self.cells.items()
-            if name not in taken and any(cells) and _fits(role, cells) and _differ(cells)
+            if name not in taken
+            and not any(meaning.has(name) for meaning in (*FIELDS, OTHER))
+            and any(cells)
+            and _fits(role, cells)
+            and _differ(cells)
         ]
         if role in self.roles or len(left) != 1:
             return self
@@ -157,9 +163,12 @@ def names_of(path: AnyPath, how: Reading) -> list[str]:
         return list(COLUMNS)
     names: list[str] = []
     reading = Reading(how.format, how.delimiter, how.encoding, True, how.quotes)
-    rows = Rows(path, ("1", "2"), reading, BadRows(skip=True), names.extend, is_head=_is_head)
+    bad = BadRows(skip=True)
+    rows = Rows(path, ("1", "2"), reading, bad, names.extend, is_head=_is_head)
     for _ in islice(rows, 1):
         pass
+    if not names and bad.first is not None:
+        raise bad.first
     return names
 
 
@@ -176,12 +185,13 @@ def _first_cells(path: AnyPath, names: Sequence[str], how: Reading) -> dict[str,
     unreadable: set[str] = set()
     if len(columns) < 2:
         return cells
-    rows = Rows(
-        path, columns, how, BadRows(skip=True), optional=columns, on_unusable=unreadable.add
-    )
+    bad = BadRows(skip=True)
+    rows = Rows(path, columns, how, bad, optional=columns, on_unusable=unreadable.add)
     for _, row in islice(rows, _LOOKED_AT):
         for name, cell in zip(columns, row, strict=True):
             cells[name].append(cell)
+    if bad.first is not None and not any(cells.values()):
+        raise bad.first
     return {name: column for name, column in cells.items() if name not in unreadable}
 
 
@@ -319,6 +329,13 @@ def shared_id(clicks: Guess, products: Guess, path: AnyPath, how: Reading) -> Sh
             )
         return SharedId((clicks.roles["id"],), (products.roles["id"],))
     best = max(fitting, key=rank)
+    is_product = matches[best].is_product, _plain(best[1]) in asked[best[0]]
+    for guess, name, is_id in zip((clicks, products), best, is_product, strict=True):
+        if is_id:
+            raise SentembError(
+                f"{guess.name}: the first line has a product ({brief(name)}) and no names of "
+                "columns; add a line of names"
+            )
     second = matches[best].second
     if second is None:
         return SharedId(best[:1], best[1:])
@@ -332,11 +349,13 @@ class _Match:
     n_asked : distinct cells that are looked for
     rows : the rows of each cell that was found: those of other shared columns, and titles
     shared : the other columns that both tables share, each with the cells in the clicks
+    is_product : whether the name of the column in the clicks was found, too
     """
 
     n_asked: int
     shared: Sequence[tuple[str, str]]
     rows: dict[str, list[tuple[tuple[str, ...], str]]] = field(default_factory=dict)
+    is_product: bool = False
 
     @property
     def share(self) -> float:
@@ -372,9 +391,7 @@ def _matches(
                 (name, same)
                 for name in asked
                 for same in columns
-                if letters_of(name) == letters_of(same)
-                and name != ours
-                and same not in (theirs, title)
+                if _may_be_one(name, same) and name != ours and same not in (theirs, title)
             ]
             pairs[ours, theirs] = _Match(len(values), shared)
     number = {name: k for k, name in enumerate(columns)}
@@ -382,6 +399,7 @@ def _matches(
     for ours, values in asked.items():
         for value in values:
             asking.setdefault(value, []).append(ours)
+    named = {_plain(ours): ours for ours in asked}
     rows = Rows(
         path, columns, how, BadRows(skip=True), optional=columns, on_unusable=lambda _: None
     )
@@ -390,12 +408,19 @@ def _matches(
         is_titled = title is None or bool(shown and not is_missing(shown))
         for theirs, cell in zip(columns, cells, strict=True):
             value = _plain(cell)
+            if value in named:
+                pairs[named[value], theirs].is_product = True
             for ours in asking.get(value, ()):
                 match = pairs[ours, theirs]
                 known = match.rows.setdefault(value, [])
                 if not known or (is_titled and len(known) < _KEPT_ROWS):
                     known.append((tuple(cells[number[same]] for _, same in match.shared), shown))
     return pairs
+
+
+def _may_be_one(ours: str, theirs: str) -> bool:
+    """Whether columns of two tables may hold the same, by their names."""
+    return letters_of(ours) == letters_of(theirs) or (LOCALE.has(ours) and LOCALE.has(theirs))
 
 
 def _values(cells: Sequence[str]) -> frozenset[str]:
