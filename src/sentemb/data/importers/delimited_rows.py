@@ -29,6 +29,7 @@ from sentemb.data.importers.columns import (
 )
 from sentemb.data.importers.file_kinds import check_kind, encoding_in
 from sentemb.data.importers.json_rows import json_rows
+from sentemb.data.importers.known_exports import what_is_lacking
 from sentemb.data.importers.missing import is_no_row
 from sentemb.data.importers.table_heads import DELIMITERS, MOST_BEFORE, find_head
 from sentemb.data.spreadsheets import is_header
@@ -182,6 +183,8 @@ def _chosen(
 ) -> tuple[Callable[[list[str]], tuple[str, ...]], bool]:
     """A function that takes the chosen columns from a row; whether the first row is a header."""
     names = [cell.strip() for cell in head]
+    if len(names) == 1 and (advice := what_is_lacking(names)):
+        raise SentembError(f"{table.name}: {advice}")
     header, columns = table.how.header, table.columns
     named = [column for column in columns if not is_number(column)]
     if header is False:

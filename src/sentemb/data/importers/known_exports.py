@@ -27,14 +27,8 @@ def check_folder(path: AnyPath) -> None:
 
 def what_is_lacking(names: Sequence[str]) -> str:
     """The kind of a table with these columns, and the remedy; empty if nothing is known of it."""
-    letters = [letters_of(name) for name in names]
-    if {"queryid", "corpusid"} <= set(letters):
-        return "these are judgments in the format of BEIR: use `sentemb data beir FOLDER`"
-    if len(names) == 4 and names[1] in ("0", "Q0") and names[3].lstrip("-").isdigit():
-        return (
-            "these look like judgments of TREC, ids without texts: put queries, documents and "
-            "judgments in the format of BEIR and use `sentemb data beir FOLDER`"
-        )
+    if ids := ids_alone(names):
+        return ids
     if len(names) > 1 and {"_id", "text"} <= set(names) <= {"_id", "title", "text", "metadata"}:
         return "these are texts in the format of BEIR: use `sentemb data beir FOLDER`"
     if len(names) == 4 and names[0].isdigit() and names[3].startswith(("http://", "https://")):
@@ -60,6 +54,33 @@ def what_is_lacking(names: Sequence[str]) -> str:
             f"{SEARCH.column(names)} first"
         )
     return ""
+
+
+def ids_alone(names: Sequence[str]) -> str:
+    """The kind of a table of ids without texts whose first line is this, and the remedy.
+
+    Empty for any other line.
+    """
+    words = names[0].split() if len(names) == 1 else list(names)
+    if {"queryid", "corpusid"} <= set(map(letters_of, words)):
+        return "these are judgments in the format of BEIR: use `sentemb data beir FOLDER`"
+    if len(words) == 4 and words[1] in ("0", "Q0") and words[3].lstrip("-").isdigit():
+        what = "judgments of TREC"
+    elif len(words) == 6 and words[1] == "Q0":
+        return "this looks like a run of TREC: `sentemb evaluate RUN JUDGED` reads it"
+    elif len(words) > 2 and all(map(str.isdigit, words)):
+        what = "judgments, a run or triples of MS MARCO"
+    elif len(words) == len(names) == 2 and words[0].isdigit() and not words[1].isdigit():
+        return (
+            "the first line is an id and a text, as in MS MARCO, and no names of columns: write a "
+            "line of names above it, such as id<TAB>title"
+        )
+    else:
+        return ""
+    return (
+        f"these look like {what}, ids without texts: put queries, documents and judgments in the "
+        "format of BEIR and use `sentemb data beir FOLDER`"
+    )
 
 
 def graded_column(names: Sequence[str]) -> str | None:
