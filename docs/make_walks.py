@@ -1,6 +1,6 @@
 """Trace one training update and one search: which files of the package they enter.
 
-Writes the table in docs/design.md. tests/test_walks.py compares the walks that are told there.
+Writes the table in ARCHITECTURE.md. tests/test_walks.py compares the walks that are told there.
 """
 
 import sys
@@ -98,6 +98,6 @@ def table():
 
 
 if __name__ == "__main__":
-    page = ROOT / "docs" / "design.md"
+    page = ROOT / "ARCHITECTURE.md"
     before, rest = page.read_text(encoding="utf-8").split(BEGIN)
     page.write_text(f"{before}{BEGIN}\n\n{table()}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")

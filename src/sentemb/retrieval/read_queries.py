@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.data.text_array import Texts
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.tokenizing import tokenize_all
 from sentemb.retrieval.words_and_stems import Stems, Words
@@ -56,7 +57,12 @@ class ReadQueries:
         with self._turn.lock:
             new = numbers[~self._is_known[numbers]]
             if new.size or self._rows is None:
-                vectors = self.embed([self.texts[q] for q in new.tolist()])
+                texts = self.texts
+                if isinstance(texts, Texts):
+                    chosen = texts.chosen(new)
+                else:
+                    chosen = [texts[q] for q in new.tolist()]
+                vectors = self.embed(chosen)
                 coded = Int8Rows.of(np.asarray(vectors, np.float32))
                 if self._rows is None:
                     shape = len(self.texts), coded.codes.shape[1]

@@ -1,6 +1,6 @@
 """A search without its embedding, to compile the kernels that rank.
 
-Another process compiles those that embed meanwhile; see `sentemb.kernels.ahead`.
+Another process compiles those that embed meanwhile; see `sentemb.kernels.compiling.ahead`.
 """
 
 from collections.abc import Sequence

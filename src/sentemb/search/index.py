@@ -18,9 +18,9 @@ from sentemb.models.face import Face
 from sentemb.models.files.model_files import fingerprint
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.bm25 import FieldTexts
+from sentemb.retrieval.rows_of_texts import TextRows
 from sentemb.search.confidence import Confidence
 from sentemb.search.contents import checked, embedded
-from sentemb.search.id_rows import IdRows
 from sentemb.search.index_files import (
     DTYPES,
     Description,
@@ -283,7 +283,7 @@ class Index(Searcher):
         cls, path: AnyPath, description: Description, threads: int | None, in_memory: bool
     ) -> Index:
         check_files(path, description)
-        ranker = open_model(path, description, threads)
+        ranker = open_model(path, description, threads, in_memory)
         if in_memory:
             ranker.read()
         snapshot = open_snapshot(path, description, ranker, in_memory)
@@ -326,7 +326,7 @@ class Index(Searcher):
             opened = None  # another folder says nothing of that which was opened
         with replacing_folder(path, listed_files(path)) as new:
             self._check_unchanged(path)
-            write_contents(snapshot, new)
+            write_contents(snapshot, new, opened is not None)
             identity = read_description(new).identity
             if opened is not None:
                 # An exception may come before or after the folder is in its place.
@@ -491,7 +491,7 @@ class Index(Searcher):
         """Price, brand and so on of the titles."""
         return self._snapshot.fields
 
-    def row_of(self) -> IdRows:
+    def row_of(self) -> TextRows:
         """The row of every id. It is made on first use: one pass over the ids."""
         return self._snapshot.row_of
 
@@ -600,7 +600,7 @@ class Index(Searcher):
         with self._turn.lock:
             old = self._snapshot
             given = old.fields.replaced_by(given, id_texts)
-            new_row_of = IdRows(id_texts)
+            new_row_of = TextRows(id_texts)
             new_rows = np.full(len(old.ids), -1)
             stays = np.zeros(len(old.ids), np.bool_)
             for first in range(0, len(old.ids), _IDS):

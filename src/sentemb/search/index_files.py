@@ -32,6 +32,7 @@ from sentemb.system import descriptions
 from sentemb.system.bounds import is_finite, is_integer
 from sentemb.system.checked_files import CheckedFiles, are_listed, sample
 from sentemb.system.files import is_file, is_folder, make_folder, path_of, status, writing
+from sentemb.system.kept_files import KeptFiles
 from sentemb.system.paths import AnyPath
 
 DESCRIPTION, MODEL = "index.json", "model"
@@ -92,8 +93,12 @@ class Description:
 # -- writing ----------------------------------------------------------------------------------
 
 
-def write_contents(snapshot: Snapshot, folder: Path) -> None:
-    """Write all files of an index into a folder."""
+def write_contents(snapshot: Snapshot, folder: Path, replaces: bool) -> None:
+    """Write all files of an index into a folder.
+
+    ``replaces`` says that it takes the place of the one that holds the model and the ranker: they
+    are not written again.
+    """
     catalogue, ranker = snapshot.catalogue, snapshot.ranker
     empty = np.flatnonzero(catalogue.is_empty)
     arrays: dict[str, np.ndarray] = {
@@ -120,9 +125,11 @@ def write_contents(snapshot: Snapshot, folder: Path) -> None:
     for name, listed in files.items():
         listed["sample"] = sample(folder / name)
     saved = ranker.model.saved()
-    save_model(saved, folder / MODEL)
-    if ranker.recipe != MODEL_ALONE:
-        write_ranker(folder / MODEL, ranker.stored())
+    stored = ranker.files if replaces else None
+    if stored is None or not stored.link(folder / MODEL):
+        save_model(saved, folder / MODEL)
+        if ranker.recipe != MODEL_ALONE:
+            write_ranker(folder / MODEL, ranker.stored())
     description = Description(
         titles=len(snapshot.ids),
         dim=ranker.model.dim,
@@ -284,9 +291,12 @@ _IS_RIGHT: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def open_model(folder: AnyPath, description: Description, threads: int | None) -> HybridRanker:
+def open_model(
+    folder: AnyPath, description: Description, threads: int | None, in_memory: bool
+) -> HybridRanker:
     """The ranker of an index: that in the folder of its model, or the model alone."""
     path = path_of(folder) / MODEL
+    files = KeptFiles.of(path, FILES)
     model = load(path, threads)
     if (
         not isinstance(model, SentenceEncoder)
@@ -295,12 +305,13 @@ def open_model(folder: AnyPath, description: Description, threads: int | None) -
     ):
         raise damaged(path, "it is another model than that of the vectors")
     if has_ranker(path):
-        ranker = opened_ranker(path, model, None, threads)
+        ranker = opened_ranker(path, model, None, threads, in_memory)
     else:
         ranker = HybridRanker(model, MODEL_ALONE, threads=threads)
     # Version 1.0 wrote no letters.
     if ranker.recipe.as_dict() != {"letters": ranker.recipe.letters, **description.recipe}:
         raise damaged(path, f"its ranker is another one than {DESCRIPTION} says")
+    ranker.is_stored_in(files)
     return ranker
 
 

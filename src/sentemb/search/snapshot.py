@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from sentemb.data.lines import is_id
 from sentemb.data.text_array import Texts
 from sentemb.retrieval.int8_rows import Int8Rows
+from sentemb.retrieval.rows_of_texts import TextRows
 from sentemb.search.confidence import Confidence
 from sentemb.search.frequent_queries import FrequentQueries
-from sentemb.search.id_rows import IdRows
 from sentemb.search.product_fields import ProductFields
 from sentemb.search.ranking.part import Part
 from sentemb.search.ranking.parts import Cosine
@@ -91,9 +91,9 @@ class Snapshot:
         return "int8" if isinstance(vectors, Int8Rows) else vectors.dtype.name
 
     @cached_property
-    def row_of(self) -> IdRows:
+    def row_of(self) -> TextRows:
         """The row of every id. It is made on first use: one pass over the ids."""
-        return IdRows(self.ids)
+        return TextRows(self.ids)
 
     @cached_property
     def frequent(self) -> FrequentQueries:

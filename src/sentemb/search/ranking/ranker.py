@@ -34,6 +34,7 @@ from sentemb.search.ranking.shortlist import Shortlist
 from sentemb.system.bounds import whole
 from sentemb.system.files import path_of
 from sentemb.system.html_tables import facts_table
+from sentemb.system.kept_files import KeptFiles
 from sentemb.system.locks import locked
 from sentemb.system.parallel import Turn, Workers
 from sentemb.system.paths import AnyPath
@@ -223,6 +224,7 @@ class HybridRanker:
         self._titles = None if titles is None else as_texts(titles)
         self._prepared: Catalogue | None = None
         self._read: ReadQueries | None = None
+        self._files: tuple[KeptFiles, Floor | None] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # What is prepared is left out, and a function that reads the clicks cannot be pickled.
@@ -578,6 +580,17 @@ class HybridRanker:
         return [text_of([*words[:t], *words[t + 1 :]]) for t in range(len(words))]
 
     # -- files --------------------------------------------------------------------------------
+
+    @property
+    def files(self) -> KeptFiles | None:
+        """The files that hold this very model and ranker, if there are some."""
+        if self._files is None or self._files[1] is not self.floor:
+            return None
+        return self._files[0]
+
+    def is_stored_in(self, files: KeptFiles) -> None:
+        """Note that ``files`` hold this very model and ranker."""
+        self._files = files, self.floor
 
     def save(self, folder: AnyPath) -> None:
         """Write the ranker into the folder of its model, in place of the one there.
