@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.frames import checked_pair, checked_pairs, rows_of
-from sentemb.data.importers.known_exports import ids_alone
 from sentemb.data.lines import is_id, without_blank_end, write_lines
 from sentemb.data.parquet_files import parquet_batches
-from sentemb.data.spreadsheets import REMEDY, is_header, is_quoted
+from sentemb.data.spreadsheets import REMEDY, ids_alone, is_header, is_quoted
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief, is_integer
 from sentemb.system.files import (

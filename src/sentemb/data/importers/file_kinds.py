@@ -60,8 +60,8 @@ def encoding_in(start: bytes) -> str | None:
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     # Separators and line ends at least are ASCII, of which every other byte is zero in UTF-16.
-    zeros = [start[k::2].count(0) for k in (1, 0)]
-    for encoding, high, low in (("utf-16-le", *zeros), ("utf-16-be", *zeros[::-1])):
+    first, second = start[::2].count(0), start[1::2].count(0)
+    for encoding, high, low in (("utf-16-le", second, first), ("utf-16-be", first, second)):
         if high > max(1, _ZEROS * len(start), 9 * low):
             return encoding
     return None
