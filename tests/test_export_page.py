@@ -170,7 +170,7 @@ def check_hits(answers, hits, tolerance):
 def check_explanation(tab, index, query, id, tolerance=TOLERANCE):
     """Compare word effects, and gates if there are any, with those of the package."""
     model = index.model
-    title = index.titles[index.row_of()[id]]
+    title = index[id]["title"]
     mine, gates = ask(
         tab,
         "async (pair) => [await engine.explain(...pair), await engine.gates(...pair)]",
