@@ -609,7 +609,18 @@ class Index(Searcher):
 
     def _put(self, old: Snapshot, segments: Sequence[Segment]) -> None:
         """Make segments the contents of the index; ``old`` were its contents."""
-        self._snapshot = old.changed(segments=settled(segments, self._scratch))
+        self._snapshot = old.changed(
+            segments=tuple(
+                self._looked_up(old, segment) for segment in settled(segments, self._scratch)
+            )
+        )
+
+    def _looked_up(self, old: Snapshot, segment: Segment) -> Segment:
+        """A segment with a shortlist, if it is new and large, and the index has one."""
+        catalogue = segment.catalogue
+        if old.clusters is None or catalogue.shortlist is not None or segment.files is not None:
+            return segment
+        return segment.with_catalogue(with_shortlist(catalogue, old.ranker, self._workers))
 
 
 def _products(
