@@ -120,7 +120,9 @@ class Index(Searcher):
     def __getstate__(self) -> dict[str, Any]:
         snapshot = self._snapshot
         if snapshot.source is not None:  # the other process maps the same files
-            return {"source": snapshot.source, "threads": self._threads}
+            # An embedding that is an object is in no file.
+            known = {"embedding": snapshot.ranker.embedding, "threads": self._threads}
+            return {"source": snapshot.source, **known}
         return {"snapshot": snapshot, "threads": self._threads}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -133,6 +135,7 @@ class Index(Searcher):
             raise SentembError(
                 f"{source[0]}: the index has changed since the object was pickled; open it again"
             )
+        opened.ranker.embedding = state["embedding"]
         self.__dict__ = copy(opened).__dict__
 
     # -- making and storing -------------------------------------------------------------------
@@ -224,7 +227,8 @@ class Index(Searcher):
                     ranker.model, title_texts, dtype, on_progress, workers, scratch, cluster
                 )
             searched = texts_of(weights, stored_fields)
-            catalogue = ranker.catalogue(title_texts, id_texts, vectors, searched=searched)
+            of_titles = title_texts, id_texts, vectors
+            catalogue = ranker.catalogue(*of_titles, searched=searched, on_progress=on_progress)
             if not exact:
                 catalogue = with_shortlist(catalogue, ranker, workers, on_progress)
         snapshot = Snapshot(ranker, id_texts, catalogue, stored_fields, search_fields=weights)
@@ -468,6 +472,7 @@ class Index(Searcher):
         ranker = ranker.with_ids(snapshot.titles, snapshot.ids)
         searched = texts_of(snapshot.search_fields, snapshot.fields)
         of_titles = snapshot.titles, snapshot.ids, snapshot.vectors
+        snapshot.remember_embedding(ranker.embedding)
         catalogue = ranker.catalogue(*of_titles, searched=searched)
         if snapshot.clusters is not None:
             catalogue = with_shortlist(catalogue, ranker, self._workers)
@@ -653,7 +658,8 @@ class Index(Searcher):
         if titles is not None and ids is not None:
             vectors = embedded(self.model, titles, old.dtype, on_progress, self._workers, scratch)
             searched = texts_of(old.search_fields, fields, fields.count - len(titles))
-            following = old.ranker.catalogue(titles, ids, vectors, searched=searched)
+            of_titles = titles, ids, vectors
+            following = old.ranker.catalogue(*of_titles, searched=searched, on_progress=on_progress)
             all_ids, all_titles = all_ids.joined(ids, scratch), all_titles.joined(titles, scratch)
             catalogue = catalogue.joined(following, all_titles, scratch)
         return old.changed(ids=all_ids, catalogue=catalogue, fields=fields)

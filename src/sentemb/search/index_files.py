@@ -26,7 +26,7 @@ from sentemb.search.ranking.part import Part, Unfit
 from sentemb.search.ranking.parts import PART_TYPES
 from sentemb.search.ranking.ranker import Catalogue, HybridRanker
 from sentemb.search.ranking.ranker_files import has_ranker, write_ranker
-from sentemb.search.ranking.recipe import COSINE, MEMORY, MODEL_ALONE
+from sentemb.search.ranking.recipe import COSINE, EMBEDDING, MODEL_ALONE
 from sentemb.search.snapshot import Snapshot
 from sentemb.system import descriptions
 from sentemb.system.bounds import is_finite, is_integer
@@ -147,7 +147,7 @@ def write_contents(snapshot: Snapshot, folder: Path) -> None:
 
 def part_file(part: str) -> str:
     """The file in which the vectors of a part are, for messages."""
-    return {COSINE: f"{COSINE}/vectors.npy", MEMORY: f"{MEMORY}/scales.npy"}[part]
+    return f"{part}/{'vectors' if part == COSINE else 'scales'}.npy"
 
 
 def _write(path: Path, array: np.ndarray) -> dict[str, Any]:
@@ -320,7 +320,7 @@ def open_snapshot(
     is_empty = np.zeros(n, np.bool_)
     is_empty[empty] = True
     parts = {
-        part.name: _opened_part(path, files, part, description)
+        part.name: _opened_part(path, files, part, description, _dim(part, description, ranker))
         for part in PART_TYPES
         if part.name in description.parts
     }
@@ -351,8 +351,14 @@ def open_snapshot(
     return snapshot
 
 
+def _dim(kind: type[Part], description: Description, ranker: HybridRanker) -> int:
+    """Numbers of a vector of a part."""
+    embedding = ranker.embedding if kind.name == EMBEDDING else None
+    return description.dim if embedding is None else embedding.dim
+
+
 def _opened_part(
-    folder: Path, files: CheckedFiles, kind: type[Part], description: Description
+    folder: Path, files: CheckedFiles, kind: type[Part], description: Description, dim: int
 ) -> Part:
     """Map the arrays of one part of an index."""
     arrays = {
@@ -360,7 +366,7 @@ def _opened_part(
         for name, (dtype, *shape) in description.parts[kind.name].items()
     }
     try:
-        return kind.of_arrays(arrays, description.titles, description.dim)
+        return kind.of_arrays(arrays, description.titles, dim)
     except KeyError as error:
         why = f"the part {kind.name} has no {error.args[0]}"
         raise damaged(folder / DESCRIPTION, why) from None

@@ -28,7 +28,7 @@ from sentemb.search.ranking.engine import Ranked
 from sentemb.search.ranking.part import Asked
 from sentemb.search.ranking.parts import Bm25
 from sentemb.search.ranking.ranker import HybridRanker, Share, shares
-from sentemb.search.ranking.recipe import BM25, CLICKS, COSINE, MEMORY, Recipe
+from sentemb.search.ranking.recipe import BM25, CLICKS, COSINE, EMBEDDING, MEMORY, Recipe
 from sentemb.search.snapshot import Snapshot
 from sentemb.system.bounds import plain
 from sentemb.system.parallel import Workers
@@ -253,7 +253,7 @@ class Shards:
 
 def _check_lengths(snapshot: Snapshot, ranked: Ranked) -> None:
     """Refuse what no unit vectors give: files of vectors are not read when they are opened."""
-    for part in (COSINE, MEMORY):
+    for part in (COSINE, MEMORY, EMBEDDING):
         values = ranked.values.get(part)
         if values is not None and not (np.abs(values) <= LONGEST).all():
             folder = Path() if snapshot.source is None else snapshot.source[0]

@@ -23,10 +23,11 @@ from sentemb.search.confidence import Confidence
 from sentemb.search.frequent_queries import FrequentQueries
 from sentemb.search.id_rows import IdRows
 from sentemb.search.product_fields import ProductFields
+from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.part import Part
-from sentemb.search.ranking.parts import Cosine
+from sentemb.search.ranking.parts import Cosine, Embedded
 from sentemb.search.ranking.ranker import Catalogue, HybridRanker
-from sentemb.search.ranking.recipe import COSINE, MODEL_ALONE, Recipe
+from sentemb.search.ranking.recipe import COSINE, EMBEDDING, MODEL_ALONE, Recipe
 from sentemb.search.ranking.shortlist import Shortlist
 
 # Around an id that somebody types: what Python strips, and the mark that begins some files. The
@@ -78,6 +79,13 @@ class Snapshot:
     def vectors(self) -> Vectors:
         """Unit vectors of the titles, (n, dim)."""
         return self._cosine.rows
+
+    def remember_embedding(self, embedding: Embedding | None) -> None:
+        """Let an embedding know the vectors of these titles, if they are its own."""
+        part = self.catalogue.parts.get(EMBEDDING)
+        is_own = embedding is not None and embedding.is_like(self.ranker.embedding)
+        if isinstance(part, Embedded) and embedding is not None and is_own:
+            embedding.know(self.titles, part.rows)
 
     @property
     def clusters(self) -> Shortlist | None:

@@ -101,4 +101,5 @@ def opened_ranker(
         stored.dev,
         stored.floor,
         threads,
+        stored.embedding,
     )
