@@ -140,6 +140,7 @@ class Asked:
         )
         part._look_up = lambda lists: self.words_in(lists).part(which)
         part.keys, part.names = self.keys[which], self.names[which]
+        part.is_typed = self.is_typed[which]
         return part
 
     @cached_property
