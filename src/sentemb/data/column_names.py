@@ -123,6 +123,7 @@ CLICKS = Meaning(
         clickedcount eventcount count counts n clicked click isclicked wasclicked hits freq
         frequency cnt anzahl clic cliques klikken escilabel клики кликов количествокликов
         クリック クリック数 クリック回数 点击 点击量 点击数 点击次数 點擊 點擊次數 클릭 클릭수
+        eventtype eventname event eventaction action interaction
     """),
     r"(?:total|sum|num|number|no|nb|n|count|cnt|all|unique|event|item|product|result|search|link"
     r"|site|outbound|of|the|anzahl|der|nombre|de|antal|aantal|liczba|numero|di|z|nr)*"
