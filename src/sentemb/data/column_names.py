@@ -98,8 +98,9 @@ TITLE = Meaning(
         nombredelproducto nombreproducto producto titulo nomeprodotto prodotto titolo nome
         nomedoproduto produto naam productnaam nazwa nazwaproduktu produktnamn produktnavn
         название наименование товар 商品名 商品名称 产品名称 标题 名称 商品名稱 상품명 objectname
-        page toppages landingpage seite seiten haufigsteseiten pages pagina paginas
-        text passage description link url clickedurl finalurl
+        страница ページ 页面 페이지 strona clickurl resulturl asintitle page toppages landingpage
+        seite seiten haufigsteseiten pages pagina paginas text passage description link url
+        clickedurl finalurl
     """),
     r"(?:clicked|shown|product|item|article|result|document|post|display|shop)*(?:title|name)",
 )

@@ -16,7 +16,7 @@ FEW_CLICKS, ONLY_SHOWN = "pairs with too few clicks", "searches without a click"
 TOTALS = "of totals"
 # A row that says itself that it has no query or title names no pair, and few clicks are asked for.
 _DROPPED = (BAD, UNKNOWN_ID)
-# Rows with an empty query or title are too many only if there are more: one sees so few.
+# Up to this number, rows with an empty query or title do not stop an import.
 _FEW_BLANK = 20
 
 
