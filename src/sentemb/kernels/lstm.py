@@ -14,7 +14,7 @@ y(t) instead; see docs/gradients.md.
 import numpy as np
 
 from sentemb.kernels.activations import sigmoid, tanh
-from sentemb.kernels.jit import inlined_kernel, kernel
+from sentemb.kernels.compiling.jit import inlined_kernel, kernel
 from sentemb.kernels.matmul import add_matmul
 from sentemb.kernels.prefetch import AHEAD, prefetch_row
 from sentemb.kernels.recurrent import cut_texts, start_errors
@@ -290,9 +290,7 @@ def _set_gate_errors(d, eps, C, before, k, output_gate):
 
 
 @kernel
-def set_peephole_vector_gradient(
-    sums, C, D, output_gate, block_steps, step_rows, part, first, end
-):
+def set_peephole_vector_gradient(sums, C, D, output_gate, block_steps, step_rows, part, first, end):
     """sums[part] = sum over t of delta * c in some blocks, dWp: diagonal peepholes.
 
     Wp_1 sees c(t), Wp_2 and Wp_3 see c(t-1). The traces (26), (34) and the product (19), diagonals
@@ -319,9 +317,7 @@ def set_peephole_vector_gradient(
 
 
 @kernel
-def set_peephole_matrix_gradient(
-    sums, C, D, output_gate, block_steps, step_rows, part, first, end
-):
+def set_peephole_matrix_gradient(sums, C, D, output_gate, block_steps, step_rows, part, first, end):
     """sums[part] = sum over t of c delta^T, dWp^T: full peepholes, as (19), (26), (34).
 
     sums : (n_parts, 3, n, n) float; C : (n_rows, n); D : (n_rows, G n); output_gate : bool.

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sentemb.kernels.compiling.jit import inlined_kernel, kernel
 from sentemb.kernels.copying import copy_row
-from sentemb.kernels.jit import inlined_kernel, kernel
 from sentemb.kernels.matmul import add_matmul
 
 
