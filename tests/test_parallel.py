@@ -66,7 +66,7 @@ def test_one_thread_joins_what_adjoins():
     assert sorted(called) == [(name, *part[1:]) for name in "ab" for part in parts]
     called.clear()
     with Workers(1) as workers:  # Ctrl-C is heard between the parts of much work
-        workers.run(spread(PARTS, note, "a"))
+        workers.run(spread(PARTS, note, "a", cost=PAYS))
     assert len(called) == PARTS
 
 

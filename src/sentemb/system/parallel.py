@@ -98,9 +98,7 @@ def _between(edges: list[int]) -> list[tuple[int, int, int]]:
     return [(part, *span) for part, span in enumerate(filled)]
 
 
-def spread(
-    size: int, function: Callable[..., object], *arguments: Any, cost: float = PAYS
-) -> list[Task]:
+def spread(size: int, function: Callable[..., object], *arguments: Any, cost: float) -> list[Task]:
     """Tasks that call ``function(*arguments, first, end)`` for parts of ``range(size)``.
 
     An item costs ``cost``, see `spans`, and does not depend on the others.
@@ -237,7 +235,7 @@ class Workers:
 
         Every item is to cost enough for a part of its own; otherwise use `spread`.
         """
-        self.run(spread(size, function, *arguments))
+        self.run(spread(size, function, *arguments, cost=PAYS))
 
     def together(self, *jobs: Generator[Sequence[Task], None, Any]) -> list[Any]:
         """Do several jobs in parallel, phase by phase, and return the result of each.

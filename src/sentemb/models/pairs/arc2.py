@@ -176,7 +176,7 @@ class ARC2(PairModel):
 
     def _cost_of_text(self, weights: Arrays, side: str, texts: Texts) -> float:
         """What the products of a text's windows cost; see `spans`."""
-        windows = 1 + texts.word_index.size / max(1, texts.n_texts)
+        windows = 1 + texts.mean_words
         return windows * weights[f"windows_{side}"].size / PRODUCTS
 
     # -- pairs --------------------------------------------------------------------------------

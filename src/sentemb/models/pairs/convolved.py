@@ -207,7 +207,7 @@ class Convolved(Joined):
         """What the products of a text's windows in all layers cost; see `spans`."""
         shapes = self.own_shapes()
         matrices = (shapes[self._names(number, side)[0]] for number in self._numbers)
-        windows = 1 + texts.word_index.size / max(1, texts.n_texts)
+        windows = 1 + texts.mean_words
         return windows * sum(map(math.prod, matrices)) / PRODUCTS
 
     def _pooled(self, arrays: Arrays, layer: Layer) -> np.ndarray:

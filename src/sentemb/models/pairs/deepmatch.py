@@ -173,7 +173,7 @@ class DeepMatch(PairModel):
 
     def _cost_of_text(self, texts: Texts) -> float:
         """What the sums over the words of a text cost; see `spans`."""
-        return self.nodes * (1 + texts.word_index.size / max(1, texts.n_texts))
+        return self.nodes * (1 + texts.mean_words)
 
     def score_tasks(
         self,

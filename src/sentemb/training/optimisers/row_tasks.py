@@ -15,7 +15,7 @@ from sentemb.system.parallel import pieces, spans, spans_of
 _OF_A_ROW = 4
 # What a number costs of an array that every mini-batch touches: it is read or written in each of
 # weights, moments and gradient, and Adam takes a root and divides.
-_OF_A_NUMBER = 8
+OF_A_NUMBER = 8
 
 
 def flat(array: np.ndarray) -> np.ndarray:
@@ -45,5 +45,5 @@ def spread_numbers(
     numbers = [flat(array) for array in arrays]
     return [
         (function, *(array[first:end] for array in numbers), *rates)
-        for _, first, end in spans(numbers[0].size, _OF_A_NUMBER)
+        for _, first, end in spans(numbers[0].size, OF_A_NUMBER)
     ]
