@@ -161,7 +161,7 @@ def cores_section(bench, quick, targets):
     # So many steps go by until the bound of a gradient's length is enough.
     works = {
         "training step, the defaults": (training(usual), turns, 3 * turns),
-        "training step, `--preset large`": (training(large), turns, turns),
+        "training step, `--preset large`": (training(large), turns // 2, turns),
         "encoding 16,384 titles": (encoding(usual), turns, 2),
         "looking up hard negatives": (look_up(usual), 3, 1),
     }
