@@ -154,11 +154,11 @@ class ClickLog:
         lengths = np.diff(self.skipped_offsets)
         skipped_pair, is_shown = np.repeat([np.cumsum(has_some) - 1, has_some], lengths, axis=1)
         skipped = self.skipped_index[is_shown > 0]
-        queries, first, query_index = np.unique(
+        queries, first, numbers = np.unique(
             self.query_index[has_some], return_index=True, return_inverse=True
         )
         order = np.argsort(first)
-        query_index = np.argsort(order)[query_index].astype(np.int32)
+        query_index = np.argsort(order)[numbers].astype(np.int32)
         titles, title_index, offsets, skipped = arranged(
             query_index, self.title_index[has_some], skipped_pair[is_shown > 0], skipped
         )
