@@ -15,6 +15,7 @@ import pytest
 
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.data.judged_set import JudgedSet
+from sentemb.data.text_array import Texts
 from sentemb.models.files import tensor_files
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.pairs import make_pair_model
@@ -22,6 +23,9 @@ from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers import make_encoder
 from sentemb.search import filters, product_fields
 from sentemb.search.expressions import Kind
+from sentemb.search.index_fields import IndexFields
+from sentemb.search.left import Left
+from sentemb.search.segment import Segment
 from sentemb.system.checked_files import checksum, sample
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
@@ -257,6 +261,18 @@ def write_any_tensors(path, tensors, metadata):
         tensor_files.write_tensors(path, tensors, metadata)
 
 
+def fields_of_index(*fields):
+    """The fields of an index with one segment for each of ``fields``."""
+    segments = [Segment(Texts.of([]), None, each, Left(each.count)) for each in fields]
+    return IndexFields(segments)
+
+
+def joined_fields(first, second, ids):
+    """The fields of an index with those of more titles, as `Index.add` joins them."""
+    types = fields_of_index(first).joined_types(second, ids)
+    return fields_of_index(first.as_types(types), second.as_types(types)).as_one()
+
+
 def list_again(folder):
     """Let the description of an index list its files as they are, as a hostile sender would."""
     path = folder / "index.json"
@@ -285,3 +301,24 @@ def with_slow_function(monkeypatch, fields, seconds):
 
     monkeypatch.setattr(product_fields.ProductFields, "_opened", opened_with)
     fields._local = threading.local()
+
+
+class WordSums:
+    """An embedding for tests: sums of random vectors of words, others for queries and titles."""
+
+    def __init__(self, dim=10, seed=0):
+        self.dim, self.seed = dim, seed
+
+    def encode_query(self, texts):
+        return [self._sum(text, 1) for text in texts]
+
+    def encode_document(self, texts):
+        return [self._sum(text, 0.5) for text in texts]
+
+    def _sum(self, text, share):
+        total = np.zeros(self.dim)
+        for word in text.lower().split():
+            key = [self.seed, *word.encode()]
+            own, other = np.random.default_rng(key).standard_normal((2, self.dim))
+            total += share * own + (1 - share) * other
+        return total

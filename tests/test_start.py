@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from sentemb import Index, SentembError
+import sentemb
+from sentemb import Columns, Index, SentembError, load_ranker
 from sentemb.cli import main
 from sentemb.cli.start import _first_query
 from sentemb.data.click_log import read_click_log
 from sentemb.data.importers.columns import Reading
 from sentemb.data.importers.guessing import guess_columns, shared_id
+from sentemb.data.judged_set import read_texts
 from sentemb.data.simulation import example_shop
 from sentemb.system.parallel import available_threads
 
@@ -147,6 +149,49 @@ def test_columns_can_be_named_and_every_field_is_kept(tmp_path):
         assert done.exit_code == 0, done.output
 
 
+@pytest.mark.parametrize("kind", ["files", "tables"])
+def test_the_function_makes_what_the_command_makes(tmp_path, kind):
+    clicks, products = write_shop(tmp_path)
+    start(clicks, products, "-o", tmp_path / "command", *NAMED, "--threads", 1)
+    columns = Columns(query="words", title="heading", clicks="n")
+    tables = [clicks, products]
+    if kind == "tables":
+        pandas = pytest.importorskip("pandas")
+        tables = [pandas.read_csv(table, dtype=str) for table in tables]
+    steps = []
+    index = sentemb.start(
+        *tables, tmp_path / "function", columns=columns, threads=1, on_step=steps.append
+    )
+    made = [tmp_path / name for name in ("command", "function")]
+    for name in ("pairs.tsv", "titles.tsv", "log/dev.tsv", "shop.json"):
+        assert (made[0] / name).read_bytes() == (made[1] / name).read_bytes(), name
+    assert {path.name for path in made[0].iterdir()} == {path.name for path in made[1].iterdir()}
+    other = Index.open(made[0] / "index")
+    queries = read_click_log(made[0] / "pairs.tsv").queries[:20]
+    assert index.search(queries) == other.search(queries)
+    assert steps[0] == "importing the clicks" and steps[-1] == "writing the page"
+
+
+def test_the_function_names_what_is_wrong_and_leaves_nothing(tmp_path):
+    _, products = write_shop(tmp_path)
+    shop = tmp_path / "shop"
+    with pytest.raises(SentembError, match="name the folder to make, as in output='shop'"):
+        sentemb.start(products)
+    with pytest.raises(SentembError, match="has 2 queries with clicks, too few to learn from"):
+        sentemb.start({"query": ["a", "b"], "title": ["A", "B"]}, output=shop)
+    with pytest.raises(SentembError, match="search_fields: there is no column colour"):
+        sentemb.start(
+            products, output=shop, columns=Columns(title="heading"), search_fields={"colour": 1}
+        )
+    assert not shop.exists()
+    index = sentemb.start(
+        {"sku": ["1", "2"], "name": ["red lamp", "blue mug"], "tags": [["x", "y"], []]}, output=shop
+    )
+    assert index.search("lamp")[0].id == "1" and index["1"]["fields"] == {"tags": "x, y"}
+    with pytest.raises(SentembError, match="is not empty"):
+        sentemb.start(products, output=shop)
+
+
 def test_a_searched_field_that_is_missing_is_named_before_training(tmp_path):
     tables, shop = write_shop(tmp_path), tmp_path / "shop"
     said = start(*tables, "-o", shop, *NAMED, "--search-fields", "sections", code=1)
@@ -191,6 +236,48 @@ def test_the_only_texts_that_are_left_are_query_and_title(tmp_path, monkeypatch)
     clicks.write_text("query,thing\n" + "".join(f"{k}a,{k}b\n" for k in range(9)))
     said = start(clicks, products, "-o", tmp_path / "shop", "--force", code=1)
     assert f"{clicks}: no column has ids of {products}; name both columns with --id-column" in said
+
+
+def table_of(header, row):
+    return "".join(f"{line}\n" for line in [header, *map(row, range(1, 60))])
+
+
+@pytest.mark.parametrize(
+    ("clicks", "products", "named"),
+    [
+        (table_of("q 0,p1", "q {0},p{0}".format), None, "clicks: the first line has a product"),
+        (None, table_of("p1,Lamp 0", "p{0},Lamp {0}".format), "products: the first line has a pr"),
+        (
+            table_of("sku,name,price", "p{0},Lamp {0},{0}.50".format),
+            table_of("query,sku", "q {0},p{0}".format),
+            "products: has the queries (query), and clicks has none; give the clicks first",
+        ),
+        ('[["query", "sku"], ["a", "p1"]]', None, "clicks:1: not an object of JSON"),
+        ('{"query": "a", "sku": "p1"}{"query": "b", "sku": "p2"}', None, "clicks:1: not JSON"),
+        (None, b"sku,name\np1,K\xe4se\np2,\xfc\n", "is not valid utf-8; name the encoding"),
+    ],
+)
+def test_tables_that_are_no_tables_are_named(tmp_path, monkeypatch, clicks, products, named):
+    monkeypatch.chdir(tmp_path)
+    for name, text, usual in (
+        ("clicks", clicks, table_of("query,sku", "q {0},p{0}".format)),
+        ("products", products, table_of("sku,name", "p{0},Lamp {0}".format)),
+    ):
+        text = usual if text is None else text
+        Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    said = start("clicks", "products", "-o", "shop", code=1)
+    assert named in said and not Path("shop").exists()
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("lang", "language"), ("market", "Store view")])
+def test_columns_of_languages_belong_to_the_id(tmp_path, ours, theirs):
+    clicks, products = tmp_path / "c.csv", tmp_path / "p.csv"
+    clicks.write_text(table_of(f"query,product,{ours}", lambda k: f"q{k},{k % 9},d{k % 2}"))
+    rows = [f"{k},T{k}{lang},{lang}\n" for k in range(9) for lang in ("d0", "d1")]
+    products.write_text(f"id,title,{theirs}\n" + "".join(rows))
+    log, catalogue = guess_columns(clicks), guess_columns(products, of_products=True)
+    shared = shared_id(log, catalogue, products, Reading())
+    assert (shared.clicks, shared.products) == (("product", ours), ("id", theirs))
 
 
 def test_too_few_queries_are_named_and_nothing_is_left(tmp_path):
@@ -310,7 +397,9 @@ def test_every_figure_of_a_messy_shop_is_right(tmp_path):
     clicked = defaultdict(set)
     for query, title, *_ in rows["test"]:
         clicked[query].add(title)
-    index = Index.open(shop / "index")
+    # That of the shop serves the clicks of test too.
+    ids, names = read_texts(shop / "log/titles.tsv")
+    index = Index.build(load_ranker(shop / "model"), names, ids)
     ranks = []
     for query, titles in clicked.items():
         hits = index.search(query, k=10, everything=True)

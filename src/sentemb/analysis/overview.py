@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from typing import Any
 
 from sentemb.analysis.next_step import next_step
@@ -17,7 +18,8 @@ from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.parameters import stored_parameters, trained_parameters
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.search.index import Index
-from sentemb.search.index_files import DESCRIPTION, is_index
+from sentemb.search.index_description import DESCRIPTION
+from sentemb.search.index_files import is_index
 from sentemb.search.index_tuning import KINDS
 from sentemb.search.ranking.opening import load_ranker
 from sentemb.search.ranking.ranker import HybridRanker
@@ -76,6 +78,8 @@ class Overview:
         Whether the confidence is shown, by the kind of query that the index is calibrated for.
     floor : bool or None
         Whether the ranking finds nothing for random letters; None without a ranking.
+    embedding : str or None
+        The embedding of the ranking; None if none of its parts is one.
     clusters : str or None
         How many clusters an index has and a query meets, and the recall; None without any.
     next : str
@@ -106,6 +110,7 @@ class Overview:
     calibrated: bool | None = None
     confidence: dict[str, bool] = field(default_factory=dict)
     floor: bool | None = None
+    embedding: str | None = None
     clusters: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -157,6 +162,8 @@ class Overview:
         yield "size", f"{_size(self.disk_bytes)} on disk, {_size(self.memory_bytes)} in memory"
         if self.floor is not None:
             yield "floor", "random letters find nothing" if self.floor else "none"
+        if self.embedding is not None:
+            yield "embedding", self.embedding
         if self.clicks:
             counts = ", ".join(f"{count:,} {name}" for name, count in self.clicks.items())
             yield "clicks", f"{counts} of the log, as plain text"
@@ -207,7 +214,8 @@ def overview(folder: AnyPath, verify: bool = False) -> Overview:
         if verify:
             Index.verify(folder)
         index = Index.open(folder)
-        parts = index.snapshot.catalogue.parts.values()
+        segments = index.snapshot.segments
+        parts = chain.from_iterable(each.catalogue.parts.values() for each in segments)
         return _overview(
             folder,
             DESCRIPTION,
@@ -256,6 +264,8 @@ def _overview(
             "ranker_dev": ranker.dev.get("figures", {}),
             "floor": ranker.floor is not None,
         }
+        if ranker.embedding is not None:
+            facts["embedding"] = ranker.embedding.name or "an object in Python"
         if recipe.needs_clicks and clicks.queries:
             facts["clicks"] = {"queries": len(clicks.queries), "titles": len(clicks.titles)}
     disk_bytes, written = size_and_time(path_of(folder), description)

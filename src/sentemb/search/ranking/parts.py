@@ -2,6 +2,7 @@
 
     cosine(q, t)        of the two towers
     memory(q, t)        see `sentemb.retrieval.memory`
+    embedding(q, t)     the cosine of an embedding; see `sentemb.search.ranking.embedding`
     bm25(q, t)          BM25 over the words of t and of its clicked queries
     clicked_bm25(q, t)  BM25 over the words of its clicked queries alone
     unclicked(q, t)     1 for a title without clicks, else 0
@@ -23,6 +24,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.data.text_array import Texts
 from sentemb.kernels.dense import add_products
 from sentemb.retrieval.bm25 import Counts, Lists, Statistics
 from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
@@ -39,7 +41,14 @@ from sentemb.search.ranking.part import (
     check,
     check_offsets,
 )
-from sentemb.search.ranking.recipe import BM25, CLICKED_BM25, COSINE, MEMORY, UNCLICKED
+from sentemb.search.ranking.recipe import (
+    BM25,
+    CLICKED_BM25,
+    COSINE,
+    EMBEDDING,
+    MEMORY,
+    UNCLICKED,
+)
 from sentemb.system.contracts import Arrays, Runner
 from sentemb.system.growing import joined_rows
 from sentemb.system.paths import AnyPath
@@ -64,10 +73,14 @@ class Cosine:
     def add(
         self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner
     ) -> Bound:
-        n_tasks = -(-len(self.rows) // _TITLES)
-        workers.over(n_tasks, self._add, total, np.float32(weight), asked.rows)
+        n_tasks, queries = -(-len(self.rows) // _TITLES), self._rows_of(asked)
+        workers.over(n_tasks, self._add, total, np.float32(weight), queries)
         reach = abs(weight) * LONGEST
-        return Bound(abs(weight) * asked.rows.error + 2 * UNIT * reach, reach, 1)
+        return Bound(abs(weight) * queries.error + 2 * UNIT * reach, reach, 1)
+
+    @staticmethod
+    def _rows_of(asked: Asked) -> QueryRows:
+        return asked.rows
 
     def _add(
         self,
@@ -89,7 +102,8 @@ class Cosine:
         title_index: NDArray[np.int64],
         workers: Runner,
     ) -> NDArray[np.float64]:
-        return exact_products(asked.rows, self.rows, query_index, title_index, workers)
+        queries = self._rows_of(asked)
+        return exact_products(queries, self.rows, query_index, title_index, workers)
 
     def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
         rows: np.ndarray | Int8Rows
@@ -118,6 +132,26 @@ class Cosine:
             is_float = rows.dtype in (np.float32, np.float16)
             check("vectors", rows.shape == (n_titles, dim) and is_float)
             return cls(rows)
+        return cls(int8_rows(arrays, n_titles, dim))
+
+
+class Embedded(Cosine):
+    """The cosine of an embedding; its ``rows`` are int8."""
+
+    rows: Int8Rows
+    name: ClassVar[str] = EMBEDDING
+
+    @classmethod
+    def build(cls, material: Material) -> Self:
+        assert material.embedded is not None
+        return cls(material.embedded)
+
+    @staticmethod
+    def _rows_of(asked: Asked) -> QueryRows:
+        return asked.embedded
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
         return cls(int8_rows(arrays, n_titles, dim))
 
 
@@ -241,9 +275,9 @@ class Bm25:
 
     def arrays(self) -> Arrays:
         lists = self.lists
-        words = np.frombuffer("\n".join([*lists.words, ""]).encode(), np.uint8)
+        words = lists.words if isinstance(lists.words, Texts) else Texts.of(lists.words)
         return {
-            "words": words,
+            "words": words.raw,
             "offsets": lists.offsets,
             "titles": lists.titles,
             "weights": lists.weights,
@@ -251,22 +285,24 @@ class Bm25:
 
     @classmethod
     def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
+        check("words", arrays["words"].ndim == 1 and arrays["words"].dtype == np.uint8)
         try:
-            words = arrays["words"].tobytes().decode().split("\n")[:-1]
-        except UnicodeDecodeError:
-            raise Unfit("words", "it is not UTF-8") from None
+            words = Texts.of_lines(arrays["words"])
+        except ValueError:
+            raise Unfit("words", "it is not UTF-8 with line ends") from None
         offsets, titles, weights = (arrays[name] for name in ("offsets", "titles", "weights"))
         check("titles", titles.ndim == 1 and titles.dtype == np.int32)
         check("weights", weights.shape == titles.shape and weights.dtype == np.float32)
         check("offsets", offsets.dtype == np.int64)
         check_offsets(offsets, len(words), titles.size)
-        check("words", len(set(words)) == len(words), "a word is in it twice")
         if titles.size:
             is_there = 0 <= int(titles.min()) <= int(titles.max()) < n_titles
             check("titles", is_there, "it names a title that does not exist")
             check("weights", bool(np.isfinite(weights).all()), "a weight is not finite")
             check("offsets", bool((offsets[1:] > offsets[:-1]).all()), "a word has no title")
-        return cls(Lists(words, offsets, titles, weights, n_titles))
+        lists = Lists(words, offsets, titles, weights, n_titles)
+        check("words", lists.rows.repeated is None, "a word is in it twice")
+        return cls(lists)
 
 
 class ClickedBm25(Bm25):
@@ -328,6 +364,7 @@ class Unclicked:
 PART_TYPES: tuple[type[Part], ...] = (
     Cosine,
     Memory,
+    Embedded,
     Bm25,
     ClickedBm25,
     Unclicked,
