@@ -62,8 +62,7 @@ class MarkedWords:
     def _are_asked(self, first: str, second: str) -> bool:
         """Whether the query has a word that two pieces make together."""
         read = (_read(piece, self._words) for piece in (first + second, first, second))
-        words, folded = (all - one - other for all, one, other in zip(*read, strict=True))
-        return self._has(words, folded)
+        return self._has(*(both - a - b for both, a, b in zip(*read, strict=True)))
 
     def _has(self, words: frozenset[str], folded: frozenset[str]) -> bool:
         return not self._asked.isdisjoint(words) or (bool(folded) and folded <= self._folded)

@@ -210,7 +210,7 @@ class BaseFit:
             features = self._features(chosen, names, asked[stem], last)
             fit = fit_weights(features, last, not_negative=_signs(names))
         step()
-        # Of the parts that are made once only those of all clicks are asked for again.
+        # What was made of clicks without those held back takes memory and is not asked for again.
         self._shared = {key: part for key, part in self._shared.items() if key[0] is self._clicks}
         spread = dict(zip(names, np.ptp(features, axis=0).tolist(), strict=True))
         return Base(_weighted(recipe, names, fit), held_back, spread)

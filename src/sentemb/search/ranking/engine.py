@@ -203,8 +203,8 @@ class _Request:
     @property
     def _is_of_words(self) -> bool:
         """Whether a title without a word of the query scores 0, and any other more."""
-        (name, *others) = self.recipe.parts
-        return not others and self.recipe.weight(name) > 0 and isinstance(self.parts[name], Bm25)
+        names = [name for name in self.recipe.parts if isinstance(self.parts[name], Bm25)]
+        return len(names) == len(self.recipe.parts) == 1 and self.recipe.weight(names[0]) > 0
 
     def _least_of_best(
         self, total: NDArray[np.float32], errors: NDArray[np.float64], excess: float, asked: Asked
