@@ -12,8 +12,10 @@ from click.core import ParameterSource
 
 from sentemb.cli.options import (
     Written,
+    looks_option,
     option,
     output_option,
+    refuse,
     search_fields_option,
     threads_option,
 )
@@ -31,7 +33,10 @@ _TITLES_OF_A_PAGE = 20_000
 # With fewer, hardly any can be held out.
 _FEWEST_QUERIES = 50
 # What is made in the folder.
-_MADE = ("pairs.tsv", "titles.tsv", "log", "model", "index", "page.html", "shop.json")
+_MADE = (
+    *("pairs.tsv", "titles.tsv", "log", "model", "index", "page.html", "shop.json"),
+    "first-searches.sqlite",
+)
 _MADE_EXAMPLE = ("clicks.csv", "products.csv")
 
 
@@ -44,6 +49,7 @@ _MADE_EXAMPLE = ("clicks.csv", "products.csv")
 @option("--example", is_flag=True, help="Write a small made-up shop into FOLDER and begin with it.")
 @table_options(in_catalogue="Products", guesses=True)
 @search_fields_option()
+@looks_option()
 @threads_option()
 def command(
     clicks: str | None,
@@ -52,6 +58,7 @@ def command(
     force: bool,
     example: bool,
     search_fields: dict[str, float] | None,
+    record: tuple[str, ...],
     **given: Any,
 ) -> None:
     """Go from a shop's tables to a search page.
@@ -67,6 +74,8 @@ def command(
     Titles are then found by their words and letters, and `sentemb refresh` trains a model once
     there are searches enough.
 
+    With --record, clicks count by how often titles were looked at; their number is that of CLICKS.
+
     FOLDER is an index for `sentemb search`, `serve`, `info` and `explain`.
 
     \b
@@ -76,6 +85,7 @@ def command(
     sentemb start --example -o shop/
     """
     from sentemb.data.importers.columns import Reading
+    from sentemb.data.record_merge import merge_records
     from sentemb.data.simulation.example_shop import write_example_shop
     from sentemb.search.shop_folder import Shop
     from sentemb.system.files import make_folder
@@ -93,14 +103,18 @@ def command(
         replaces = ("--force",) if force else ()
         table = None if products is not None else _products_alone(clicks, how, given)
         if table is not None:
+            refuse({"--record": record or None}, "a shop without clicks; give it to refresh")
             shop = Shop(make_folder(folder), table)
             _make_without_clicks(clicks, shop, search_fields or {}, replaces)
             return
         columns, table = _columns(clicks, products, how, given)
         searched = _searched(search_fields or {}, {} if table is None else table.fields)
-        make_folder(folder)
-        _make(clicks, folder, columns, searched, replaces)
-        Shop(folder, table).save()
+        shop = Shop(make_folder(folder), table)
+        shop.shown.unlink(missing_ok=True)
+        if record:
+            merge_records(record, shop.shown)
+        _make(clicks, shop, columns, searched, replaces)
+        shop.save()
 
 
 def _products_alone(table: str, how: "Reading", given: dict[str, Any]) -> "ProductsTable | None":
@@ -149,21 +163,22 @@ def _make_without_clicks(
 
 def _make(
     clicks: str,
-    folder: Path,
+    shop: "Shop",
     columns: list[str],
     searched: list[str],
     replaces: tuple[str, ...],
 ) -> None:
     """Run the commands, and say what to do with what they have made."""
+    folder = shop.path
+    looks = ("--record", shop.shown) if shop.shown.exists() else ()
     log, titles = folder / "pairs.tsv", folder / "titles.tsv"
     _run("import", clicks, "-o", log, *columns, "--write-catalogue", titles,
          "--skip-bad-lines", *replaces)  # fmt: skip
     parts, model, index = folder / "log", folder / "model", folder / "index"
     _run("split", log, "-o", parts, "--catalogue", titles, *_held_out(clicks, log), *replaces)
     held_out = ("--catalogue", parts / "titles.tsv")
-    _run(
-        "train", parts / "pairs.tsv", "--dev", parts / "dev.tsv", *held_out, "-o", model, *replaces
-    )
+    _run("train", parts / "pairs.tsv", "--dev", parts / "dev.tsv", *held_out, *looks,
+         "-o", model, *replaces)  # fmt: skip
     _run("evaluate", model, parts / "test.tsv", *held_out, "--compare-with", "bm25",
          "--compare-with", "bm25-clicks", "--log", parts / "pairs.tsv")  # fmt: skip
     _run("index", model, titles, "-o", index, *searched, *replaces)
@@ -182,6 +197,8 @@ def _make(
 
 def _serve_all(index: Path, log: Path) -> None:
     """Let an index that is measured read all clicks, those that were held out too."""
+    from dataclasses import replace
+
     from sentemb.data.click_log import read_click_log
     from sentemb.retrieval.clicked_queries import ClickedQueries
     from sentemb.search.index import Index
@@ -189,7 +206,9 @@ def _serve_all(index: Path, log: Path) -> None:
 
     opened = Index.open(index)
     if opened.recipe.needs_clicks:
-        serve_clicks(opened, ClickedQueries.of(read_click_log(log)))
+        clicks = ClickedQueries.of(read_click_log(log))
+        looks = opened.ranker.clicks.examinations
+        serve_clicks(opened, replace(clicks, examinations=looks))
         opened.save(index, force=True)
         say(f"{index}: from now on it serves all clicks of {log}, those that were held out too")
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from sentemb import Index, SentembError, load_ranker
 from sentemb.cli import main
-from sentemb.data.click_log import ClickLog, write_click_log
+from sentemb.data.click_log import ClickLog, read_click_log, write_click_log
 from sentemb.data.examinations import EXPONENT, Examinations, Shown, read_examinations
 from sentemb.data.search_record import Searched, SearchRecord
+from sentemb.data.simulation import example_shop
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
 from sentemb.search.index_tuning import serve_clicks
@@ -173,3 +174,61 @@ def test_tune_reads_a_record(bag, tmp_path):
     assert next(s for s in opened.explain("hat red", "p1") if s.part == EXAMINED).examined == 1
     wrong = CliRunner().invoke(main, [*arguments[:5], "--record", dev])
     assert wrong.exit_code == 1 and "dev.tsv" in wrong.output
+
+
+def test_an_index_reads_a_record(bag, tmp_path):
+    """When it is made, or later; with neither clicks nor a record it is as before."""
+    pairs = ClickLog.from_pairs([(title.split()[0], title, 3) for title in TITLES])
+    record = written(tmp_path / "r.sqlite", [("red", [0, 1, 5], [1])])
+    (tmp_path / "titles.tsv").write_text("".join(map("{}\t{}\n".format, IDS, TITLES)))
+    model = tmp_path / "model"
+    bag.save_pretrained(model)
+    out = str(tmp_path / "index")
+    make = ["index", str(model), str(tmp_path / "titles.tsv"), "-o", out, "--threads", "1"]
+
+    def run(*arguments, code=0):
+        result = CliRunner().invoke(main, [*map(str, arguments)])
+        assert result.exit_code == code, result.output
+        return result.output
+
+    with_record = "--record", record
+    assert "clicks of a query do not count" in run(*make, *with_record, code=1)
+    assert "--cosine does not go with --record" in run(*make, "--cosine", *with_record, code=2)
+    HybridRanker(bag, Recipe({**WEIGHTS, "clicks": 9.0}), ClickedQueries.of(pairs)).save(model)
+    assert "titles.tsv" in run(*make, "--record", tmp_path / "titles.tsv", code=1)
+    run(*make, *with_record)
+    made = Index.open(out)
+    assert made.recipe.weight(EXAMINED) == made.recipe.weight(CLICKS) == OF_EXAMINATIONS
+    run(*make, "--force")
+    later = Index.open(out)
+    assert not later.recipe.weight(EXAMINED)
+    later.confidence = Confidence(-1.0, 0.7, 100, 0.1, 0.2)
+    later.save(out, force=True)
+    assert "run `sentemb calibrate` again" in run("index", out, *with_record)
+    assert Index.open(out).search(QUERIES, 7) == made.search(QUERIES, 7)
+    assert "calibrate" not in run("index", out, *with_record)
+
+
+def test_a_shop_starts_with_a_record_and_counts_it_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(example_shop, "_PAIRS", 500)
+    shop, record = tmp_path / "shop", str(tmp_path / "r.sqlite")
+
+    def run(*arguments):
+        result = CliRunner().invoke(main, [*map(str, arguments), "--threads", "1"])
+        assert result.exit_code == 0, result.output
+        return Index.open(shop)
+
+    index = run("start", "--example", "-o", shop)
+    query = index.ranker.clicks.queries[0]
+    hits = index.search(query, 2)
+    searches = SearchRecord(record)
+    (name,) = searches.add_searches([Searched(query, [(h.id, h.title) for h in hits], None, 1.0)])
+    searches.add_click(name, hits[0].id)
+    searches.close()
+    index = run("start", "--example", "-o", shop, "--force", "--record", record)
+    looked, clicks = times_of(index.ranker.clicks.examinations), index.ranker.clicks.clicks.sum()
+    assert index.recipe.weight(EXAMINED) and len(looked) == 2
+    assert clicks == read_click_log(shop / "pairs.tsv").clicks.sum()
+    # Its clicks are in the log already.
+    again = run("refresh", shop, "--record", record).ranker.clicks
+    assert times_of(again.examinations) == looked and again.clicks.sum() == clicks

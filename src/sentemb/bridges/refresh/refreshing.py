@@ -329,8 +329,7 @@ class _Refreshing:
 
     @cached_property
     def _examinations(self) -> Examinations:
-        searches = self._shop.searches
-        return read_examinations([searches] if is_file(searches) else [])
+        return read_examinations([*filter(is_file, (self._shop.shown, self._shop.searches))])
 
     def _lost(self) -> list[SearchedQuery]:
         """The queries that lost most since the last refresh."""
