@@ -84,6 +84,12 @@ class Examinations:
         titles = list(title_of.values())
         return cls(list(queries), list(products), titles, query_index, product_index, counted)
 
+    def repeated(self) -> list[str]:
+        """The queries that were searched more than once: a title was looked at twice or more."""
+        most = np.zeros(len(self.queries))
+        np.maximum.at(most, self.query_index, self.times)
+        return [self.queries[q] for q in np.flatnonzero(most >= 2).tolist()]
+
     def without_queries(self, queries: Iterable[str]) -> Self:
         """Leave some queries out, by `exact_key`."""
         left_out = set(map(exact_key, queries))

@@ -34,6 +34,7 @@ from sentemb.search.ranking.recipe import EXAMINED, NAME, UNCLICKED, Recipe
 from sentemb.system.bounds import MAX_SEED, whole
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
+from sentemb.text.words import exact_key
 from sentemb.training.batches.additions import Additions, Replayed, Titles
 from sentemb.training.dev import ClicksDev, DevPlan, DevSource, JudgedDev
 from sentemb.training.run import read_log
@@ -217,7 +218,7 @@ def fit_weights_of(
         note("on dev titles with all words of a query are mostly wrong, so names do not count")
         ranker, of_sum = ranker.weighted({**recipe.weights, NAME: 0.0}), without_names
     figures["sum"] = _figures(of_sum)
-    floor = fitted_floor(ranker, drawn.queries, seed, note)
+    floor = fitted_floor(ranker, drawn.queries, seed, note, _without_clicks(served, right, seed))
     fields = fitting.material(served, base.recipe.stem).fields
     return HybridRanker(model, ranker.recipe, served, fields, dev=dev, floor=floor, threads=threads)
 
@@ -266,6 +267,14 @@ def _drawn(right: ClickLog, seed: int, note: Callable[[str], None]) -> ClickLog:
     drawn = np.random.default_rng([seed, KEY]).choice(n, MAX_QUERIES, replace=False)
     note(f"the ranker is fitted to {MAX_QUERIES:,} of the {n:,} dev queries, drawn by the seed")
     return right.part(np.isin(np.arange(n), drawn))
+
+
+def _without_clicks(served: ClickedQueries, right: ClickLog, seed: int) -> list[str]:
+    """Queries that were searched again and again and never clicked, at most `MAX_QUERIES`."""
+    clicked = set(map(exact_key, [*served.queries, *right.queries]))
+    queries = [query for query in served.examinations.repeated() if query not in clicked]
+    drawn = np.random.default_rng([seed, KEY, 3]).permutation(len(queries))[:MAX_QUERIES]
+    return [queries[q] for q in sorted(drawn.tolist())]
 
 
 def _stems(note: Callable[[str], None]) -> list[str | None]:
