@@ -29,6 +29,7 @@ from sentemb.data.click_log import ClickLog
 from sentemb.data.examinations import EXPONENT, Examinations, Shown
 from sentemb.data.seen_queries import never_typed_and_typed
 from sentemb.data.splitting import split_log, suited_split
+from sentemb.retrieval.believed_clicks import BelievedClicks
 from sentemb.retrieval.bm25 import TitleWords
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.ranking.fitting import fit_weights_of
@@ -231,16 +232,18 @@ class Shop:
         log = ClickLog.from_pairs((q, catalogue[id], n) for (q, id), n in clicks.items())
         by, share = suited_split(log)
         train_log, dev, _ = split_log(log, share, 0, by=by)
-        model = train(train_log, dev=dev, catalogue=catalogue, model="bag", threads=self.threads)
         examinations = Examinations.nothing()
         if self.policy == "examinations":
             examinations = Examinations.of(
                 Shown(query, id, self.title_of[id], place, n)
                 for (query, id, place), n in self.shown.items()
             )
-        index = Index.build(model, catalogue, threads=self.threads)
         known = replace(ClickedQueries.of(train_log), examinations=examinations)
         served = replace(ClickedQueries.of(log), examinations=examinations)
+        believed = BelievedClicks.of(served.with_ids(list(catalogue.values()), list(catalogue)))
+        learned, dev = believed.part(train_log), believed.judging(dev)
+        model = train(learned, dev=dev, catalogue=catalogue, model="bag", threads=self.threads)
+        index = Index.build(model, catalogue, threads=self.threads)
         right, typed = never_typed_and_typed(dev, known.queries)
         titles, ids = index.snapshot.titles, index.snapshot.ids
         ranker = fit_weights_of(

@@ -31,6 +31,7 @@ from sentemb.data.splitting import split_file, suited_split
 from sentemb.errors import SentembError
 from sentemb.models.files.model_files import fingerprint
 from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.believed_clicks import BelievedClicks
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.index import Changes, Index
 from sentemb.search.index_files import listed_files, read_description
@@ -283,8 +284,11 @@ class _Refreshing:
         self._step("training")
         train_log, dev = read_click_log(log / "pairs.tsv"), read_click_log(log / DEV)
         titles = dict(zip(current.ids, current.titles, strict=True))
+        served = self._clicks(learned)
+        believed = BelievedClicks.of(served.with_ids(current.titles, current.ids))
+        dev = believed.judging(dev)
         trained = train(
-            train_log,
+            believed.part(train_log),
             dev=dev,
             catalogue=titles,
             output=model,
@@ -315,7 +319,7 @@ class _Refreshing:
             snapshot.titles,
             snapshot.ids,
             known,
-            self._clicks(learned),
+            served,
             typed,
             threads=self._threads,
             on_note=self._note,

@@ -18,6 +18,7 @@ from sentemb.evaluation.held_out import Evaluation, HeldOutClicks
 from sentemb.models.loading import load
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.believed_clicks import BelievedClicks
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.ranking.base_fit import KEY, BaseFit
@@ -135,7 +136,9 @@ def fit_ranker(
     if isinstance(held_out, JudgedDev):
         right, titles = best_graded(held_out.judged), list(held_out.judged.titles)
     else:
-        right, typed = held_out.clicks, held_out.typed
+        believed = BelievedClicks.of(served)
+        right, typed = believed.judging(held_out.clicks), held_out.typed
+        typed = None if typed is None else believed.judging(typed)
         titles = in_tie_order({title.strip() for title in held_out.titles})
     is_held_out = in_log(right.queries, known.queries)
     if count := int(is_held_out.sum()):
