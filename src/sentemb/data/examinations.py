@@ -70,11 +70,14 @@ class Examinations:
     def of(cls, shown: Iterable[Shown]) -> Self:
         """Count examinations; of several titles of an id the last one counts."""
         queries: dict[str, int] = {}
+        number_of: dict[str, int] = {}  # of each spelling
         title_of: dict[str, str] = {}
         products: dict[str, int] = {}
         times: dict[tuple[int, int], float] = {}
         for row in shown:
-            query = queries.setdefault(exact_key(row.query), len(queries))
+            if row.query not in number_of:
+                number_of[row.query] = queries.setdefault(exact_key(row.query), len(queries))
+            query = number_of[row.query]
             product = products.setdefault(row.id, len(products))
             title_of[row.id] = row.title
             looked = row.times * float(row.position) ** -EXPONENT

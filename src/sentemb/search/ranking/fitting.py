@@ -206,7 +206,9 @@ def fit_weights_of(
         recipe = outweighing(recipe, base.spread)
     ranker = HybridRanker(model, recipe, clicks, fields, titles, threads=threads)
     ranker.prepare(fitting.catalogue(recipe, fields, [EXAMINED] if examined.times.size else []))
-    if single is not None and len(single.queries) >= FEW_TYPED:
+    if served.examinations.times.size:
+        ranker = ranker.weighted(with_examinations(recipe).weights)
+    elif single is not None and len(single.queries) >= FEW_TYPED:
         knowing = ranker
         if known is not clicks:
             knowing = HybridRanker(model, recipe, known, fields, titles, threads=threads)
@@ -214,12 +216,10 @@ def fit_weights_of(
         recipe = fitted_to_clicks(knowing, drawn_single)
         dev["typed_queries"] = len(drawn_single.queries)
         ranker = ranker.weighted(recipe.weights)
-    if served.examinations.times.size:
-        ranker = ranker.weighted(with_examinations(ranker.recipe).weights)
     of_sum = held_out.evaluate(ranker)
     if _is_ahead(without_names, of_sum, 2):
         note("on dev titles with all words of a query are mostly wrong, so names do not count")
-        ranker, of_sum = ranker.weighted({**recipe.weights, NAME: 0.0}), without_names
+        ranker, of_sum = ranker.weighted({**ranker.recipe.weights, NAME: 0.0}), without_names
     figures["sum"] = _figures(of_sum)
     floor = fitted_floor(ranker, drawn.queries, seed, note, _without_clicks(served, right, seed))
     fields = fitting.material(served, base.recipe.stem).fields
