@@ -188,9 +188,11 @@ docs: ## Write docs/cli.md from --help, docs/python.md and the equations of grad
 	$(BIN)/python docs/make_site.py
 
 .PHONY: sizes
-sizes: venv ## Count lines, names, options and functions, and write the tables of docs/design.md
+sizes: venv ## Count lines, names, options and functions, time the tests; write the tables of ARCHITECTURE.md, docs/design.md, tests/README.md
 	$(BIN)/python docs/make_sizes.py
 	$(BIN)/python docs/make_walks.py
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal --junitxml build/tests.xml
+	$(BIN)/python docs/make_tests.py build/tests.xml
 
 .PHONY: rivals
 rivals: ## Fine-tune a transformer, rank by all rivals and write docs/results/rivals.md (hours)

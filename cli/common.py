@@ -224,7 +224,7 @@ def encoding_ahead(
     """
     import numpy as np
 
-    from sentemb.kernels.ahead import compiling_ahead
+    from sentemb.kernels.compiling.ahead import compiling_ahead
     from sentemb.models.sentence_encoder import SentenceEncoder
     from sentemb.models.towers.towers import SIDES
     from sentemb.retrieval.similarity import unit_rows

@@ -41,6 +41,7 @@ docs/export.md says what each holds and how to read it.
 sentemb export index/ -o elastic/ --to elasticsearch
 sentemb export index/ -o titles.parquet --to parquet --dtype float16
 sentemb export model/ -o onnx/ --to onnx
+sentemb export model/ -o triplets.jsonl --to triplets --log log/pairs.tsv
 """
 
 
@@ -79,12 +80,12 @@ def command(source: str, output: str, to: str, force: bool, **options: Any) -> N
     try:
         checked_target(to, chosen)
     except SentembError as error:
-        raise click.UsageError(_as_typed(str(error), chosen)) from None
-    line = ProgressLine()
+        raise click.UsageError(_as_typed(str(error))) from None
+    line, written = ProgressLine(), "titles" if TARGETS[to].takes == INDEX else "pairs"
 
     def show(done: int, total: int) -> None:
         if line.is_due:
-            line.draw(f"{done:,} of {total:,} titles")
+            line.draw(f"{done:,} of {total:,} {written}")
 
     try:
         with warnings_to_stderr():
@@ -101,10 +102,10 @@ def command(source: str, output: str, to: str, force: bool, **options: Any) -> N
         note(f"note: {remark}")
 
 
-def _as_typed(message: str, options: dict[str, Any]) -> str:
-    """A message that may begin with the name of one of ``options``, with its name on the line."""
+def _as_typed(message: str) -> str:
+    """A message that may begin with the name of an option, with its name on the line."""
     name, blank, rest = message.partition(" ")
-    return f"--{name.replace('_', '-')}{blank}{rest}" if name in options else message
+    return f"--{name.replace('_', '-')}{blank}{rest}" if name in OPTIONS else message
 
 
 def _without(without_vector: int) -> str:

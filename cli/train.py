@@ -404,7 +404,7 @@ def command(
     sentemb train pairs.tsv --model arc2 --start-from bag/ --teacher model/ -o reranker/
     """
     from sentemb.analysis.next_step import next_step
-    from sentemb.kernels.ahead import compiling_ahead
+    from sentemb.kernels.compiling.ahead import compiling_ahead
     from sentemb.training.stopping import Interrupted
     from sentemb.training.trainer import train
 

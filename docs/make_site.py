@@ -17,6 +17,7 @@ COPIED = (
     "docs/**/*.png",
     "docs/results/**/*.csv",
     "notebooks/*.md",
+    "tests/README.md",
 )
 
 

@@ -10,7 +10,7 @@ from helpers import made_up_log, run_python
 from sentemb import Index
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLog
-from sentemb.kernels import ahead
+from sentemb.kernels.compiling import ahead
 from sentemb.models.towers.registry import ENCODERS
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.ranking.ranker import HybridRanker
@@ -23,9 +23,9 @@ from sentemb.training.towers.settings import Settings
 BEGIN = """
 import os, sys, time
 import numpy as np
-from sentemb.kernels import ahead
+from sentemb.kernels.compiling import ahead
 from sentemb.kernels.input_layer import sum_rows
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.compiling.jit import kernel
 from sentemb.system.parallel import limited_threads
 
 def use_sum_rows(dtype=np.float32):
@@ -233,7 +233,7 @@ NOT_REHEARSED = """
 import contextlib, sys
 from numba.core.dispatcher import Dispatcher
 from sentemb.cli import main
-from sentemb.kernels import ahead
+from sentemb.kernels.compiling import ahead
 
 def loaded():
     return {

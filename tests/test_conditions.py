@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from helpers import with_slow_function
+from helpers import fields_of_index, joined_fields, with_slow_function
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -371,7 +371,7 @@ def test_true_and_false_in_a_file_are_truths():
     assert stored.types == {"sold": "BOOLEAN"}
     assert [value for (value,) in stored.rows()] == [True, None, False, True]
     assert stored.values([0, 1])[0]["sold"] is True
-    assert stored.facets == ["sold"]
+    assert fields_of_index(stored).facets == ["sold"]
     assert stored.facet("sold", [0, 1, 2, 3]) == {True: 2, False: 1}
     assert stored.ordered("-sold", [2, 1, 0]) == [2, 0, 1]
     assert stored.take(np.array([2, 1])).values([0, 1]) == [{"sold": False}, {"sold": None}]
@@ -380,15 +380,15 @@ def test_true_and_false_in_a_file_are_truths():
 def test_columns_of_truths_are_joined_with_their_kind():
     truths = ProductFields.given({"sold": [True, np.True_, None]}, 3)
     again = ProductFields.given({"sold": [False]}, 1)
-    assert list(truths.joined(again, "d").rows()) == [(True,), (True,), (None,), (False,)]
+    assert list(joined_fields(truths, again, "d").rows()) == [(True,), (True,), (None,), (False,)]
     words = ProductFields.given({"sold": ["perhaps"]}, 1)
-    assert list(words.joined(again, "d").rows()) == [("perhaps",), ("false",)]
+    assert list(joined_fields(words, again, "d").rows()) == [("perhaps",), ("false",)]
     with pytest.raises(SentembError, match="sold of d is 'perhaps', but sold is true or false"):
-        truths.joined(words, "d")
+        joined_fields(truths, words, "d")
     with pytest.raises(SentembError, match="sold of d is 1, but sold is true or false"):
-        truths.joined(ProductFields.given({"sold": [1]}, 1), "d")
+        joined_fields(truths, ProductFields.given({"sold": [1]}, 1), "d")
     with pytest.raises(SentembError, match="sold of d is False, but sold is a number"):
-        ProductFields.given({"sold": [1]}, 1).joined(again, "d")
+        joined_fields(ProductFields.given({"sold": [1]}, 1), again, "d")
     with pytest.raises(SentembError, match="sold is true or false for some titles"):
         ProductFields.given({"sold": [1, True]}, 2)
 

@@ -14,18 +14,23 @@ from sentemb.cli import COMMANDS, main
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-def _reference(name):
-    """What ``docs/make_NAME.py`` writes into ``docs/NAME.md``."""
+def _maker(name):
+    """``docs/make_NAME.py`` as a module."""
     spec = importlib.util.spec_from_file_location(f"make_{name}", DOCS / f"make_{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.reference()
+    return module
 
 
 @pytest.mark.parametrize("name", ["cli", "python"])
 def test_reference_is_current(name):
     written = (DOCS / f"{name}.md").read_text(encoding="utf-8")
-    assert written == _reference(name), f"docs/{name}.md is out of date; run `make docs`"
+    assert written == _maker(name).reference(), f"docs/{name}.md is out of date; run `make docs`"
+
+
+def test_the_list_of_tests_is_current():
+    page = (DOCS.parent / "tests" / "README.md").read_text(encoding="utf-8")
+    assert page == _maker("tests").written(page), "run `python docs/make_tests.py`"
 
 
 def test_links_inside_the_python_reference_lead_somewhere():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sentemb.kernels.jit import CACHE_FOLDER
+from sentemb.kernels.compiling.jit import CACHE_FOLDER
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/extending.md").read_text("utf-8")
@@ -33,7 +33,7 @@ def package(tmp_path_factory):
     if CACHE_FOLDER is not None:
         (folder / "sentemb-kernels").mkdir(mode=0o700)
         shutil.copytree(CACHE_FOLDER, folder / "sentemb-kernels" / CACHE_FOLDER.name)
-        cache = folder / "sentemb/kernels/cache.py"
+        cache = folder / "sentemb/kernels/compiling/cache.py"
         before = cache.read_text("utf-8")
         after = before.replace("stamp = _stamp()", f"stamp = {CACHE_FOLDER.name!r}")
         assert after != before

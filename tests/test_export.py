@@ -1,5 +1,6 @@
 """`sentemb export`: targets, the files of tables and other libraries, and what is refused."""
 
+import json
 import os
 import re
 import shlex
@@ -104,10 +105,72 @@ def test_parquet_in_half_the_space(place, tmp_path):
     assert str(schema.field("vector").type) == "fixed_size_list<element: halffloat>[12]"
 
 
+def pairs_of(folder, lines):
+    """A click log in ``folder``."""
+    path = folder / "pairs.tsv"
+    path.write_text("".join(f"{query}\t{title}\n" for query, title in lines), encoding="utf-8")
+    return path
+
+
+def test_triplets_are_clicks_with_titles_that_nobody_clicked(place, model, tmp_path):
+    titles = [f"{colour} {what}" for colour in ("red", "blue", "green") for what in ("hat", "bag")]
+    clicks = [("red", titles[0]), ("red", titles[1]), ('a "hat"', titles[2]), ("日本 9", titles[3])]
+    log = pairs_of(tmp_path, [*clicks, *(("bag", title) for title in titles[1:])])
+    arguments = "--to", "triplets", "--log", log, "--negatives", 3
+    _, err = run(place / "index", tmp_path / "out", *arguments)
+    lines = list(map(json.loads, lines_of(tmp_path / "out")))
+    names = ["anchor", "positive", "negative_1", "negative_2", "negative_3"]
+    assert all(list(line) == names for line in lines)
+    # The model knows no word of 日本 9, and one title is left for bag.
+    assert [(line["anchor"], line["positive"]) for line in lines] == clicks[:3]
+    assert "note: 3 pairs, each with 3 hard negatives" in err
+    assert "note: 6 pairs left out: the query has fewer hard negatives" in err
+    right = {query: {title for asked, title in clicks if asked == query} for query, _ in clicks}
+    for line in lines:
+        negatives = {line[name] for name in names[2:]}
+        assert len(negatives) == 3 and negatives <= set(titles) - right[line["anchor"]]
+    again, _ = run(place / "model", "-", *arguments)
+    assert again.encode() == (tmp_path / "out").read_bytes()
+
+
+def test_negatives_of_triplets_rank_high(model, tmp_path):
+    titles = [f"red bag {n} " + "xyz"[n % 3] * (n + 1) for n in range(60)]
+    made = made_up_model(("bag", {}), titles, cells=12, dtype=np.float32)
+    made.save_pretrained(tmp_path / "model")
+    log = pairs_of(tmp_path, [(f"bag {n}", title) for n, title in enumerate(titles)])
+    export(tmp_path / "model", tmp_path / "out", "triplets", log=log, negatives=30)
+    asked, columns = made.encode_query, [f"negative_{n}" for n in range(1, 31)]
+    vectors = made.encode_document(titles, normalize_embeddings=True)
+    for line in map(json.loads, lines_of(tmp_path / "out")):
+        cosines = vectors @ asked(line["anchor"], normalize_embeddings=True)
+        cosines[titles.index(line["positive"])] = -2
+        found = [cosines[titles.index(line[name])] for name in columns]
+        assert min(found) >= np.sort(cosines)[-30] - 1e-6
+
+
+def test_triplets_say_what_is_wrong(place, tmp_path):
+    log, out = pairs_of(tmp_path, [("red", "red hat")]), tmp_path / "out"
+    _, err = run(place / "model", out, "--to", "triplets", code=2)
+    assert "--log is missing; triplets needs it" in err
+    _, err = run(place / "model", out, "--to", "onnx", "--log", log, code=2)
+    assert "--log is not an option of onnx; only triplets can have it" in err
+    for arguments, said in [
+        (("--log", tmp_path / "nothing"), "nothing"),
+        (("--log", log, "--negatives", 31), "negatives"),
+        (("--log", log, "--negatives", 0), "negatives"),
+    ]:
+        _, err = run(place / "model", out, "--to", "triplets", *arguments, code=1)
+        assert said in err and err.count("\n") == 1
+    _, err = run(place / "model", log, "--to", "triplets", "--log", log, "--force", code=1)
+    assert "is read by the command" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["pairs.tsv"]
+
+
 def test_the_page_of_all_targets_runs(place, tmp_path, monkeypatch, capsys):
     for module in ("pandas", "pyarrow"):
         pytest.importorskip(module)
     Index.open(place / "index").save(tmp_path / "index")
+    pairs_of(tmp_path, [("red", "red hat"), ("bag", "blue bag"), ("hat", "green hat")])
     monkeypatch.chdir(tmp_path)
     page = (Path(__file__).parents[1] / "docs/export.md").read_text(encoding="utf-8")
     names = {}

@@ -15,6 +15,7 @@ from sentemb import SentembError, SentenceEncoder, train
 from sentemb.data.lines import write_lines
 from sentemb.system import locks
 from sentemb.system.files import MAX_LINE_BYTES, numbered_lines, replacing, write_text
+from sentemb.system.kept_files import KeptFiles
 from sentemb.system.locks import (
     is_temporary,
     locked,
@@ -371,3 +372,16 @@ def test_a_disk_that_fails_to_flush_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(SentembError, match="Input/output error"):
         write_text(tmp_path / "file", "new")
     assert (tmp_path / "file").read_text() == "old"
+
+
+def test_files_that_are_kept_are_the_same_or_none(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    for name in ("a", "deep/b"):
+        write_text(old / name, name)
+    kept = KeptFiles.of(old, ["a", "deep/b", "missing"])
+    assert kept.link(new) and sorted(kept.facts) == ["a", "deep/b"]
+    assert (new / "deep/b").read_text() == "deep/b" and (new / "a").samefile(old / "a")
+    write_text(old / "deep/b", "other")
+    assert not kept.link(tmp_path / "later") and not names(tmp_path / "later/deep")
+    (old / "a").unlink()
+    assert not kept.link(tmp_path / "later") and names(tmp_path / "later") == ["deep"]

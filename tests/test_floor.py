@@ -229,6 +229,55 @@ def test_the_floor_is_asked_after_the_filter(folder, sides):
         assert BELOW_FLOOR in {hits.reason for hits in found}
 
 
+def damage(path, old):
+    """Change a letter of a file in place, of which ``old`` is a part."""
+    raw = path.read_bytes()
+    assert raw.count(old) == 1
+    path.write_bytes(raw.replace(old, old.swapcase()))
+
+
+def test_a_search_reads_no_clicks_and_statistics_only_below_a_floor(folder, ranker, tmp_path):
+    """The clicks of a large log take more memory than all else of a search."""
+    Index.open(folder / "index").save(tmp_path / "index")
+    path = tmp_path / "index" / "model" / "ranker" / "ranker.safetensors"
+    # A line of the queries and what follows them in the file.
+    last = ranker.clicks.queries[-2:]
+    damage(path, "".join(f"{text}\n" for text in last).encode())
+    index = Index.open(tmp_path / "index")
+    queries = [*random_letters(7), "", last[0]]
+    assert index.search(queries) == Index.open(folder / "index").search(queries)
+    for read in (lambda: index.ranker.clicks, lambda: Index.verify(tmp_path / "index")):
+        with pytest.raises(SentembError, match="damaged: queries does not match its checksum"):
+            read()
+    words = ranker.fields.whole.words
+    damage(path, "".join(f"{word}\n" for word in words[:30]).encode())
+    with pytest.raises(SentembError, match="damaged: whole_words does not match its checksum"):
+        Index.open(tmp_path / "index").search(queries)
+
+
+def test_a_change_of_an_index_does_not_write_its_model_and_ranker_again(folder, tmp_path):
+    Index.open(folder / "index").save(tmp_path / "index")
+    files = [path for path in (tmp_path / "index/model").rglob("*") if path.is_file()]
+    numbers = [path.stat().st_ino for path in files]
+    written = {path: path.read_bytes() for path in files}
+    index = Index.open(tmp_path / "index")
+    for number in range(2):
+        index.add([f"hat {number}"], [f"new {number}".replace(" ", "-")])
+        index.save(tmp_path / "index", force=True)
+        assert [path.stat().st_ino for path in files] == numbers
+        assert all(path.stat().st_nlink == 1 for path in files)
+    assert len(Index.open(tmp_path / "index")) == len(index)
+    # Another folder has files of its own, and another floor is written.
+    index.save(tmp_path / "other")
+    index.ranker.floor = None
+    index.save(tmp_path / "index", force=True)
+    assert Index.open(tmp_path / "index").ranker.floor is None
+    for path, raw in written.items():
+        name = path.relative_to(tmp_path / "index")
+        assert (tmp_path / "other" / name).read_bytes() == raw
+        assert (tmp_path / "other" / name).stat().st_nlink == 1
+
+
 def other_floor(folder, tmp_path, change):
     """A copy of the model whose floor ``change`` has changed, with a right checksum."""
     path = folder / "model" / "ranker" / "ranker.safetensors"

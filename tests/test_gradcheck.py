@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from numba.core.dispatcher import Dispatcher
 
 import sentemb
-import sentemb.kernels.jit
+import sentemb.kernels.compiling.jit
 from sentemb import SentembError
 from sentemb.cli import main
 from sentemb.gradients import agreement as comparison
@@ -233,7 +233,7 @@ def plain(kernels, monkeypatch, old="", new=""):
         assert source.count(old) == 1, f"{kernels.__name__} must hold {old!r} just once"
         source = source.replace(old, new)
     with monkeypatch.context() as patch:
-        patch.setattr(sentemb.kernels.jit, "kernel", lambda function: function)
+        patch.setattr(sentemb.kernels.compiling.jit, "kernel", lambda function: function)
         module = types.ModuleType(kernels.__name__)
         exec(compile(source, kernels.__file__, "exec"), module.__dict__)
     for name, value in vars(module).items():

@@ -450,5 +450,5 @@ def test_a_pickle_has_no_hashes_of_its_process(index):
     changed = copy.copy(index)
     changed.add(["red cap"], ["new"])
     before = pickle.dumps(changed)
-    assert changed.row_of()["new"] == 300
+    assert changed.rows_of(["new"]).tolist() == [300]
     assert pickle.dumps(changed) == before

@@ -71,6 +71,16 @@ def test_a_search_lists_rank_score_id_and_title(place):
     assert out.splitlines() == expected and err == ""
 
 
+@pytest.mark.parametrize(("model", "most"), [("model", 25), ("hybrid", 40)])
+def test_each_file_and_folder_is_flushed_once(place, hybrid, model, most, tmp_path, monkeypatch):
+    flushed, fsync = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: (flushed.append(handle), fsync(handle)))
+    run("index", place / model, place / "titles.tsv", "-o", tmp_path / "index")
+    paths = list((tmp_path / "index").rglob("*"))
+    # Each below the index, the index itself, and the folder that has its name.
+    assert len(flushed) == len(paths) + 2 <= most
+
+
 def test_an_offset_shows_what_follows(place):
     lines = run("search", place / "index", "red hat", "-k", 3)[0].splitlines()
     arguments = ("search", place / "index", "red hat", "-k", 2, "--offset", 1)

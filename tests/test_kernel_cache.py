@@ -15,7 +15,7 @@ from helpers import full_disk, run_python
 from numba import types
 from numba.core.registry import cpu_target
 
-from sentemb.kernels import cache, jit
+from sentemb.kernels.compiling import cache, jit
 
 NUMBERS = np.array([1.5, 2.0, -0.25])
 ARGUMENTS = (types.Array(types.float64, 1, "C"),)
@@ -198,7 +198,7 @@ def test_a_kernel_that_multiplies_finds_the_tiles(multiplied, tmp_path, left):
 NESTED = """
 import sys
 import numpy as np
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.compiling.jit import kernel
 from sentemb.kernels.matmul import add_matmul
 
 @kernel
@@ -434,7 +434,7 @@ def test_no_place_at_all(monkeypatch, home):
 
 def test_without_sources_nothing_tells_versions_apart(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(cache, "__file__", str(tmp_path / "kernels.zip" / "jit.py"))
+    monkeypatch.setattr(cache, "_KERNELS", tmp_path / "kernels.zip")
     assert cache._cache_folder() is None
 
 

@@ -20,10 +20,11 @@ from sentemb.data import text_array as texts
 from sentemb.data.click_log import ClickLog
 from sentemb.data.judged_set import read_texts
 from sentemb.data.text_array import Texts
+from sentemb.kernels.text_table import fill_table
 from sentemb.models import cluster_encoding as encoding
 from sentemb.retrieval.clicked_queries import ClickedQueries
-from sentemb.search import contents, id_rows, scan, title_files
-from sentemb.search.id_rows import IdRows
+from sentemb.retrieval.rows_of_texts import TextRows
+from sentemb.search import contents, scan, title_files
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.title_files import read_titles
 from sentemb.system import growing
@@ -107,26 +108,33 @@ def outcome(read, *arguments):
         return str(error)
 
 
-def test_ids_with_equal_hashes_are_told_apart(monkeypatch):
-    ids = ["a", "b", "c", "d", "b2"]
-    monkeypatch.setattr(
-        id_rows, "_hashes", lambda ids: np.array([ord(id[0]) // 2 for id in ids], np.int64)
-    )
-    found = IdRows(ids)
-    assert dict(found) == {id: place for place, id in enumerate(ids)} and found.repeated() is None
-    assert found.of(["d", "e", "b", "", "z"][:3]).tolist() == [3, -1, 1]
-    assert "e" not in found and found.get("c") == 2 and len(found) == 5
-    assert IdRows(["c", "a", "b", "d", "b", "a"]).repeated() == (2, 4)
+_TEXT = st.text(st.characters(exclude_characters="\n\0", codec="utf-8"), max_size=9)
 
 
-@given(st.lists(st.sampled_from("abcdefgh")))
-def test_the_first_repetition_is_found(ids):
+@given(
+    st.lists(st.one_of(st.sampled_from(["", "a", "ab", "b", "\u00e9", "e"]), _TEXT), max_size=40),
+    st.lists(st.one_of(st.sampled_from(["", "a", "ba", "\u00e9", "a\n", "\ud800"]), _TEXT)),
+    st.booleans(),
+)
+def test_rows_are_those_of_a_dict(texts, sought, are_lines):
+    rows = TextRows(Texts.of(texts) if are_lines else texts)
+    expected = {text: row for row, text in enumerate(texts)}  # of equal texts the last
+    assert rows.of(sought).tolist() == [expected.get(text, -1) for text in sought]
+    assert len(rows) == len(texts) and list(rows) == texts and "no text" not in rows
     first = {}
-    expected = next(
-        ((first[id], place) for place, id in enumerate(ids) if first.setdefault(id, place) < place),
-        None,
-    )
-    assert IdRows(ids).repeated() == expected
+    repeated = ((first.setdefault(text, row), row) for row, text in enumerate(texts))
+    assert rows.repeated == next((pair for pair in repeated if pair[0] < pair[1]), None)
+    known = [text for text in texts if text in set(sought)]
+    assert rows.shared(TextRows(sought)) == next(iter(known), None)
+
+
+def test_texts_that_share_a_slot_are_told_apart():
+    """With a slot more than texts most slots are taken, so most texts are not in their own."""
+    texts = [f"text {number}" for number in range(1023)]
+    rows = TextRows(texts)
+    rows._slots = np.full(1024, -1, np.int32)
+    assert fill_table(rows._slots, rows._seed, *rows._packed) == (-1, -1)
+    assert rows.of([*texts, "text", "text 1023"]).tolist() == [*range(1023), -1, -1]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
@@ -369,7 +377,7 @@ def test_a_changed_index_has_its_vectors_on_the_disk(
             change(*arguments)
             assert index.vectors is not before
             for part in ("cosine", "memory"):
-                for name, array in index.snapshot.catalogue.parts[part].arrays().items():
+                for name, array in index.snapshot.as_one.catalogue.parts[part].arrays().items():
                     if name in ("codes", "vectors", "scales"):
                         assert is_mapped(array) == (scratch is not None), (part, name)
         found.append((index.search(["bath1", "bath4 bath5", "bath7"], 60), index.ids[:]))

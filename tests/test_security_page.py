@@ -94,13 +94,13 @@ def test_only_the_kernel_cache_unpickles_and_nothing_else_executes():
     # renameat2 of the system's own library, with two names.
     assert found.pop("src/sentemb/system/exchange.py") == {"ctypes"}
     # prctl of the system's own library: a process that compiles kernels ends with its parent.
-    assert found.pop("src/sentemb/kernels/ahead.py") == {"ctypes"}
+    assert found.pop("src/sentemb/kernels/compiling/ahead.py") == {"ctypes"}
     # The server listens, and reads addresses; nothing else of the package touches a socket.
     assert found.pop("src/sentemb/bridges/server/server.py") == {"socket"}
     assert found.pop("src/sentemb/bridges/server/asked.py") == {"urllib"}
     # Asks an address whether it is a scheduler, with a limit of time.
     assert found.pop("src/sentemb/system/cluster.py") == {"asyncio"}
-    assert found == {"src/sentemb/kernels/cache.py": {"pickle"}}
+    assert found == {"src/sentemb/kernels/compiling/cache.py": {"pickle"}}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from test_ranker_index import IDS, QUERIES, RECIPES, TITLES, WORDS, made_up_text
 from sentemb import Index, SentembError
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder
-from sentemb.kernels.ahead import NOTE
+from sentemb.kernels.compiling.ahead import NOTE
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
 from sentemb.search.ranking.ranker import HybridRanker

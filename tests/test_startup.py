@@ -105,7 +105,7 @@ def test_kernels_run_where_no_cache_can_be_written():
     code = (
         "import numpy as np\n"
         "from sentemb.kernels.cosine_softmax import add_matmul_rows\n"
-        "from sentemb.kernels.jit import CACHE_FOLDER\n"
+        "from sentemb.kernels.compiling.jit import CACHE_FOLDER\n"
         "assert CACHE_FOLDER is None, CACHE_FOLDER\n"
         "C = np.zeros((1, 2), np.float32)\n"
         "add_matmul_rows(C, np.ones((1, 3), np.float32), np.ones((3, 2), np.float32), 0, 1)\n"

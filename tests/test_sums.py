@@ -10,7 +10,7 @@ from helpers import run_python
 from numba.core.errors import TypingError
 
 from sentemb.kernels import sums
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.compiling.jit import kernel
 
 # All ways through the code: no number, only single ones, halves of a vector, vectors, and a rest.
 SIZES = (*range(20), 31, 32, 33, 63, 64, 65, 79, 95, 96, 127, 128, 135, 300)

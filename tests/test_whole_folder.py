@@ -9,6 +9,7 @@ import pytest
 from helpers import failing_calls, tree
 
 from sentemb import SentembError
+from sentemb.system import whole_folder
 from sentemb.system.files import write_text
 from sentemb.system.whole_folder import check_free, filling, replacing_folder
 
@@ -76,7 +77,7 @@ def test_whatever_call_fails_all_or_nothing_is_written(tmp_path, state, error, m
             message = str(raised)
             assert message.startswith(str(tmp_path)) and ".tmp" not in message
             assert "No space left" in message
-    assert failed > 15
+    assert failed > 10
 
 
 def test_a_stop_while_files_are_made(tmp_path):
@@ -136,6 +137,48 @@ def test_a_replaced_folder_keeps_what_is_not_listed(tmp_path, monkeypatch, can_l
         "mine.txt": b"old",
         **dict.fromkeys(NAMES, b"new"),
     }
+
+
+@pytest.mark.parametrize("state", ["new", "empty", "full"])
+@pytest.mark.parametrize("write", [fill, replace])
+def test_each_file_and_folder_is_flushed_once_before_it_has_its_name(
+    tmp_path, state, write, monkeypatch
+):
+    """Files inside are not replaced one by one; `os.fsync` knows a file by its number."""
+    out = prepare(tmp_path / "top", state)
+    flushed, whole = [], []
+    real_fsync, real_swap = os.fsync, whole_folder.exchange
+
+    def fsync(handle):
+        flushed.append(os.fstat(handle).st_ino)
+        real_fsync(handle)
+
+    def flushed_before(function):
+        def call(*names):
+            whole.append(set(flushed))
+            return function(*names)
+
+        return call
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(whole_folder, "exchange", flushed_before(real_swap))
+    monkeypatch.setattr(os, "rename", flushed_before(os.rename))
+    monkeypatch.setattr(os, "replace", flushed_before(os.replace))
+    write(out)
+    numbers = [(out / name).stat().st_ino for name in NAMES]
+    assert [flushed.count(number) for number in numbers] == [1] * len(NAMES)
+    assert all(set(numbers) <= before for before in whole)
+    assert flushed.count((out / "dev").stat().st_ino) <= 2
+
+
+def test_a_second_name_of_an_old_file_is_not_written_through(tmp_path):
+    out = prepare(tmp_path / "top", "full")
+    kept = tmp_path / "kept.txt"
+    os.link(out / "a.txt", kept)
+    with replacing_folder(out, NAMES) as place:
+        os.link(out / "a.txt", place / "a.txt")
+        write_text(place / "a.txt", "new")
+    assert kept.read_text() == "old" and (out / "a.txt").read_text() == "new"
 
 
 def fails_with(error):

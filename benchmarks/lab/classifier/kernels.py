@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from sentemb.kernels.activations import sigmoid_rows
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.compiling.jit import kernel
 from sentemb.kernels.matmul import add_matmul
 
 

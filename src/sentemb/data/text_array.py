@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -18,6 +19,8 @@ from sentemb.system.paths import AnyPath
 # Texts that are decoded at a time by whatever reads all of them.
 _PORTION = 8192
 _LINE_END = ord("\n")
+# Bytes that are looked at at a time.
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +43,17 @@ class Texts(Sequence[str]):
         while portion := list(islice(remaining, _PORTION)):
             builder.append(portion)
         return builder.texts()
+
+    @classmethod
+    def of_lines(cls, raw: NDArray[np.uint8]) -> Texts:
+        """The lines of a text; a `ValueError` unless it is UTF-8 and each line has an end."""
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        for first in range(0, raw.size, _PIECE):
+            decoder.decode(raw[first : first + _PIECE].data)
+        decoder.decode(b"", final=True)
+        if raw.size and raw[-1] != _LINE_END:
+            raise ValueError("the last line has no end")
+        return cls(raw, np.append(0, 1 + np.flatnonzero(raw == _LINE_END)))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -76,6 +90,17 @@ class Texts(Sequence[str]):
                 "the folder is damaged: its texts and their offsets do not fit; restore it from a "
                 "copy or make it again"
             )
+        return texts
+
+    def chosen(self, rows: NDArray[np.integer]) -> list[str]:
+        """The texts of some rows."""
+        texts: list[str] = []
+        for first in range(0, rows.size, _PORTION):
+            portion = rows[first : first + _PORTION]
+            lengths = self.offsets[portion + 1] - self.offsets[portion]
+            offsets = np.append(0, np.cumsum(lengths))
+            before = np.repeat(self.offsets[portion] - offsets[:-1], lengths)
+            texts += Texts(self.raw[before + np.arange(offsets[-1])], offsets)[:]
         return texts
 
     def take(self, mask: NDArray[np.bool_], scratch: AnyPath | None = None) -> Texts:

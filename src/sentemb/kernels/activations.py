@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from sentemb.kernels.jit import inner_kernel, kernel
+from sentemb.kernels.compiling.jit import inner_kernel, kernel
 
 # tanh(x) = x p(x^2) / q(x^2) for |x| <= 7.9053, where float32 tanh has reached 1 - 3e-7. Both
 # have degree 4 in x^2 and are fitted to tanh by re-weighted least squares on Chebyshev points. They

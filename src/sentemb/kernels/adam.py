@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
+from sentemb.kernels.compiling.jit import kernel, strict_kernel
 from sentemb.kernels.input_layer import gather_weighted_row
-from sentemb.kernels.jit import kernel, strict_kernel
 from sentemb.kernels.prefetch import AHEAD, prefetch_row
 
 

@@ -9,7 +9,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from sentemb.kernels.jit import inner_kernel, kernel
+from sentemb.kernels.compiling.jit import inner_kernel, kernel
 
 
 def bits_for(limit: int) -> NDArray[np.uint64]:

@@ -10,7 +10,7 @@ All kernels get words and lists in the same form:
 
 import numpy as np
 
-from sentemb.kernels.jit import inner_kernel, kernel, strict_kernel
+from sentemb.kernels.compiling.jit import inner_kernel, kernel, strict_kernel
 
 
 @kernel

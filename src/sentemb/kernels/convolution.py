@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
+from sentemb.kernels.compiling.jit import kernel
 from sentemb.kernels.copying import copy_row
-from sentemb.kernels.jit import kernel
 
 
 @kernel

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sentemb.kernels.compiling.jit import inner_kernel, kernel
 from sentemb.kernels.copying import copy_row
-from sentemb.kernels.jit import inner_kernel, kernel
 from sentemb.kernels.matmul import add_matmul, add_matmul_at
 
 # Cells that a product for the gradient of the weights takes at once: what it reads twice must stay

@@ -1,6 +1,6 @@
 """Copies of rows."""
 
-from sentemb.kernels.jit import inlined_kernel
+from sentemb.kernels.compiling.jit import inlined_kernel
 
 
 @inlined_kernel

@@ -4,7 +4,7 @@ import math
 
 from sentemb.kernels import sums
 from sentemb.kernels.activations import exp_row
-from sentemb.kernels.jit import inner_kernel, kernel
+from sentemb.kernels.compiling.jit import inner_kernel, kernel
 from sentemb.kernels.matmul import add_matmul
 
 

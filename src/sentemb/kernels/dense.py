@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.compiling.jit import kernel
 from sentemb.kernels.scan import exact_dot
 from sentemb.kernels.top_k import TOGETHER, any_above
 

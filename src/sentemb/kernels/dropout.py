@@ -7,7 +7,7 @@ for the state key + (position + 1) times its increment.
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.compiling.jit import kernel
 
 _INCREMENT = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)

@@ -7,9 +7,10 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from sentemb.kernels import symbols
+from sentemb.kernels.compiling import symbols
+from sentemb.kernels.compiling.jit import kernel
+from sentemb.kernels.compiling.numba_internals import CAN_CALL
 from sentemb.kernels.inference import embed_lstm
-from sentemb.kernels.jit import kernel
 from sentemb.kernels.tokens import find_words
 
 _NUMBERS, _INDEX = types.int64[::1], types.int32[::1]
@@ -77,7 +78,7 @@ def _provided(element):
     return symbols.provided(f"sentemb_embed_lstm_{element}", embed_lstm, signature.args)
 
 
-if not symbols.CAN_CALL:
+if not CAN_CALL:
     _find_words, _embedded = find_words, embed_lstm
 
 

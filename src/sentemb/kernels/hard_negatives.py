@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from sentemb.kernels.jit import inner_kernel, kernel
+from sentemb.kernels.compiling.jit import inner_kernel, kernel
 from sentemb.kernels.matmul import add_matmul
 
 # Cosines are computed in tiles that stay in the processor's cache.

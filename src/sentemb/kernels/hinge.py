@@ -2,7 +2,7 @@
 
 import math
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.compiling.jit import kernel
 from sentemb.kernels.matmul import add_matmul
 
 

@@ -8,7 +8,7 @@ differ from those of `lstm_forward`, by at most 4e-7 in an embedding of unit len
 import numpy as np
 
 from sentemb.kernels.activations import gated_tanh, sigmoid, tanh
-from sentemb.kernels.jit import inner_kernel, kernel
+from sentemb.kernels.compiling.jit import inner_kernel, kernel
 from sentemb.kernels.matmul import add_matmul_first, add_row
 from sentemb.kernels.prefetch import AHEAD, prefetch_row
 

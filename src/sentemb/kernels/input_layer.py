@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sentemb.kernels.bits import set_bit, take_numbers
+from sentemb.kernels.compiling.jit import inlined_kernel, inner_kernel, kernel
 from sentemb.kernels.copying import copy_row
-from sentemb.kernels.jit import inlined_kernel, inner_kernel, kernel
 from sentemb.kernels.prefetch import AHEAD, prefetch_row, prefetch_run
 
 # Short lists between the one that is copied and the one that is asked for.

@@ -1,8 +1,8 @@
 """Layers of the encoders without recurrence: sums and averages of words, dense layers."""
 
 from sentemb.kernels.activations import tanh_rows
+from sentemb.kernels.compiling.jit import kernel
 from sentemb.kernels.copying import copy_row
-from sentemb.kernels.jit import kernel
 from sentemb.kernels.matmul import add_matmul
 
 

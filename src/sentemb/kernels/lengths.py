@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from sentemb.kernels import sums
+from sentemb.kernels.compiling.jit import kernel
 from sentemb.kernels.input_layer import gather_weighted_row
-from sentemb.kernels.jit import kernel
 
 
 @kernel

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.compiling.jit import kernel
 
 
 class Columns(NamedTuple):

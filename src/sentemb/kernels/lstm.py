@@ -14,7 +14,7 @@ y(t) instead; see docs/gradients.md.
 import numpy as np
 
 from sentemb.kernels.activations import sigmoid, tanh
-from sentemb.kernels.jit import inlined_kernel, kernel
+from sentemb.kernels.compiling.jit import inlined_kernel, kernel
 from sentemb.kernels.matmul import add_matmul
 from sentemb.kernels.prefetch import AHEAD, prefetch_row
 from sentemb.kernels.recurrent import cut_texts, start_errors

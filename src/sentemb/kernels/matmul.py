@@ -17,11 +17,11 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
-from sentemb.kernels import symbols
-from sentemb.kernels.jit import inlined_kernel, inner_kernel, kernel, symbol_kernel
+from sentemb.kernels.compiling import symbols
+from sentemb.kernels.compiling.jit import inlined_kernel, inner_kernel, kernel, symbol_kernel
+from sentemb.kernels.compiling.numba_internals import CAN_CALL, cgutils
 
 # Tile sizes: 8 x 2 vectors of 64 bytes fill the 32 registers of AVX-512, 4 x 2 vectors of 32 bytes
 # the 16 registers of everything else.
@@ -449,7 +449,7 @@ def _add_tiles(c0, row_of_c, a0, row_of_a, column_of_a, b0, row_of_b, m, inner, 
             j += 2 * lanes if left >= 2 * lanes else lanes
 
 
-if not symbols.CAN_CALL:
+if not CAN_CALL:
     _tiles_added = _add_tiles
 
 

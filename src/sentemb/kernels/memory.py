@@ -6,7 +6,7 @@ The rows of a title follow each other, so no list of titles is needed per row. R
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.compiling.jit import kernel
 from sentemb.kernels.scan import exact_dot
 
 

@@ -1,7 +1,7 @@
 """The MLP of a pair model: ReLU layers over a pair's features and a linear output."""
 
 from sentemb.kernels import sums
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.compiling.jit import kernel
 
 
 @kernel

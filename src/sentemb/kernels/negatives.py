@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sentemb.kernels.jit import inner_kernel, kernel
+from sentemb.kernels.compiling.jit import inner_kernel, kernel
 
 
 @inner_kernel

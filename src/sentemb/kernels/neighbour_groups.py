@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from sentemb.kernels.compiling.jit import kernel
 from sentemb.kernels.copying import copy_row
 from sentemb.kernels.dropout import mixed
-from sentemb.kernels.jit import kernel
 
 _INCREMENT = np.uint64(0x9E3779B97F4A7C15)
 # Titles that are drawn for a group, per pair that is wanted.

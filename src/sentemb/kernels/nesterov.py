@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sentemb.kernels.compiling.jit import kernel, strict_kernel
 from sentemb.kernels.input_layer import gather_weighted_row
-from sentemb.kernels.jit import kernel, strict_kernel
 from sentemb.kernels.prefetch import AHEAD, prefetch_row
 
 # Coefficients of fewer idle updates than this are looked up instead of computed.

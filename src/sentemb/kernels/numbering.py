@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from sentemb.kernels.compiling.jit import kernel
 from sentemb.kernels.dropout import mixed
-from sentemb.kernels.jit import kernel
 
 
 @kernel

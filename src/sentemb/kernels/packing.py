@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.compiling.jit import kernel
 
 
 def longest_first(offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -13,7 +13,7 @@ a text are its windows. The plane is then as wide as the longest text.
 
 import numpy as np
 
-from sentemb.kernels.jit import inner_kernel, kernel
+from sentemb.kernels.compiling.jit import inner_kernel, kernel
 
 
 @kernel

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.compiling.jit import kernel
 
 
 @kernel

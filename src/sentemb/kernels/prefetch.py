@@ -12,10 +12,10 @@ cache 0.55 and 0.7; into the first cache, or with the hint that the row will be 
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
-from sentemb.kernels.jit import inner_kernel
+from sentemb.kernels.compiling.jit import inner_kernel
+from sentemb.kernels.compiling.numba_internals import cgutils
 
 # Rows between the one that is worked on and the one that is asked for.
 AHEAD = 8

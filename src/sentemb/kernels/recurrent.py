@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sentemb.kernels.jit import inlined_kernel, kernel
+from sentemb.kernels.compiling.jit import inlined_kernel, kernel
 from sentemb.kernels.matmul import add_matmul
 
 

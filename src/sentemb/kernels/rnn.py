@@ -7,8 +7,8 @@ factor 1 - y^2.
 import numpy as np
 
 from sentemb.kernels.activations import tanh_rows
+from sentemb.kernels.compiling.jit import kernel
 from sentemb.kernels.copying import copy_row
-from sentemb.kernels.jit import kernel
 from sentemb.kernels.matmul import add_matmul
 from sentemb.kernels.recurrent import cut_texts, start_errors
 

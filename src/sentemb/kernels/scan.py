@@ -9,8 +9,8 @@ computed with.
 
 import numpy as np
 
+from sentemb.kernels.compiling.jit import inner_kernel, inner_strict_kernel, kernel, summing_kernel
 from sentemb.kernels.integer_dot import LANES, ROWS, four_dots
-from sentemb.kernels.jit import inner_kernel, inner_strict_kernel, kernel, summing_kernel
 from sentemb.kernels.top_k import TOGETHER, any_above
 
 _LARGEST = np.float32(3.4028234e38)

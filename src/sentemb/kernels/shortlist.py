@@ -6,7 +6,7 @@ list, and become 0 again by it. A title that is met and whose sum is 0 has a num
 
 import numpy as np
 
-from sentemb.kernels.jit import inlined_kernel, kernel
+from sentemb.kernels.compiling.jit import inlined_kernel, kernel
 from sentemb.kernels.scan import integer_dots
 
 _NEARLY_0 = np.float32(1e-30)

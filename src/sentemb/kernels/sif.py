@@ -7,7 +7,7 @@ Algorithm 1.
 import numpy as np
 
 from sentemb.kernels import sums
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.compiling.jit import kernel
 from sentemb.kernels.matmul import add_matmul
 
 # Texts whose averages are in memory at once while the second moment is summed up.

@@ -9,9 +9,9 @@ changes no bit. Products are added by fused multiply-adds.
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.errors import TypingError
 from numba.extending import intrinsic
+
+from sentemb.kernels.compiling.numba_internals import TypingError, cgutils
 
 _BYTES = 64
 _TOGETHER = 4

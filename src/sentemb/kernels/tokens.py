@@ -18,7 +18,7 @@ A table of words is two arrays:
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.jit import inlined_kernel, inner_kernel, kernel
+from sentemb.kernels.compiling.jit import inlined_kernel, inner_kernel, kernel
 from sentemb.kernels.prefetch import prefetch_row
 
 _LINE_FEED, _BLANK = 10, 32

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.jit import inner_kernel, kernel
+from sentemb.kernels.compiling.jit import inner_kernel, kernel
 
 # Scores that are compared with a limit at a time, in vector registers.
 TOGETHER = 64

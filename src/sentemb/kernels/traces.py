@@ -7,7 +7,7 @@ Gates are numbered [output 1, input 3, candidate 4, forget 2] along the first ax
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.compiling.jit import kernel
 
 
 @kernel

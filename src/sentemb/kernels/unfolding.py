@@ -8,8 +8,8 @@ so step s of a block holds h^_{n-s}, which reconstructs the word x_{n-s}.
 """
 
 from sentemb.kernels.activations import tanh_rows
+from sentemb.kernels.compiling.jit import kernel
 from sentemb.kernels.copying import copy_row
-from sentemb.kernels.jit import kernel
 from sentemb.kernels.matmul import add_matmul
 
 

@@ -3,7 +3,7 @@
 import math
 
 from sentemb.kernels import sums
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.compiling.jit import kernel
 
 # Squares of numbers of this size neither overflow nor vanish, whatever the dtype.
 _LEAST, _GREATEST = 1e-15, 1e15

@@ -12,8 +12,8 @@ words: its last windows hang over its end only if there is room in the longest t
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from sentemb.kernels.compiling.jit import kernel
 from sentemb.kernels.copying import copy_row
-from sentemb.kernels.jit import kernel
 from sentemb.kernels.matmul import add_matmul, add_matmul_at
 
 # Rows that a product for the gradient of the weights takes at once. They are copied: without the

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from sentemb.kernels.bm25 import add_lists, best_titles, entries_of_pairs, sums_of_pairs
 from sentemb.retrieval.clicked_queries import ClickedQueries, ClicksOfTitles
+from sentemb.retrieval.rows_of_texts import TextRows
 from sentemb.retrieval.words_and_stems import Words, tokens_of
 from sentemb.system.contracts import Runner
 from sentemb.system.parallel import Workers
@@ -188,14 +189,17 @@ class Statistics:
         return cls(counts.words, np.diff(counts.offsets), n_titles, mean)
 
     @cached_property
-    def _holding_of(self) -> dict[str, int]:
-        return dict(zip(self.words, self.holding.tolist(), strict=True))
+    def _rows(self) -> TextRows:
+        return TextRows(self.words)
 
     def held_by(self, words: Sequence[str]) -> NDArray[np.int64]:
         """How many titles hold each of some words, (n,)."""
         if words is self.words:
             return self.holding
-        return np.fromiter(map(self._holding_of.get, words, repeat(0)), np.int64, len(words))
+        rows = self._rows.of(words)
+        holding = np.zeros(len(words), np.int64)
+        holding[rows >= 0] = self.holding[rows[rows >= 0]]
+        return holding
 
     def idf(self, words: Sequence[str]) -> NDArray[np.float64]:
         """The weights of words, (n,): that of a word which no title holds is the largest."""
@@ -245,8 +249,9 @@ class Lists:
         return cls(counts.words, *entries, counts.lengths.size)
 
     @cached_property
-    def _number_of(self) -> dict[str, int]:
-        return {word: number for number, word in enumerate(self.words)}
+    def rows(self) -> TextRows:
+        """The number of every word."""
+        return TextRows(self.words)
 
     @cached_property
     def largest(self) -> NDArray[np.float64]:
@@ -257,7 +262,7 @@ class Lists:
 
     def numbers_of(self, words: Sequence[str]) -> NDArray[np.int32]:
         """The numbers of words, (n,); -1 for a word that no title holds."""
-        return np.fromiter(map(self._number_of.get, words, repeat(-1)), np.int32, len(words))
+        return self.rows.of(words).astype(np.int32)
 
     def look_up(self, tokens: Tokens) -> AskedWords:
         """Queries as words of these lists."""
@@ -331,7 +336,7 @@ class Lists:
         added: dict[str, float] = {}
         for number in tokens.word_index.tolist():
             word = tokens.words[number]
-            index = self._number_of.get(word, -1)
+            index = self.rows.get(word, -1)
             low, high = self.offsets[index : index + 2] if index >= 0 else (0, 0)
             entry = low + int(np.searchsorted(self.titles[low:high], title))
             if entry < high and self.titles[entry] == title:
@@ -349,7 +354,7 @@ class Lists:
 
     def joined(self, behind: Lists) -> Self:
         """These lists with the titles of other ones behind them."""
-        number_of = dict(self._number_of)
+        number_of = {word: number for number, word in enumerate(self.words)}
         numbers = np.array(
             [number_of.setdefault(word, len(number_of)) for word in behind.words], np.int64
         )

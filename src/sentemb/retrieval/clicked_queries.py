@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain
 from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
 from sentemb.data.examinations import Examinations
+from sentemb.retrieval.rows_of_texts import TextRows
 from sentemb.text.hashes import hashes_of
 from sentemb.text.words import exact_key
 
@@ -21,6 +22,8 @@ _Integer = TypeVar("_Integer", bound=np.integer)
 
 # The clicks of a title that a person has pinned to a query: more than any log has.
 PIN = 10**9
+# Titles that are looked up at a time.
+_PORTION = 8192
 
 
 class ExaminedTitles(NamedTuple):
@@ -54,6 +57,12 @@ class ClicksOfTitles(NamedTuple):
     clicks: NDArray[np.int64]
     totals: NDArray[np.int64]
     examined: ExaminedTitles
+
+    def of_few_queries(self) -> tuple[NDArray[np.int32], ClicksOfTitles]:
+        """The queries that are there, and this with the numbers that they have among these."""
+        used, numbers = np.unique(self.queries, return_inverse=True)
+        queries = numbers.astype(np.int32)
+        return used, self._replace(queries=queries, totals=self.totals[used])
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,17 +233,18 @@ class ClickedQueries:
         with one title the first has the product; the others find its clicks by the title, also
         where another product has got that title since.
         """
-        keys, numbers = list(self.keys), dict(self._number_of)
+        keys = list(self.keys)
         renamed: dict[str, int] = {}
         own_titles: set[str] = set()  # titles of products that are known by them
         n_same = n_others = 0
-        for title, id in zip(map(str.strip, titles), ids, strict=True):
-            by_title = self._number_of_title.get(title, -1)
-            product = numbers.get(id, -1)
+        known: dict[str, int] = {}  # ids that have got a product
+        products = self._products_of(titles).tolist(), self._number_of.of(ids).tolist()
+        for title, id, by_title, by_id in zip(map(str.strip, titles), ids, *products, strict=True):
+            product = known.get(id, by_id)
             if product < 0:
                 own_titles.add(title)
                 if by_title >= 0 and keys[by_title] == title:
-                    numbers[id] = by_title
+                    known[id] = by_title
                     keys[by_title] = id
             elif product == by_title:
                 own_titles.add(title)
@@ -242,8 +252,8 @@ class ClickedQueries:
             else:
                 n_others += by_title >= 0
                 renamed.setdefault(title, product)
-        known = {title: number for title, number in renamed.items() if title not in own_titles}
-        return replace(self, keys=keys, renamed=known if n_same >= n_others else {})
+        renamed = {title: number for title, number in renamed.items() if title not in own_titles}
+        return replace(self, keys=keys, renamed=renamed if n_same >= n_others else {})
 
     @cached_property
     def shares(self) -> NDArray[np.float64]:
@@ -256,12 +266,12 @@ class ClickedQueries:
         return np.bincount(self.clicked, self.clicks, len(self.queries)).astype(np.int64)
 
     @cached_property
-    def _number_of(self) -> dict[str, int]:
-        return {key: number for number, key in enumerate(self.keys)}
+    def _number_of(self) -> TextRows:
+        return TextRows(self.keys)
 
     @cached_property
-    def _number_of_title(self) -> dict[str, int]:
-        return dict(zip(self.titles, self.product_of.tolist(), strict=True))
+    def _row_of_title(self) -> TextRows:
+        return TextRows(self.titles)
 
     def product(self, id: str, title: str) -> int:
         """The number of the product with an id, or else with a title; -1 if the log has none."""
@@ -275,7 +285,18 @@ class ClickedQueries:
     def _product_of(self, title: str) -> int:
         """The number of the product that has a title, -1 if none has."""
         text = title.strip()
-        return self.renamed.get(text, self._number_of_title.get(text, -1))
+        row = self._row_of_title.get(text, -1)
+        return self.renamed.get(text, int(self.product_of[row]) if row >= 0 else -1)
+
+    def _products_of(self, titles: Sequence[str]) -> NDArray[np.int64]:
+        """As `_product_of` of each title, but for those that are renamed."""
+        products = np.append(self.product_of, -1).astype(np.int64)
+        numbers = np.empty(len(titles), np.int64)
+        for first in range(0, len(titles), _PORTION):
+            portion = slice(first, first + _PORTION)
+            stripped = list(map(str.strip, titles[portion]))
+            numbers[portion] = products[self._row_of_title.of(stripped)]
+        return numbers
 
     def of_titles(
         self, titles: Sequence[str], ids: Sequence[str | None] | None = None
@@ -285,16 +306,16 @@ class ClickedQueries:
         White space around a title does not count. A product of the log is known by its id, if
         ``ids`` are given; one that is not is looked up by its title.
         """
-        stripped = map(str.strip, titles)
-        products: Iterator[int] = map(self._number_of_title.get, stripped, repeat(-1))
+        numbers = self._products_of(titles)
         if self.renamed:
-            products = map(self._product_of, titles)
+            renamed = (self.renamed.get(title.strip(), -1) for title in titles)
+            by_name = np.fromiter(renamed, np.int64, len(titles))
+            numbers = np.where(by_name >= 0, by_name, numbers)
         if ids is not None:
-            products = (
-                number if id is None else self._number_of.get(id, number)
-                for id, number in zip(ids, products, strict=True)
-            )
-        numbers = np.fromiter(products, np.int64, len(titles))
+            by_id = np.full(len(ids), -1)
+            has_id = np.array([id is not None for id in ids], np.bool_)
+            by_id[has_id] = self._number_of.of([id for id in ids if id is not None])
+            numbers = np.where(by_id >= 0, by_id, numbers)
         lengths = np.where(numbers >= 0, np.diff(self.offsets, append=0)[numbers], 0)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         starts = np.repeat(self.offsets[numbers] - offsets[:-1], lengths)

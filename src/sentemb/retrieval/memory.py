@@ -69,7 +69,8 @@ class MemoryRows:
         coded.append(queries.rows(asked))
         lengths = np.diff(clicks.offsets)
         title_of = np.concatenate([np.arange(n), np.arange(n), np.repeat(np.arange(n), lengths)])
-        texts = np.concatenate([np.full(n, DOCUMENT), np.full(n, TITLE), clicks.queries])
+        in_log = clicks.queries if queries.numbers is None else queries.numbers[clicks.queries]
+        texts = np.concatenate([np.full(n, DOCUMENT), np.full(n, TITLE), in_log])
         number = np.concatenate([np.arange(n), n + np.arange(n), 2 * n + number])
         scales = np.concatenate([part.scales for part in coded])[number]
         scales[2 * n :] *= np.sqrt(clicks.shares).astype(np.float32)

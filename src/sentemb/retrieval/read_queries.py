@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.data.text_array import Texts
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.tokenizing import tokenize_all
 from sentemb.retrieval.words_and_stems import Stems, Words
@@ -22,16 +23,23 @@ Embed = Callable[[Sequence[str]], np.ndarray]
 class ReadQueries:
     """Clicked queries as parts need them, each made when it is first needed.
 
-    ``embed`` makes unit vectors of texts by the query tower.
+    ``embed`` makes unit vectors of texts by the query tower. ``numbers`` (n,) are those of the
+    texts in the log; None if these are all its queries.
     """
 
-    def __init__(self, texts: Sequence[str], embed: Embed) -> None:
-        self.texts, self.embed = texts, embed
+    def __init__(
+        self, texts: Sequence[str], embed: Embed, numbers: NDArray[np.integer] | None = None
+    ) -> None:
+        self.texts, self.embed, self.numbers = texts, embed, numbers
         self._rows: Int8Rows | None = None
         self._is_known = np.zeros(len(texts), np.bool_)
         self._tokens: dict[Words, Tokens] = {}
         self._turn = Turn()
         self._keys: NDArray[np.int64] | None = None
+
+    def of(self, numbers: NDArray[np.integer]) -> ReadQueries:
+        """Some of the queries, of which alone the words are then read; distinct numbers, (n,)."""
+        return ReadQueries([self.texts[q] for q in numbers.tolist()], self.embed, numbers)
 
     @property
     def keys(self) -> NDArray[np.int64]:
@@ -56,7 +64,12 @@ class ReadQueries:
         with self._turn.lock:
             new = numbers[~self._is_known[numbers]]
             if new.size or self._rows is None:
-                vectors = self.embed([self.texts[q] for q in new.tolist()])
+                texts = self.texts
+                if isinstance(texts, Texts):
+                    chosen = texts.chosen(new)
+                else:
+                    chosen = [texts[q] for q in new.tolist()]
+                vectors = self.embed(chosen)
                 coded = Int8Rows.of(np.asarray(vectors, np.float32))
                 if self._rows is None:
                     shape = len(self.texts), coded.codes.shape[1]

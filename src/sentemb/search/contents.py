@@ -12,10 +12,10 @@ from sentemb.errors import SentembError
 from sentemb.models.cluster_encoding import encoded, portions_of
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.int8_rows import Int8Rows
-from sentemb.search.id_rows import IdRows
-from sentemb.search.index_files import DTYPES
+from sentemb.retrieval.rows_of_texts import TextRows
+from sentemb.search.index_description import DTYPES
 from sentemb.search.ranking.parts import stored_rows
-from sentemb.search.snapshot import Vectors
+from sentemb.search.segment import Vectors
 from sentemb.system.bounds import brief, plain
 from sentemb.system.cluster import Cluster
 from sentemb.system.growing import Growing
@@ -116,7 +116,7 @@ def _check_ids(ids: list[str], start: int = 0) -> None:
 
 
 def _check_each_once(ids: Sequence[str]) -> None:
-    rows = IdRows(ids).repeated()
+    rows = TextRows(ids).repeated
     if rows is not None:
         raise SentembError(
             f"titles {rows[0]:,} and {rows[1]:,} have the same id, {plain(ids[rows[0]])}; give "

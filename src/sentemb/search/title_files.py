@@ -10,8 +10,8 @@ from sentemb.data.judged_set import product_lines, repeated_id
 from sentemb.data.lines import clean_lines
 from sentemb.data.text_array import Texts, TextsBuilder
 from sentemb.errors import SentembError
+from sentemb.retrieval.rows_of_texts import TextRows
 from sentemb.search.field_columns import FieldColumn, fields_of
-from sentemb.search.id_rows import IdRows
 from sentemb.search.product_fields import ProductFields, check_columns
 from sentemb.system.paths import AnyPath
 
@@ -77,7 +77,7 @@ def read_titles(
         for column, texts in zip(columns, zip(*fields, strict=True), strict=True):
             column.append(texts)
     ids = id_builder.texts()
-    repeated = IdRows(ids).repeated()
+    repeated = TextRows(ids).repeated
     if repeated is not None:
         before, row = repeated
         raise repeated_id(path, ids[row], before + first_line, row + first_line)

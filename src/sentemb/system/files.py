@@ -18,7 +18,7 @@ from typing import TextIO, cast
 
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
-from sentemb.system.locks import UNSUPPORTED, temporary_file
+from sentemb.system.locks import UNSUPPORTED, is_staged, temporary_file
 from sentemb.system.paths import AnyPath
 
 # The longest line of a text file; a longer line suggests that it is not a text file.
@@ -188,12 +188,18 @@ def replacing(path: AnyPath) -> Iterator[Path]:
     Yields the `pathlib.Path` to write to: a temporary file in the same folder. When the block ends,
     it is flushed to the disk and renamed to ``path``; on an error it is removed and the old file
     stays. The new file has the permissions of the old one. A link stays a link, and the file that
-    it points to is replaced. If ``path`` is a device or a pipe, the block writes to it directly.
-    Raises `SentembError` for a full disk, a missing permission, a folder in the place of the file.
+    it points to is replaced. If ``path`` is a device or a pipe, the block writes to it directly; in
+    a temporary folder as well, which nobody reads before its maker has flushed all of it. Raises
+    `SentembError` for a full disk, a missing permission, a folder in the place of the file.
     """
     try:
         target, old = _target(path)
         if old is not None and not stat.S_ISREG(old.st_mode):
+            yield target
+            return
+        if is_staged(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.unlink(missing_ok=True)  # it may be a second name of a file of another folder
             yield target
             return
         with (
@@ -201,7 +207,7 @@ def replacing(path: AnyPath) -> Iterator[Path]:
             temporary_file(target.parent, 0o666 if old is None else 0o600) as temporary,
         ):
             yield temporary
-            _flush_file(temporary)
+            flush_file(temporary)
             if old is not None:
                 _copy_permissions(old, temporary)
             os.replace(temporary, target)
@@ -363,7 +369,7 @@ def _copy_permissions(old: os.stat_result, path: Path) -> None:
     os.chmod(path, stat.S_IMODE(old.st_mode))
 
 
-def _flush_file(path: Path) -> None:
+def flush_file(path: AnyPath) -> None:
     """Flush a file to the disk, where the system can."""
     # Windows only flushes a file that is open for writing.
     with open(path, "rb+") as file:

@@ -158,6 +158,11 @@ def is_temporary(name: str) -> bool:
     return _TEMPORARY.fullmatch(name) is not None
 
 
+def is_staged(path: Path) -> bool:
+    """Whether ``path`` is in a temporary folder."""
+    return any(map(is_temporary, path.parent.parts))
+
+
 def remove_abandoned(folder: AnyPath) -> None:
     """Remove temporary files and folders in ``folder`` whose writers were killed."""
     if fcntl is None:

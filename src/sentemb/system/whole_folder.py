@@ -16,6 +16,7 @@ from sentemb.errors import SentembError
 from sentemb.system.descriptions import parse_json
 from sentemb.system.exchange import exchange
 from sentemb.system.files import (
+    flush_file,
     flush_folder,
     is_file,
     is_folder,
@@ -118,6 +119,7 @@ def _filling(folder: Path, is_new: bool, listed: Collection[str]) -> Iterator[Pa
             new, old = temporary / "new", temporary / "old"
             os.mkdir(new)
             yield new
+            _flush(new)
             if is_new:
                 _rename(new, folder)
             else:
@@ -155,6 +157,7 @@ def replacing_folder(folder: AnyPath, listed: Collection[str]) -> Iterator[Path]
                 os.mkdir(new)
                 yield new
                 _keep_others(path, new, listed)
+                _flush(new)
                 _swap(new, path, temporary / "old")
                 flush_folder(path.parent)
         except OSError as error:
@@ -180,6 +183,16 @@ def check_exchangeable(folder: AnyPath) -> None:
                 f"{folder}: has the current folder, which would be removed; run the command from "
                 f"the folder above, with the name {path.name}"
             )
+
+
+def _flush(folder: Path) -> None:
+    """Flush all that was written into ``folder`` to the disk, each file and folder once."""
+    for inside, _, names in os.walk(folder):
+        for path in (Path(inside, name) for name in names):
+            # A second name of a file of another folder, which was flushed with that.
+            if path.lstat().st_nlink == 1 and not path.is_symlink():
+                flush_file(path)
+        flush_folder(inside)
 
 
 def _is_free(path: Path) -> bool:

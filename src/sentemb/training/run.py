@@ -15,8 +15,8 @@ from sentemb.data.click_log import ClickLog, Clicks, read_click_log
 from sentemb.data.frames import clicks_column, is_frame
 from sentemb.data.prepared_log import PreparedLog, is_prepared
 from sentemb.errors import SentembError
-from sentemb.kernels.ahead import NOTE
-from sentemb.kernels.jit import CACHE_FOLDER
+from sentemb.kernels.compiling.ahead import NOTE
+from sentemb.kernels.compiling.jit import CACHE_FOLDER
 from sentemb.models.files.model_files import load_model
 from sentemb.models.files.saved_model import SavedModel
 from sentemb.system.bounds import is_number

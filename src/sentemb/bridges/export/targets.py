@@ -57,6 +57,8 @@ OPTIONS = {
     "heading": TargetOption(
         "What the page is called. [default: the name of the file]", metavar="TEXT"
     ),
+    "log": TargetOption("The click log that the pairs come from. [required]", metavar="LOG"),
+    "negatives": TargetOption("Hard negatives per pair. [default: 2]", int, "NUMBER"),
 }
 
 # An option that a target has -> the values that it may have, the default first; () for any.
@@ -72,6 +74,7 @@ class Target:
     help : one line for ``--help``
     options : the keyword arguments of ``write`` that a caller may set, names of `OPTIONS`, with the
         values that they may have; an empty tuple for any
+    required : the option that ``write`` cannot do without
     settings : keyword arguments of ``write`` that belong to the target
     needs : a package and the extra that installs it
     writes_model : whether it writes a model folder, and so may replace one
@@ -81,6 +84,7 @@ class Target:
     takes: str
     help: str
     options: Values = field(default_factory=dict)
+    required: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     needs: tuple[str, str] | None = None
     writes_model: bool = False
@@ -115,14 +119,14 @@ TARGETS = {
         INDEX,
         "a folder with mapping, bulk files and a query",
         _ENGINE,
-        {"engine": "elasticsearch"},
+        settings={"engine": "elasticsearch"},
     ),
     "opensearch": Target(
         "export.search_engines.elasticsearch",
         INDEX,
         "the same for OpenSearch",
         _ENGINE,
-        {"engine": "opensearch"},
+        settings={"engine": "opensearch"},
     ),
     "parquet": Target(
         "export.parquet",
@@ -149,6 +153,13 @@ TARGETS = {
         "a model folder that SentenceTransformer opens",
         writes_model=True,
     ),
+    "triplets": Target(
+        "export.triplets",
+        MODEL,
+        "clicks with hard negatives, to train a transformer on",
+        {"log": (), "negatives": ()},
+        required="log",
+    ),
 }
 
 
@@ -174,11 +185,11 @@ def export(
     force : bool
         Replace what an earlier export wrote to ``out``.
     on_progress : callable, optional
-        Called with how many titles are written and how many there are.
+        Called with how many titles or pairs are written and how many there are.
     **options
         Options of the target: ``name``, ``clicked_queries`` and ``part_bytes`` of
         ``elasticsearch`` and ``opensearch``, ``dtype`` of ``parquet`` and ``page``, ``heading`` and
-        ``min_queries`` of ``page``.
+        ``min_queries`` of ``page``, ``log`` and ``negatives`` of ``triplets``.
 
     Returns
     -------
@@ -187,8 +198,8 @@ def export(
     Raises
     ------
     SentembError
-        For an unknown target or option, a model where an index is needed, a package that is not
-        installed, or a place that cannot be written. Nothing is written then.
+        For an unknown or missing target or option, a model where an index is needed, a package that
+        is not installed, or a place that cannot be written. Nothing is written then.
     """
     target = checked_target(to, options)
     if target.needs is not None:
@@ -221,6 +232,8 @@ def checked_target(to: str, options: Mapping[str, Any]) -> Target:
         allowed = target.options[option]
         if allowed and value not in allowed:
             raise SentembError(f"{option} is {brief(value)}; {to} takes {' or '.join(allowed)}")
+    if target.required and target.required not in options:
+        raise SentembError(f"{target.required} is missing; {to} needs it")
     return target
 
 

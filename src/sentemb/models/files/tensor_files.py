@@ -1,12 +1,14 @@
 """Named arrays in one safetensors file with a checksum of its contents.
 
 Reading executes nothing, and arrays are read one by one, after the file's header has said how large
-they are.
+they are. A file may have a checksum of each array, so that some are read and checked without the
+others.
 """
 
 import contextlib
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BufferedReader
@@ -45,7 +47,8 @@ class TensorFile(Mapping[str, np.ndarray]):
 
     def __init__(self, path: AnyPath, file: Any, raw: BufferedReader) -> None:
         self.path = path
-        self._raw = raw
+        self._raw, self._is_checked = raw, False
+        self._mapped: np.ndarray | None = None
         stored = parse_json((file.metadata() or {}).get(_METADATA, "{}"))
         contents = stored.get("contents") if isinstance(stored, dict) else None
         if not isinstance(contents, dict):
@@ -59,6 +62,12 @@ class TensorFile(Mapping[str, np.ndarray]):
         if strange is not None:
             raise damaged(path, f"{strange} is of a type that sentemb does not write")
         self._starts = _starts(raw)
+        # Of each array, if the file has them; the checksum of the file is then that of these.
+        self._digests = stored.get("tensors")
+        if self._digests is not None:
+            expected = _digest([contents, self._digests]).hexdigest()
+            if self._sha256 != expected or self._digests.keys() != self._shapes.keys():
+                raise damaged(path, "its contents do not match their own checksum")
 
     @property
     def sha256(self) -> str:
@@ -113,16 +122,52 @@ class TensorFile(Mapping[str, np.ndarray]):
         """
         digest = _digest(self.metadata)
         for name in self:
-            array = self[name]
-            _add(digest, name, array)
+            array = self[name] if self._mapped is None else self._of_map(name)
+            if self._digests is None:
+                _add(digest, name, array)
+            elif self._digests[name] != _digest_of(name, array):
+                raise damaged(self.path, f"{name} does not match its checksum")
             if not _is_moderate(array):
                 raise damaged(self.path, f"{name} has a value that is not a finite number or huge")
             yield name, array
-        if self._sha256 != digest.hexdigest():
+        if self._digests is None and self._sha256 != digest.hexdigest():
             raise damaged(self.path, "its contents do not match their own checksum")
+
+    def map(self) -> None:
+        """Map the file, so that its arrays can be read after it is closed, and replaced."""
+        try:
+            raw: Any = self._raw
+            self._mapped = np.asarray(np.memmap(raw, np.uint8, "r"))
+        except (OSError, ValueError) as error:
+            raise unreadable(self.path, error) from error
+
+    def mapped(self, name: str) -> np.ndarray:
+        """An array of a file that is mapped, compared with its checksum.
+
+        Without checksums of arrays the whole file is checked. Raises `Damaged` as `checked`, or if
+        the file lacks the array.
+        """
+        if name not in self._shapes:
+            raise damaged(self.path, f"{name} is missing")
+        array = self._of_map(name)
+        if self._digests is None:
+            self.check()
+        elif self._digests[name] != _digest_of(name, array):
+            raise damaged(self.path, f"{name} does not match its checksum")
+        return array
+
+    def _of_map(self, name: str) -> np.ndarray:
+        assert self._mapped is not None
+        shape, dtype = self._shapes[name], np.dtype(self._types[name])
+        start = self._starts[name]
+        raw = self._mapped[start : start + math.prod(shape) * dtype.itemsize]
+        return raw.view(dtype).reshape(shape)
 
     def check(self) -> None:
         """`checked` without the arrays."""
+        if self._is_checked:
+            return
+        self._is_checked = True
         for _ in self.checked():
             pass
 
@@ -166,11 +211,13 @@ def _open_twice(
                 return file, raw
 
 
-def write_tensors(path: AnyPath, tensors: Mapping[str, np.ndarray], metadata: Any) -> None:
+def write_tensors(
+    path: AnyPath, tensors: Mapping[str, np.ndarray], metadata: Any, singly: bool = False
+) -> None:
     """Write arrays by name, and metadata that JSON can hold, to ``path``.
 
     The file is replaced in one step, see `replacing`. Of the arrays that are not contiguous one at
-    a time is copied.
+    a time is copied. If ``singly`` is set, each has a checksum, for `TensorFile.mapped`.
     """
     for name in sorted(tensors):
         if not _is_moderate(tensors[name]):  # reading would refuse it
@@ -178,9 +225,14 @@ def write_tensors(path: AnyPath, tensors: Mapping[str, np.ndarray], metadata: An
                 f"{path}: cannot be written: {name} has a value that is not a finite number or "
                 "huge; nothing was changed there"
             )
-    header = json.dumps({"contents": metadata, "sha256": checksum(tensors, metadata)})
+    stored = {"contents": metadata}
+    if singly:
+        stored["tensors"] = {name: _digest_of(name, tensors[name]) for name in sorted(tensors)}
+        stored["sha256"] = _digest([metadata, stored["tensors"]]).hexdigest()
+    else:
+        stored["sha256"] = checksum(tensors, metadata)
     with replacing(path) as temporary:
-        _save_file(tensors, temporary, header)
+        _save_file(tensors, temporary, json.dumps(stored))
 
 
 def checksum(tensors: Mapping[str, np.ndarray], metadata: Any) -> str:
@@ -248,6 +300,12 @@ def damaged(path: object, why: str) -> Damaged:
 
 def _digest(metadata: Any) -> "_Hash":
     return hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
+
+
+def _digest_of(name: str, array: np.ndarray) -> str:
+    digest = hashlib.sha256()
+    _add(digest, name, array)
+    return digest.hexdigest()
 
 
 def _add(digest: "_Hash", name: str, array: np.ndarray) -> None:

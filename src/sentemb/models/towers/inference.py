@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.kernels.compiling.jit import code_for
 from sentemb.kernels.few_texts import embed_few
 from sentemb.kernels.inference import embed_lstm
-from sentemb.kernels.jit import code_for
 from sentemb.kernels.matmul import panels_of
 from sentemb.kernels.packing import longest_first
 from sentemb.models.words.packing import BLOCK_TEXTS

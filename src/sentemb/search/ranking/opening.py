@@ -83,10 +83,14 @@ def with_two_towers(model: SentenceEncoder | PairScorer) -> SentenceEncoder:
 
 
 def opened_ranker(
-    folder: Path, model: SentenceEncoder, titles: Sequence[str] | None, threads: int | None
+    folder: Path,
+    model: SentenceEncoder,
+    titles: Sequence[str] | None,
+    threads: int | None,
+    in_memory: bool = False,
 ) -> HybridRanker:
-    """The ranker in ``folder``, whose model is ``model``."""
-    stored = read_ranker(folder)
+    """The ranker in ``folder``, whose model is ``model``; ``in_memory`` as for `read_ranker`."""
+    stored = read_ranker(folder, in_memory)
     if stored.model_sha256 != fingerprint(model.saved()):
         raise SentembError(
             f"{folder}: the ranker there was fitted for another model; fit it again with "

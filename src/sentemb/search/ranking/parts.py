@@ -23,6 +23,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.data.text_array import Texts
 from sentemb.kernels.dense import add_products
 from sentemb.retrieval.bm25 import Counts, Lists, Statistics
 from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
@@ -241,9 +242,9 @@ class Bm25:
 
     def arrays(self) -> Arrays:
         lists = self.lists
-        words = np.frombuffer("\n".join([*lists.words, ""]).encode(), np.uint8)
+        words = lists.words if isinstance(lists.words, Texts) else Texts.of(lists.words)
         return {
-            "words": words,
+            "words": words.raw,
             "offsets": lists.offsets,
             "titles": lists.titles,
             "weights": lists.weights,
@@ -251,22 +252,24 @@ class Bm25:
 
     @classmethod
     def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
+        check("words", arrays["words"].ndim == 1 and arrays["words"].dtype == np.uint8)
         try:
-            words = arrays["words"].tobytes().decode().split("\n")[:-1]
-        except UnicodeDecodeError:
-            raise Unfit("words", "it is not UTF-8") from None
+            words = Texts.of_lines(arrays["words"])
+        except ValueError:
+            raise Unfit("words", "it is not UTF-8 with line ends") from None
         offsets, titles, weights = (arrays[name] for name in ("offsets", "titles", "weights"))
         check("titles", titles.ndim == 1 and titles.dtype == np.int32)
         check("weights", weights.shape == titles.shape and weights.dtype == np.float32)
         check("offsets", offsets.dtype == np.int64)
         check_offsets(offsets, len(words), titles.size)
-        check("words", len(set(words)) == len(words), "a word is in it twice")
         if titles.size:
             is_there = 0 <= int(titles.min()) <= int(titles.max()) < n_titles
             check("titles", is_there, "it names a title that does not exist")
             check("weights", bool(np.isfinite(weights).all()), "a weight is not finite")
             check("offsets", bool((offsets[1:] > offsets[:-1]).all()), "a word has no title")
-        return cls(Lists(words, offsets, titles, weights, n_titles))
+        lists = Lists(words, offsets, titles, weights, n_titles)
+        check("words", lists.rows.repeated is None, "a word is in it twice")
+        return cls(lists)
 
 
 class ClickedBm25(Bm25):

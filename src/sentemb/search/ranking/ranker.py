@@ -29,11 +29,12 @@ from sentemb.search.ranking.floor import Floor
 from sentemb.search.ranking.part import Asked, Fields, Material, Part
 from sentemb.search.ranking.parts import PART_TYPES, Bm25, Memory
 from sentemb.search.ranking.ranker_files import StoredRanker, write_ranker
-from sentemb.search.ranking.recipe import COSINE, PARTS, Recipe
+from sentemb.search.ranking.recipe import CLICKS, COSINE, PARTS, Recipe
 from sentemb.search.ranking.shortlist import Shortlist
 from sentemb.system.bounds import whole
 from sentemb.system.files import path_of
 from sentemb.system.html_tables import facts_table
+from sentemb.system.kept_files import KeptFiles
 from sentemb.system.locks import locked
 from sentemb.system.parallel import Turn, Workers
 from sentemb.system.paths import AnyPath
@@ -223,6 +224,7 @@ class HybridRanker:
         self._titles = None if titles is None else as_texts(titles)
         self._prepared: Catalogue | None = None
         self._read: ReadQueries | None = None
+        self._files: tuple[KeptFiles, Floor | None] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # What is prepared is left out, and a function that reads the clicks cannot be pickled.
@@ -579,6 +581,17 @@ class HybridRanker:
 
     # -- files --------------------------------------------------------------------------------
 
+    @property
+    def files(self) -> KeptFiles | None:
+        """The files that hold this very model and ranker, if there are some."""
+        if self._files is None or self._files[1] is not self.floor:
+            return None
+        return self._files[0]
+
+    def is_stored_in(self, files: KeptFiles) -> None:
+        """Note that ``files`` hold this very model and ranker."""
+        self._files = files, self.floor
+
     def save(self, folder: AnyPath) -> None:
         """Write the ranker into the folder of its model, in place of the one there.
 
@@ -630,6 +643,7 @@ class HybridRanker:
         vectors: np.ndarray | Int8Rows | None = None,
         counted_words: Set[str] | None = None,
         searched: Sequence[FieldTexts] = (),
+        behind: Catalogue | None = None,
     ) -> Catalogue:
         """The parts of the recipe over some titles.
 
@@ -645,6 +659,9 @@ class HybridRanker:
             The words that BM25 counts: those of all queries that will be asked. By default all.
         searched : sequence of FieldTexts, optional
             The fields of the titles in which words are searched.
+        behind : Catalogue, optional
+            A catalogue of this ranker which knows all queries of the log. Of the log only what
+            concerns the titles is read then.
         """
         needs = self.recipe.needs_clicks
         clicks = self.clicks if needs else ClickedQueries.nothing()
@@ -652,6 +669,9 @@ class HybridRanker:
         if vectors is None:
             vectors = np.asarray(self.model.unit_vectors(titles, "document"), np.float32)
         of_titles = clicks.of_titles(titles, ids)
+        if behind is not None:
+            used, of_titles = of_titles.of_few_queries()
+            queries = queries.of(used)
         fields = self.fields if self.recipe.reads_words else None
         of_log = of_titles, queries, self.recipe, fields
         material = Material(titles, vectors, *of_log, counted_words, searched)
@@ -660,6 +680,9 @@ class HybridRanker:
             for part in PART_TYPES
             if self.recipe.weight(part.name) or part.name == COSINE
         }
+        clicks_of, every = parts.get(CLICKS), None if behind is None else behind.parts.get(CLICKS)
+        if isinstance(clicks_of, Clicks) and isinstance(every, Clicks):
+            parts[CLICKS] = clicks_of.with_totals_of(every)
         return Catalogue(titles, parts, material.is_empty, counted_words)
 
     def _words_in(self, asked: Asked) -> Set[str]:

@@ -10,14 +10,15 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from sentemb.data.examinations import Examinations
+from sentemb.data.text_array import Texts
 from sentemb.errors import SentembError
 from sentemb.models.files.model_folder import RANKER, RANKER_COPY, RANKER_FILE
 from sentemb.models.files.tensor_files import Damaged, TensorFile, open_tensors, write_tensors
@@ -115,39 +116,46 @@ def write_ranker(folder: Path, stored: StoredRanker) -> None:
         tensors["letters"] = _bytes_of(list(counts))
         tensors["letter_counts"] = np.array(list(counts.values()), np.int64)
     path = make_folder(folder / RANKER)
-    write_tensors(path / RANKER_FILE, tensors, description)
+    write_tensors(path / RANKER_FILE, tensors, description, singly=True)
     copy = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
     write_text(path / RANKER_COPY, copy)
 
 
 def _bytes_of(lines: Sequence[str]) -> np.ndarray:
+    if isinstance(lines, Texts):
+        return lines.raw
     return np.frombuffer(text_of(list(lines)).encode("utf-8"), np.uint8)
 
 
-def read_ranker(folder: Path) -> StoredRanker:
-    """The ranker in a model folder. Its clicks are read, and checked, when they are asked for.
+def read_ranker(folder: Path, in_memory: bool = False) -> StoredRanker:
+    """The ranker in a model folder.
 
-    Raises `SentembError` if the file is damaged, or a newer version wrote it.
+    Its clicks and statistics are mapped, and checked, when they are asked for; ``in_memory`` reads
+    them instead. Raises `SentembError` if the file is damaged, or a newer version wrote it.
     """
     path = folder / RANKER / RANKER_FILE
     with _naming_the_ranker(), open_tensors(path) as file:
         record = _checked(path, file)
+        file.map()
         if not {"clicks", "fields"} & record.keys():
             # Otherwise it is checked together with them.
             file.check()
         floor = _floor(path, file, record)
-        sha256 = file.sha256
 
-    @cache
-    def read() -> tuple[ClickedQueries, Fields]:
-        return _read(path, sha256)
+    def clicks() -> ClickedQueries:
+        with _naming_the_ranker():
+            return _clicks(file, in_memory)
+
+    def fields() -> Fields:
+        with _naming_the_ranker():
+            return _fields(file, in_memory)
 
     return StoredRanker(
         str(record.get("model")),
         Recipe.of(record["recipe"]),
         record["dev"],
-        (lambda: read()[0]) if "clicks" in record else None,
-        (lambda: read()[1]) if "fields" in record else None,
+        clicks if "clicks" in record else None,
+        fields if "fields" in record else None,
         floor,
     )
 
@@ -168,8 +176,8 @@ def _floor(path: Path, file: TensorFile, record: dict[str, Any]) -> Floor | None
         or file.dtype("letter_counts") != np.int64
     ):
         raise file.damaged("its floor is wrong")
-    letters = lines_of(path, file["letters"].tobytes())
-    counts = file["letter_counts"]
+    letters = lines_of(path, file.mapped("letters").tobytes())
+    counts = file.mapped("letter_counts")
     if counts.shape != (len(letters),) or (counts < 1).any() or any(len(s) != 3 for s in letters):
         raise file.damaged("its floor is wrong")
     return Floor(
@@ -214,39 +222,45 @@ def _are_dev_figures(dev: object) -> bool:
     )
 
 
-def _read(path: Path, sha256: str) -> tuple[ClickedQueries, Fields]:
-    """The clicks and statistics in the file with this checksum, every byte checked."""
-    with _naming_the_ranker(), open_tensors(path) as file:
-        if file.sha256 != sha256:
-            raise SentembError(f"{path}: the ranker has changed since it was opened; open it again")
-        record = _checked(path, file)
-        dtypes = {**dict.fromkeys(_TEXTS, np.uint8), **_NUMBERS}
-        if "fields" in record:
-            for name in Fields._fields:
-                dtypes |= {f"{name}_words": np.uint8, f"{name}_holding": np.int64}
-        dtypes |= _examined_dtypes(record)
-        for name, dtype in dtypes.items():
-            if file.dtype(name) != np.dtype(dtype):
-                raise file.damaged(f"{name} is missing or of another type")
-        arrays = dict(file.checked())
-        texts = {name: lines_of(path, arrays[name].tobytes()) for name in _TEXTS}
-        fields_of_clicks: dict[str, Any] = {**texts, **{name: arrays[name] for name in _NUMBERS}}
-        clicks = ClickedQueries(**fields_of_clicks)
-        clicks = replace(clicks, examinations=_examinations(path, file, record, arrays))
-        if not _are_clicks(clicks):
-            raise file.damaged("its clicks are not those of its queries and titles")
-        if "fields" not in record:
-            nothing = Statistics([], np.empty(0, np.int64), 0, 1.0)
-            return clicks, Fields(nothing, nothing)
-        fields = {}
-        for name in Fields._fields:
-            facts = record["fields"].get(name) if isinstance(record["fields"], dict) else None
-            words = lines_of(path, arrays[f"{name}_words"].tobytes())
-            statistics = _statistics(words, arrays[f"{name}_holding"], facts)
-            if statistics is None:
-                raise file.damaged("its statistics of words are wrong")
-            fields[name] = statistics
-    return clicks, Fields(**fields)
+def _clicks(file: TensorFile, in_memory: bool) -> ClickedQueries:
+    """The clicks in a file, every byte checked."""
+    values: dict[str, Any] = {name: _lines(file, name, in_memory) for name in _TEXTS}
+    for name, dtype in _NUMBERS.items():
+        values[name] = _numbers(file, name, dtype, in_memory)
+    clicks = ClickedQueries(**values, examinations=_examinations(file, in_memory))
+    if not _are_clicks(clicks):
+        raise file.damaged("its clicks are not those of its queries and titles")
+    return clicks
+
+
+def _fields(file: TensorFile, in_memory: bool) -> Fields:
+    """The statistics of words in a file, every byte checked."""
+    fields = {}
+    for name in Fields._fields:
+        stored = file.metadata["fields"]
+        facts = stored.get(name) if isinstance(stored, dict) else None
+        words = _lines(file, f"{name}_words", in_memory)
+        holding = _numbers(file, f"{name}_holding", np.int64, in_memory)
+        statistics = _statistics(words, holding, facts)
+        if statistics is None:
+            raise file.damaged("its statistics of words are wrong")
+        fields[name] = statistics
+    return Fields(**fields)
+
+
+def _numbers(file: TensorFile, name: str, dtype: DTypeLike, in_memory: bool) -> np.ndarray:
+    if file.dtype(name) != np.dtype(dtype):
+        raise file.damaged(f"{name} is missing or of another type")
+    array = file.mapped(name)
+    return array.copy() if in_memory else array
+
+
+def _lines(file: TensorFile, name: str, in_memory: bool) -> Texts:
+    raw = _numbers(file, name, np.uint8, in_memory)
+    try:
+        return Texts.of_lines(raw)
+    except ValueError:
+        raise file.damaged(f"{name} is not UTF-8 with line ends") from None
 
 
 def _are_clicks(clicks: ClickedQueries) -> bool:
@@ -265,23 +279,17 @@ def _are_clicks(clicks: ClickedQueries) -> bool:
     )
 
 
-def _examined_dtypes(record: dict[str, Any]) -> dict[str, Any]:
-    """The tensors of examinations; none if a ranker has no examinations."""
-    if not isinstance(record["clicks"], dict) or "examined" not in record["clicks"]:
-        return {}
-    dtypes = {**dict.fromkeys(_TEXTS_EXAMINED, np.uint8), **_NUMBERS_EXAMINED}
-    return {f"examined_{name}": dtype for name, dtype in dtypes.items()}
-
-
-def _examinations(
-    path: Path, file: TensorFile, record: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> Examinations:
+def _examinations(file: TensorFile, in_memory: bool) -> Examinations:
     """How often titles were looked at, as a ranker has it."""
-    if not _examined_dtypes(record):
+    facts = file.metadata["clicks"]
+    if not isinstance(facts, dict) or "examined" not in facts:
         return Examinations.nothing()
-    values: dict[str, Any] = {name: arrays[f"examined_{name}"] for name in _NUMBERS_EXAMINED}
+    values: dict[str, Any] = {
+        name: _numbers(file, f"examined_{name}", dtype, in_memory)
+        for name, dtype in _NUMBERS_EXAMINED.items()
+    }
     for name in _TEXTS_EXAMINED:
-        values[name] = lines_of(path, arrays[f"examined_{name}"].tobytes())
+        values[name] = _lines(file, f"examined_{name}", in_memory)
     examinations = Examinations(**values)
     if not _are_examinations(examinations):
         raise file.damaged("how often titles were looked at does not fit its queries")
@@ -304,7 +312,7 @@ def _are_places(index: np.ndarray, size: int) -> bool:
     return not index.size or bool(0 <= index.min() <= index.max() < size)
 
 
-def _statistics(words: list[str], holding: np.ndarray, facts: object) -> Statistics | None:
+def _statistics(words: Texts, holding: np.ndarray, facts: object) -> Statistics | None:
     if not isinstance(facts, dict) or holding.shape != (len(words),):
         return None
     n, mean = facts.get("titles"), facts.get("mean_length")

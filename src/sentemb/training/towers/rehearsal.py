@@ -1,7 +1,7 @@
 """The work of a training of two towers around its forward and backward passes, on a few texts.
 
-A second process does it to compile the kernels; see `sentemb.kernels.ahead`. The first process
-compiles those of the passes meanwhile.
+A second process does it to compile the kernels; see `sentemb.kernels.compiling.ahead`. The first
+process compiles those of the passes meanwhile.
 """
 
 import numpy as np

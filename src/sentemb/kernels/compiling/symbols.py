@@ -4,11 +4,8 @@ Numba puts a copy of every kernel into each kernel that calls it, and compiles i
 """
 
 import llvmlite.binding
-from numba.core import cgutils
-from numba.core.codegen import CodeLibrary
 
-# An older Numba calls nothing before it loads a kernel from the cache, so no symbol may be in it.
-CAN_CALL = "_reload_init" in CodeLibrary.__init__.__code__.co_names
+from sentemb.kernels.compiling.numba_internals import cgutils
 
 
 def provided(symbol, dispatcher, arguments):

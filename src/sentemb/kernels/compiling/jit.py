@@ -17,11 +17,11 @@ if numba.config.DISABLE_JIT:  # the functions of Numba that kernels call would n
     )
 
 try:
-    from sentemb.kernels.cache import CACHE_FOLDER, KernelCache
+    from sentemb.kernels.compiling.cache import CACHE_FOLDER, KernelCache
 except ImportError:  # this Numba has moved what the cache builds on
     CACHE_FOLDER = None
 try:
-    from sentemb.kernels.inner import InnerCompiler
+    from sentemb.kernels.compiling.inner import InnerCompiler
 except ImportError:  # likewise: an inner kernel is compiled as any other
     InnerCompiler = None
 
@@ -62,7 +62,7 @@ def strict_kernel(function):
 
 
 def inner_kernel(function):
-    """As `kernel`, for functions that kernels alone call; see `sentemb.kernels.inner`.
+    """As `kernel`, for functions that kernels alone call; see `sentemb.kernels.compiling.inner`.
 
     A call from Python would end the process.
     """

@@ -4,8 +4,7 @@ Numba would optimise each of them and make machine code of it. Both are done aga
 contains it, so that was a seventh of the time until a model embeds its first text.
 """
 
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from sentemb.kernels.compiling.numba_internals import Compiler, JITCodeLibrary
 
 
 class InnerCompiler(Compiler):

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import llvmlite
 import numba
-from numba.core.caching import NullCache
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
 
-from sentemb.kernels.ahead import kernel_is_missing, kernel_is_saved
+from sentemb.kernels.compiling.ahead import kernel_is_missing, kernel_is_saved
+from sentemb.kernels.compiling.numba_internals import CompileResult, NullCache, dumps
 
+_KERNELS = Path(__file__).parents[1]
 # Settings of Numba that change the machine code.
 _SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK")
 # Neither follow a symlink nor wait for the other end of a FIFO. Windows knows neither flag.
@@ -45,7 +44,7 @@ def _stamp():
     """
     versions = f"{numba.__version__} {llvmlite.__version__} {sys.version}"
     stamp = hashlib.sha256(versions.encode())
-    sources = sorted(Path(__file__).parent.glob("*.py"))
+    sources = sorted(_KERNELS.rglob("*.py"))
     try:
         for source in sources:
             stamp.update(source.read_bytes())
@@ -131,7 +130,7 @@ class KernelCache(NullCache):
 def _source_elsewhere(function):
     """The source of a kernel that is not in this folder; the stamp has those that are."""
     source = Path(function.__code__.co_filename)
-    is_elsewhere = source.parent != Path(__file__).parent and source.is_file()
+    is_elsewhere = not source.is_relative_to(_KERNELS) and source.is_file()
     return source.read_bytes() if is_elsewhere else b""
 
 
