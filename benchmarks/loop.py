@@ -49,7 +49,6 @@ from sentemb.retrieval.bm25 import TitleWords
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.index_tuning import calibrate, serve_clicks
 from sentemb.search.ranking.fitting import fit_weights_of
-from sentemb.search.shards import Shards
 
 KEPT = ROOT / "build" / "loop"
 FIGURE = DOCS / "figures" / "loop.png"
@@ -256,7 +255,7 @@ class Ranking:
         """The confidence of each first title; NaN where none is shown."""
         if self.index.confidence is None:
             return np.full(len(queries), np.nan)
-        is_typed = Shards((self.index.snapshot,)).are_clicked(self.index.ranker.asked(queries))
+        is_typed = self.index.snapshot.are_clicked(self.index.ranker.asked(queries))
         scores = self.index.ranked(queries, 1).scores[:, 0]
         values, is_shown = self.index.confidence.of(scores, is_typed)
         return np.where(is_shown, values, np.nan)
