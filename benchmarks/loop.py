@@ -346,9 +346,10 @@ class Shop:
                 Shown(query, id, self.title_of[id], place, n)
                 for (query, id, place), n in self.shown.items()
             )
+        looks = examinations.without_searches(self.judged)
         known, served, all_served = (
-            replace(ClickedQueries.of(part), examinations=examinations)
-            for part in (train_log, log, everything)
+            replace(ClickedQueries.of(part), examinations=of_part)
+            for part, of_part in ((train_log, looks), (log, looks), (everything, examinations))
         )
         believed = BelievedClicks.of(served.with_ids(titles, ids))
         learned, dev = believed.part(train_log), believed.judging(dev)
