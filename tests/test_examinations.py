@@ -15,6 +15,7 @@ from sentemb import Index, SentembError, load_ranker
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLog, read_click_log, write_click_log
 from sentemb.data.examinations import EXPONENT, Examinations, Shown, read_examinations
+from sentemb.data.recorded_searches import RecordedSearch
 from sentemb.data.search_record import Searched, SearchRecord
 from sentemb.data.simulation import example_shop
 from sentemb.retrieval.clicked_queries import ClickedQueries
@@ -77,6 +78,19 @@ def test_a_place_is_looked_at_less_the_lower_it_is(tmp_path):
     (tmp_path / "text").write_text("no record")
     with pytest.raises(SentembError, match="text"):
         read_examinations([tmp_path / "text"])
+
+
+def test_searches_can_be_left_out_of_the_looks(tmp_path):
+    searches = [("red", [0, 1, 5], [1]), ("RED!", [1, 0], []), ("tea", [3], [1])]
+    every = read_examinations([written(tmp_path / "a.sqlite", searches)])
+    for left_out in range(4):
+        of_rest = written(tmp_path / f"{left_out}.sqlite", searches[left_out:])
+        judged = [
+            RecordedSearch(query, {IDS[t]: place for place, t in enumerate(titles, 1)}, frozenset())
+            for query, titles, _ in searches[:left_out]
+        ]
+        expected = times_of(read_examinations([of_rest]))
+        assert times_of(every.without_searches(judged)) == pytest.approx(expected)
 
 
 def ranker_of(bag, clicks, looked, recipe=RECIPE):

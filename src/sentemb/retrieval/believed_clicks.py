@@ -3,7 +3,7 @@
 People click a title that is not what they look for, now and then. In a log alone such a click looks
 like any other, and more than half of the distinct pairs of a log may be of this kind. Where a
 record says how often titles were looked at, most of them can be told: the title was looked at often
-and clicked rarely. They go on being served, where clicks count by how often a title was looked at,
+and clicked rarely. They are still served, where clicks count by how often a title was looked at,
 but nothing is learned from them.
 """
 
@@ -45,7 +45,7 @@ class BelievedClicks:
 
     @classmethod
     def of(cls, clicks: ClickedQueries) -> Self:
-        """What a log and its examinations say."""
+        """Count the clicks and the looks of a log with examinations."""
         looked, looks = clicks.examinations, defaultdict[_Pair, float](float)
         numbers = [clicks.product(*each) for each in zip(looked.ids, looked.titles, strict=True)]
         pairs = looked.query_index.tolist(), looked.product_index.tolist(), looked.times.tolist()
@@ -63,7 +63,7 @@ class BelievedClicks:
     def part(self, log: ClickLog, at_least: int = 1) -> ClickLog:
         """The clicks of ``log``, a part of these, that are more than chance, if there are some.
 
-        Pairs that were looked at need ``at_least`` so many clicks.
+        A pair that was looked at needs ``at_least`` this number of clicks.
         """
         keys = list(map(exact_key, log.queries))
         numbers = [self.clicks.product("", title) for title in log.titles]
