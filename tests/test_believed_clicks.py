@@ -68,6 +68,15 @@ def test_products_that_were_renamed_are_known_by_their_ids():
     assert len(believed.part(log).clicks) == 4
 
 
+def test_of_titles_without_clicks_nothing_is_known():
+    """However often another such title was looked at."""
+    looked = Examinations.of(Shown("tea", id, title, 1, 30) for title, id in IDS.items())
+    log = ClickLog.from_pairs([("tea", "Red Hat", 20)])
+    believed = BelievedClicks.of(replace(ClickedQueries.of(log), examinations=looked))
+    later = ClickLog.from_pairs([("tea", "Red Hat", 1), ("tea", "Green Tea", 1)])
+    assert pairs_of(believed.part(later)) == pairs_of(later)
+
+
 def test_without_a_record_every_click_counts():
     believed, log = believed_of([(*row[:3], 0) for row in SEEN])
     assert believed.part(log) is log is believed.judging(log)

@@ -20,7 +20,8 @@ from sentemb.data.search_record import Searched, SearchRecord
 from sentemb.data.simulation import example_shop
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
-from sentemb.search.index_tuning import serve_clicks
+from sentemb.search.index_tuning import serve_clicks, tune
+from sentemb.search.ranking import fitting
 from sentemb.search.ranking.direct_fit import OF_EXAMINATIONS, with_examinations
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import CLICKS, EXAMINED, Recipe
@@ -188,6 +189,17 @@ def test_tune_reads_a_record(bag, tmp_path):
     assert next(s for s in opened.explain("hat red", "p1") if s.part == EXAMINED).examined == 1
     wrong = CliRunner().invoke(main, [*arguments[:5], "--record", dev])
     assert wrong.exit_code == 1 and "dev.tsv" in wrong.output
+
+
+def test_where_names_do_not_count_looks_still_do(bag, tmp_path, monkeypatch):
+    ahead = fitting._is_ahead
+    monkeypatch.setattr(fitting, "_is_ahead", lambda *of: True if of[2:] == (2,) else ahead(*of))
+    record = written(tmp_path / "r.sqlite", [("red", [0, 1, 5], [1])])
+    pairs = [(title.split()[0], title, 3) for title in TITLES]
+    index = Index.build(bag, TITLES, IDS, threads=1)
+    tune(index, ClickLog.from_pairs([("hat red", "red hat")]), ClickLog.from_pairs(pairs), [record])
+    assert not index.recipe.weight("name")
+    assert index.recipe.weight(EXAMINED) == index.recipe.weight(CLICKS) >= OF_EXAMINATIONS
 
 
 def test_an_index_reads_a_record(bag, tmp_path):

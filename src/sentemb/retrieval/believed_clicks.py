@@ -34,7 +34,7 @@ class BelievedClicks:
     """The clicks on products for queries, and how often these were looked at.
 
     clicks : the log, with its examinations
-    counts, looks : of each pair
+    counts, looks : of each pair that was looked at
     least : the clicks per look from which on a title is not clicked by chance
     """
 
@@ -47,17 +47,21 @@ class BelievedClicks:
     def of(cls, clicks: ClickedQueries) -> Self:
         """Count the clicks and the looks of a log with examinations."""
         looked, looks = clicks.examinations, defaultdict[_Pair, float](float)
+        counts = Counter[_Pair]()
+        if not looked.times.size:
+            return cls(clicks, counts, looks, 0.0)
         numbers = [clicks.product(*each) for each in zip(looked.ids, looked.titles, strict=True)]
         pairs = looked.query_index.tolist(), looked.product_index.tolist(), looked.times.tolist()
         for q, p, times in zip(*pairs, strict=True):
-            looks[looked.queries[q], numbers[p]] += times
-        keys, counts = list(map(exact_key, clicks.queries)), Counter[_Pair]()
+            if numbers[p] >= 0:
+                looks[looked.queries[q], numbers[p]] += times
+        keys = list(map(exact_key, clicks.queries))
         products = np.repeat(np.arange(len(clicks.keys)), np.diff(clicks.offsets)).tolist()
         for p, q, n in zip(products, clicks.clicked.tolist(), clicks.clicks.tolist(), strict=True):
-            counts[keys[q], p] += n
-        known = [(n, _rate(n, looks[pair])) for pair, n in counts.items() if pair in looks]
-        n_clicks, rates = np.array(known).reshape(-1, 2).T
-        typical = float(np.average(rates, weights=n_clicks)) if n_clicks.size else 0.0
+            if (keys[q], p) in looks:
+                counts[keys[q], p] += n
+        rates = [_rate(n, looks[pair]) for pair, n in counts.items()]
+        typical = float(np.average(rates, weights=list(counts.values()))) if rates else 0.0
         return cls(clicks, counts, looks, typical / _OF_TYPICAL)
 
     def part(self, log: ClickLog, at_least: int = 1) -> ClickLog:
@@ -65,6 +69,8 @@ class BelievedClicks:
 
         A pair that was looked at needs ``at_least`` this number of clicks.
         """
+        if not self.looks:
+            return log
         keys = list(map(exact_key, log.queries))
         numbers = [self.clicks.product("", title) for title in log.titles]
         pairs = log.query_index.tolist(), log.title_index.tolist(), log.clicks.tolist()
