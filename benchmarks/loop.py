@@ -64,6 +64,8 @@ LAST = (10, 11, 12)
 HEAD, UNSEEN = 200, 600
 # The queries of the report of lost searches that a person would read.
 LINES = 10
+# Searches that are written to a record together.
+AT_ONCE = 200
 FIGURES = ("hit@1", "head MRR", "never seen MRR", "refused", "never seen refused", "insights")
 TLDR, SIMULATED = "tldr", "simulate"
 PAIRS_SIMULATED = 6_000
@@ -79,10 +81,11 @@ class Year(NamedTuple):
 
 
 YEARS = (
-    *(Year(TLDR, policy) for policy in POLICIES),
+    *(Year(TLDR, policy) for policy in (POLICIES[0], LEARNING)),
     *(Year(TLDR, LEARNING, exponent) for exponent in OTHER_USERS),
     Year(TLDR, LEARNING, searches=FEW),
     *(Year(SIMULATED, policy) for policy in (POLICIES[0], LEARNING)),
+    Year(TLDR, POLICIES[1]),
 )
 
 
@@ -235,30 +238,23 @@ class Words:
         self.ids, self._words = list(catalogue), TitleWords(list(catalogue.values()), threads=1)
 
     def answers(self, queries):
-        return self._words.find(queries, SHOWN)[0], np.zeros(len(queries), bool)
-
-    def confidences(self, queries):
-        return np.full(len(queries), np.nan)
+        found = self._words.find(queries, SHOWN)[0]
+        return found, np.zeros(len(queries), bool), np.full(len(queries), np.nan)
 
 
 class Ranking:
-    """An index, what it refuses, and how sure it is."""
+    """An index, what it refuses, and how sure it is of each first title; NaN where it says none."""
 
     def __init__(self, index):
         self.index, self.ids = index, list(index.ids)
 
     def answers(self, queries):
-        ranked = self.index.ranked(queries, SHOWN)
-        return ranked.titles, self.index.are_below_floor(queries, ranked)
-
-    def confidences(self, queries):
-        """The confidence of each first title; NaN where none is shown."""
-        if self.index.confidence is None:
-            return np.full(len(queries), np.nan)
-        is_typed = self.index.snapshot.are_clicked(self.index.ranker.asked(queries))
-        scores = self.index.ranked(queries, 1).scores[:, 0]
-        values, is_shown = self.index.confidence.of(scores, is_typed)
-        return np.where(is_shown, values, np.nan)
+        ranked, confidences = self.index.ranked(queries, SHOWN), np.full(len(queries), np.nan)
+        if self.index.confidence is not None:
+            is_typed = self.index.snapshot.are_clicked(self.index.ranker.asked(queries))
+            values, is_sure = self.index.confidence.of(ranked.scores[:, 0], is_typed)
+            confidences[is_sure] = values[is_sure]
+        return ranked.titles, self.index.are_below_floor(queries, ranked), confidences
 
 
 class Shop:
@@ -280,16 +276,15 @@ class Shop:
         world, catalogue = self.world, self.world.catalogue(month)
         queries, head = world.traffic(month), set(world.frequent[:HEAD])
         distinct = list(dict.fromkeys(queries))
-        answers = dict(zip(distinct, _shown(ranking, distinct), strict=True))
-        confidences = dict(zip(distinct, ranking.confidences(distinct), strict=True))
+        answers = dict(zip(distinct, _answers(ranking, distinct), strict=True))
         result, searches = defaultdict(list), []
         self.judged, self.of_judged = [], Counter()
         for query in queries:
-            right, shown = world.right.get(query, set()) & catalogue.keys(), answers[query]
+            right, (shown, confidence) = world.right.get(query, set()), answers[query]
+            right = right & catalogue.keys()
             searches.append((query, shown or [], self._look(query, shown or [], right, catalogue)))
-            if shown and not np.isnan(confidences[query]):
-                chance = RIGHT if shown[0] in right else STRAY
-                result["confidence"].append(confidences[query] - chance)
+            if shown and not np.isnan(confidence):
+                result["confidence"].append(confidence - (RIGHT if shown[0] in right else STRAY))
             if not right:
                 continue
             place = _place(shown, right)
@@ -299,7 +294,7 @@ class Shop:
                 result["head MRR"].append(1 / place if place else 0)
             if not place:
                 result["lost"].append(query.lower())
-        for query, shown in zip(world.unseen, _shown(ranking, world.unseen), strict=True):
+        for query, (shown, _) in zip(world.unseen, _answers(ranking, world.unseen), strict=True):
             place = _place(shown, world.right[query])
             result["never seen MRR"].append(1 / place if place else 0)
             result["never seen refused"].append(shown is None)
@@ -373,12 +368,14 @@ class Shop:
         return Ranking(index)
 
 
-def _shown(ranking, queries):
-    """The ids that are shown for each query, or None where it is refused."""
-    titles, is_below = ranking.answers(queries)
+def _answers(ranking, queries):
+    """The ids that are shown for each query, None where it is refused, and the confidence."""
+    titles, is_below, confidences = ranking.answers(queries)
     return [
-        None if below else [ranking.ids[t] for t in row if t >= 0]
-        for row, below in zip(titles.tolist(), is_below.tolist(), strict=True)
+        (None if below else [ranking.ids[t] for t in row if t >= 0], confidence)
+        for row, below, confidence in zip(
+            titles.tolist(), is_below.tolist(), confidences.tolist(), strict=True
+        )
     ]
 
 
@@ -390,11 +387,12 @@ def _place(shown, right):
 def most_lost(searches, catalogue):
     """The queries that the report of a record of searches and their clicks names first."""
     with TemporaryDirectory() as folder:
-        record = SearchRecord(Path(folder) / "searches.sqlite")
-        names = record.add_searches(
-            Searched(query, [(id, catalogue[id]) for id in shown], None, 1.0)
-            for query, shown, _ in searches
-        )
+        record, names = SearchRecord(Path(folder) / "searches.sqlite"), []
+        for first in range(0, len(searches), AT_ONCE):
+            names += record.add_searches(
+                Searched(query, [(id, catalogue[id]) for id in shown], None, 1.0)
+                for query, shown, _ in searches[first : first + AT_ONCE]
+            )
         for name, (_, _, clicked) in zip(names, searches, strict=True):
             for id in clicked:
                 record.add_click(name, id)
