@@ -109,7 +109,9 @@ class Index(Searcher):
     def __getstate__(self) -> dict[str, Any]:
         snapshot = self._snapshot
         if snapshot.source is not None:  # the other process maps the same files
-            return {"source": snapshot.source, "threads": self._threads}
+            # An embedding that is an object is in no file.
+            known = {"embedding": snapshot.ranker.embedding, "threads": self._threads}
+            return {"source": snapshot.source, **known}
         return {"snapshot": snapshot, "threads": self._threads}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -122,6 +124,7 @@ class Index(Searcher):
             raise SentembError(
                 f"{source[0]}: the index has changed since the object was pickled; open it again"
             )
+        opened.ranker.embedding = state["embedding"]
         self.__dict__ = copy(opened).__dict__
 
     # -- making and storing -------------------------------------------------------------------
@@ -213,7 +216,8 @@ class Index(Searcher):
                     ranker.model, title_texts, dtype, on_progress, workers, scratch, cluster
                 )
             searched = texts_of(weights, stored_fields)
-            catalogue = ranker.catalogue(title_texts, id_texts, vectors, searched=searched)
+            of_titles = title_texts, id_texts, vectors
+            catalogue = ranker.catalogue(*of_titles, searched=searched, on_progress=on_progress)
             if not exact:
                 catalogue = with_shortlist(catalogue, ranker, workers, on_progress)
         segment = Segment.of(id_texts, catalogue, stored_fields)
@@ -453,6 +457,7 @@ class Index(Searcher):
         whole = snapshot.as_one
         searched = texts_of(snapshot.search_fields, whole.fields)
         of_titles = whole.titles, whole.ids, whole.vectors
+        snapshot.remember_embedding(ranker.embedding)
         catalogue = ranker.catalogue(*of_titles, searched=searched)
         if self.clusters is not None:
             catalogue = with_shortlist(catalogue, ranker, self._workers)
@@ -604,7 +609,9 @@ class Index(Searcher):
         searched = texts_of(old.search_fields, fields)
         behind = old.segments[0].catalogue
         of_titles = titles, ids, vectors
-        catalogue = old.ranker.catalogue(*of_titles, searched=searched, behind=behind)
+        catalogue = old.ranker.catalogue(
+            *of_titles, searched=searched, behind=behind, on_progress=on_progress
+        )
         return Segment.of(ids, catalogue, fields)
 
     def _put(self, old: Snapshot, segments: Sequence[Segment]) -> None:

@@ -34,11 +34,20 @@ from sentemb.search.index_fields import IndexFields
 from sentemb.search.left import Left
 from sentemb.search.ranking import engine
 from sentemb.search.ranking.direct_parts import Clicks
+from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.engine import Ranked
 from sentemb.search.ranking.part import Asked
-from sentemb.search.ranking.parts import Bm25
+from sentemb.search.ranking.parts import Bm25, Embedded
 from sentemb.search.ranking.ranker import HybridRanker, Share, shares
-from sentemb.search.ranking.recipe import BM25, CLICKS, COSINE, MEMORY, MODEL_ALONE, Recipe
+from sentemb.search.ranking.recipe import (
+    BM25,
+    CLICKS,
+    COSINE,
+    EMBEDDING,
+    MEMORY,
+    MODEL_ALONE,
+    Recipe,
+)
 from sentemb.search.ranking.shortlist import Shortlist
 from sentemb.search.segment import Segment, joined, texts_left
 from sentemb.system.bounds import plain
@@ -136,6 +145,14 @@ class Snapshot:
     def as_one(self) -> Segment:
         """All titles as one segment; made on first use, large arrays are copied."""
         return joined(self.segments)
+
+    def remember_embedding(self, embedding: Embedding | None) -> None:
+        """Let an embedding know the vectors of these titles, if they are its own."""
+        if embedding is None or not embedding.is_like(self.ranker.embedding):
+            return
+        part = self.as_one.catalogue.parts.get(EMBEDDING)
+        if isinstance(part, Embedded):
+            embedding.know(self.as_one.titles, part.rows)
 
     def located(self, number: int) -> tuple[Segment, int]:
         """The segment that has a title, and its row there."""
@@ -237,7 +254,7 @@ class Snapshot:
 
     def _check_lengths(self, ranked: Ranked) -> None:
         """Refuse what no unit vectors give: files of vectors are not read when they are opened."""
-        for part in (COSINE, MEMORY):
+        for part in (COSINE, MEMORY, EMBEDDING):
             values = ranked.values.get(part)
             if values is not None and not (np.abs(values) <= LONGEST).all():
                 folder = Path() if self.source is None else self.source[0]

@@ -327,6 +327,7 @@ class _Refreshing:
             known,
             served,
             typed,
+            embedding=current.ranker.embedding,
             threads=self._threads,
             on_note=self._note,
         )
