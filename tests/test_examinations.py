@@ -11,6 +11,7 @@ from helpers import made_up_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sentemb
 from sentemb import Index, SentembError, load_ranker
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLog, read_click_log, write_click_log
@@ -255,6 +256,10 @@ def test_a_shop_starts_with_a_record_and_counts_it_once(tmp_path, monkeypatch):
     looked, clicks = times_of(index.ranker.clicks.examinations), index.ranker.clicks.clicks.sum()
     assert index.recipe.weight(EXAMINED) and len(looked) == 2
     assert clicks == read_click_log(shop / "pairs.tsv").clicks.sum()
+    products = tmp_path / "products.csv"
+    products.write_text("sku,name\na,Red Hat\nb,Blue Hat\n")
+    with pytest.raises(SentembError, match="a shop without clicks reads no record"):
+        sentemb.start(products, output=tmp_path / "other", record=[record])
     # Its clicks are in the log already.
     again = run("refresh", shop, "--record", record).ranker.clicks
     assert times_of(again.examinations) == looked and again.clicks.sum() == clicks
