@@ -68,7 +68,7 @@ class Refreshed:
         no model was trained
     has_new_model : whether the new one is searched now
     why : the reason for that
-    lost : the queries with the most searches without a click since the last refresh
+    lost : the queries that lose most searches since the last refresh; see `insights`
     is_dry : whether nothing that is searched was changed
     """
 
