@@ -11,7 +11,10 @@ Writes docs/results/search-speed.md.
 
 import argparse
 import multiprocessing
+import resource
+import shutil
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import bm25s
@@ -204,6 +207,41 @@ def own_jobs(index, queries):
     return {"Other searches of a large catalogue": markdown_table(rows)}
 
 
+def change(path, what, n):
+    """The processor time of a change, from opening to the end of writing, and the memory in GB."""
+    copy = path.with_name(f"{path.name}-changed")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(path, copy)
+    began = time.process_time()
+    index = Index.open(copy, threads=1)
+    if what == "add":
+        titles = [f"{index.titles[t]} zz{t}" for t in range(100)]
+        index.add(titles, [f"new{t}" for t in range(100)], fields={"group": list(range(100))})
+    elif what == "remove":
+        index.remove([str(t * (n // 100)) for t in range(100)])
+    else:
+        titles = [f"{title} zz" if t % 100 == 0 else title for t, title in enumerate(index.titles)]
+        groups = {"group": (np.arange(n) % FACTOR).tolist()}
+        index.sync(titles, list(index), fields=groups)
+    index.save(copy, force=True)
+    seconds = time.process_time() - began
+    shutil.rmtree(copy)
+    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def changes(folder, n):
+    """What a change of a large index costs, each in a process of its own."""
+    note("changes")
+    rows = [["", "processor time", "most memory"]]
+    names = {"add": "100 titles added", "remove": "100 titles removed", "sync": "1 % synchronised"}
+    for what, name in names.items():
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, context) as pool:
+            seconds, memory = pool.submit(change, folder / f"index-{n}", what, n).result()
+        rows.append([name, f"{seconds:.2f} s", f"{memory:.2f} GB"])
+    return {"Changes of a large catalogue": markdown_table(rows)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--titles", type=int, default=300_000)
@@ -223,6 +261,7 @@ def main():
     index = Index.open(folder / f"index-{n}", threads=1)
     queries = queries[: 50 if options.quick else 200]
     tables = against_others(index, titles, queries, making) | own_jobs(index, queries)
+    tables |= changes(folder, n)
     write_tables("large-index", tables, machine(), options.quick)
 
 

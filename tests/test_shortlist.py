@@ -31,7 +31,7 @@ from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.memory import MemoryRows
 from sentemb.retrieval.row_products import QueryRows
 from sentemb.retrieval.similarity import unit_rows
-from sentemb.search import shortlisting
+from sentemb.search import segment, shortlisting
 from sentemb.search.ranking import engine, shortlist
 from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.part import Asked
@@ -323,6 +323,32 @@ def test_titles_come_and_go(bag, clicks):
     assert changed.search("red hat") == []
     changed.add(["red hat"], ["b"])
     assert [hit.id for hit in changed.search("red hat")] == ["b"]
+
+
+def test_a_large_segment_of_new_titles_has_clusters(bag, clicks, monkeypatch):
+    monkeypatch.setattr(segment, "_FEW", 0)
+    monkeypatch.setattr(segment, "_TIMES", 1)
+    ranker = HybridRanker(bag, RECIPES["all"], clicks)
+    changed = Index.build(ranker, TITLES[:210], IDS[:210], threads=1)
+    for first, end, has_clusters in ((210, 300, False), (300, 400, True)):
+        changed.add(TITLES[first:end], IDS[first:end])
+        large, small = changed.snapshot.segments
+        assert large.catalogue.shortlist is not None and len(small) == end - 210
+        assert (small.catalogue.shortlist is not None) == has_clusters
+    exact = changed.search(QUERIES, exact=True)
+    assert [len(hits) for hits in changed.search(QUERIES)] == list(map(len, exact))
+    alone = Index.build(ranker, TITLES[:210], IDS[:210], exact=True, threads=1)
+    alone.add(TITLES[210:], IDS[210:])
+    assert all(each.catalogue.shortlist is None for each in alone.snapshot.segments)
+
+
+def test_the_model_alone_can_be_changed(index):
+    alone = index.model_alone()
+    alone.add(["red hat"], ["new"])
+    alone.remove(IDS[:5])
+    assert alone.clusters is None and "new" in {hit.id for hit in alone.search("red hat", 400)}
+    by_cosine = Index.build(alone.ranker, TITLES, IDS, threads=1)
+    assert by_cosine.model_alone().clusters is by_cosine.clusters is not None
 
 
 def test_other_weights_have_another_shortlist(index, bag, clicks):

@@ -398,7 +398,7 @@ class Index(Searcher):
     @property
     def vectors(self) -> Vectors:
         """Unit vectors of the titles, (n, dim); do not change them."""
-        return self._snapshot.as_one.vectors
+        return self._snapshot.vectors
 
     @property
     def clusters(self) -> Shortlist | None:
@@ -454,14 +454,14 @@ class Index(Searcher):
         if fingerprint(ranker.model.saved()) != fingerprint(self.model.saved()):
             raise SentembError("the ranker is of another model; give a ranker of this model")
         ranker = ranker.with_ids(snapshot.titles, snapshot.ids)
-        whole = snapshot.as_one
-        searched = texts_of(snapshot.search_fields, whole.fields)
-        of_titles = whole.titles, whole.ids, whole.vectors
+        searched = texts_of(snapshot.search_fields, snapshot.fields)
+        of_titles = snapshot.titles, snapshot.ids, snapshot.vectors
         snapshot.remember_embedding(ranker.embedding)
         catalogue = ranker.catalogue(*of_titles, searched=searched)
         if self.clusters is not None:
             catalogue = with_shortlist(catalogue, ranker, self._workers)
-        return snapshot.changed(ranker=ranker, segments=(whole.with_catalogue(catalogue),))
+        segment = Segment.of(snapshot.ids, catalogue, snapshot.fields.as_one())
+        return snapshot.changed(ranker=ranker, segments=(segment,))
 
     @property
     def search_fields(self) -> Mapping[str, float]:
@@ -616,7 +616,18 @@ class Index(Searcher):
 
     def _put(self, old: Snapshot, segments: Sequence[Segment]) -> None:
         """Make segments the contents of the index; ``old`` were its contents."""
-        self._snapshot = old.changed(segments=settled(segments, self._scratch))
+        self._snapshot = old.changed(
+            segments=tuple(
+                self._looked_up(old, segment) for segment in settled(segments, self._scratch)
+            )
+        )
+
+    def _looked_up(self, old: Snapshot, segment: Segment) -> Segment:
+        """A segment with a shortlist, if it is new and large, and the index has one."""
+        catalogue = segment.catalogue
+        if old.clusters is None or catalogue.shortlist is not None or segment.files is not None:
+            return segment
+        return segment.with_catalogue(with_shortlist(catalogue, old.ranker, self._workers))
 
 
 def _products(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,8 @@ from sentemb.search.ranking import engine
 from sentemb.search.ranking.direct_parts import Clicks
 from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.engine import Ranked
-from sentemb.search.ranking.part import Asked
-from sentemb.search.ranking.parts import Bm25, Embedded
+from sentemb.search.ranking.part import Asked, Part
+from sentemb.search.ranking.parts import Bm25, Cosine, Embedded
 from sentemb.search.ranking.ranker import HybridRanker, Share, shares
 from sentemb.search.ranking.recipe import (
     BM25,
@@ -49,7 +49,7 @@ from sentemb.search.ranking.recipe import (
     Recipe,
 )
 from sentemb.search.ranking.shortlist import Shortlist
-from sentemb.search.segment import Segment, joined, texts_left
+from sentemb.search.segment import Segment, Vectors, joined, texts_left
 from sentemb.system.bounds import plain
 from sentemb.system.parallel import Workers
 from sentemb.system.time_limits import check_time
@@ -141,6 +141,19 @@ class Snapshot:
         """Price, brand and so on of the titles."""
         return IndexFields(self.segments)
 
+    def part(self, name: str) -> Part | None:
+        """A part of the score over all titles; None if it has no weight."""
+        parts = [segment.part(name) for segment in self.segments]
+        there = [part for part in parts if part is not None]
+        return reduce(lambda part, behind: part.joined(behind), there) if there else None
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        """Unit vectors of the titles, (n, dim)."""
+        cosine = self.part(COSINE)
+        assert isinstance(cosine, Cosine)
+        return cosine.rows
+
     @cached_property
     def as_one(self) -> Segment:
         """All titles as one segment; made on first use, large arrays are copied."""
@@ -150,9 +163,9 @@ class Snapshot:
         """Let an embedding know the vectors of these titles, if they are its own."""
         if embedding is None or not embedding.is_like(self.ranker.embedding):
             return
-        part = self.as_one.catalogue.parts.get(EMBEDDING)
+        part = self.part(EMBEDDING)
         if isinstance(part, Embedded):
-            embedding.know(self.as_one.titles, part.rows)
+            embedding.know(self.titles, part.rows)
 
     def located(self, number: int) -> tuple[Segment, int]:
         """The segment that has a title, and its row there."""
