@@ -15,7 +15,7 @@ _MISSING = re.compile(
     (?i:{_ALONE}) | NA
     | [\[({{<] \s* (?i:{_BRACKETED})? \s* [\])}}>]
     | \#N/?[ABDTV] | \#[¿¡]?[^\W\d_a-zà-ÿ]+(?:/0)?[!?]    # errors of spreadsheets
-    | [-–—_.…?*]+ | '' | ""
+    | [-–—_.…?*:=]+ | '' | ""
     """,
     re.VERBOSE,
 )
@@ -23,7 +23,7 @@ _LONGEST = 24
 # White space, and characters of no width.
 _BLANK = " \t\r\n\v\f\u00a0\u200b\u200c\u200d\u2060\ufeff"
 # What cells begin with that may say it; most do not, and are looked at no further.
-_STARTS = frozenset("nukNUK\\[({<#-–—_.…?*'\"" + _BLANK)
+_STARTS = frozenset("nukNUK\\[({<#-–—_.…?*:='\"" + _BLANK)
 
 _TOTAL = re.compile(
     r"""
