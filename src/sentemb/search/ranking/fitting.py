@@ -44,7 +44,7 @@ from sentemb.training.run import read_log
 STEM = "english"
 FIGURES = ("mrr@10", "hit@1", "recall@10")
 # With more dev queries than this, a sample is taken.
-MAX_QUERIES = 2000
+MAX_QUERIES = 1000
 
 
 def fit_ranker(
@@ -92,7 +92,7 @@ def fit_ranker(
         sentence-transformers, an ONNX file (``.onnx``) with ``tokenizer.json`` next to it or one
         folder above, or any object with ``encode_query`` and ``encode_document``.
     seed : int
-        Draws the pairs of ``replay``, 2,000 dev queries if there are more, and the titles whose
+        Draws the pairs of ``replay``, 1,000 dev queries if there are more, and the titles whose
         clicks are held back.
     skip_bad_lines : bool
         Leave malformed lines of the log out instead of stopping at the first.
