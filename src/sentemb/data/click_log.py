@@ -142,7 +142,11 @@ class ClickLog:
 
     def part(self, is_kept: NDArray[np.bool_]) -> "ClickLog":
         """The clicks of some queries, (n_queries,) bool, without skipped titles."""
-        pairs = np.flatnonzero(is_kept[self.query_index])
+        return self.of_pairs(is_kept[self.query_index])
+
+    def of_pairs(self, is_kept: NDArray[np.bool_]) -> "ClickLog":
+        """Some pairs, (n_pairs,) bool, without skipped titles."""
+        pairs = np.flatnonzero(is_kept)
         counted = self.query_index[pairs], self.title_index[pairs], self.clicks[pairs]
         return ClickLog.from_pairs(
             (self.queries[q], self.titles[t], int(n)) for q, t, n in zip(*counted, strict=True)

@@ -121,7 +121,7 @@ class ClickedQueries:
 
         The product is known by its ``id``, or else by its ``title``. Fewer than none are none.
         """
-        product = self._number_of.get(id, self._product_of(title))
+        product = self.product(id, title)
         keys, titles, product_of = list(self.keys), list(self.titles), self.product_of
         offsets, q = self.offsets, next((k for k, q in enumerate(self.queries) if q == query), -1)
         queries = list(self.queries)
@@ -260,6 +260,12 @@ class ClickedQueries:
         """The share of each entry in all clicks of its query, (n_entries,)."""
         return self.clicks / self.totals[self.clicked].astype(np.float64)
 
+    def _shares_of(self, entries: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The shares of some entries; those of all are not made for a few."""
+        if "shares" in self.__dict__ or 2 * entries.size > self.clicked.size:
+            return self.shares[entries]
+        return self.clicks[entries] / self.totals[self.clicked[entries]].astype(np.float64)
+
     @cached_property
     def totals(self) -> NDArray[np.int64]:
         """All clicks of each query, (n_queries,)."""
@@ -272,6 +278,10 @@ class ClickedQueries:
     @cached_property
     def _row_of_title(self) -> TextRows:
         return TextRows(self.titles)
+
+    def product(self, id: str, title: str) -> int:
+        """The number of the product with an id, or else with a title; -1 if the log has none."""
+        return self._number_of.get(id, self._product_of(title))
 
     def key_of(self, title: str) -> str | None:
         """The key of the product that has a title, if any has."""
@@ -319,7 +329,7 @@ class ClickedQueries:
         return ClicksOfTitles(
             offsets,
             self.clicked[entries],
-            self.shares[entries],
+            self._shares_of(entries),
             self.clicks[entries],
             self.totals,
             _examined(self.examinations, titles, ids),

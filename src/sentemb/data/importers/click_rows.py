@@ -35,7 +35,7 @@ from sentemb.data.importers.losses import (
     UNKNOWN_ID,
     Imported,
 )
-from sentemb.data.importers.missing import is_missing, is_total, missing_cells
+from sentemb.data.importers.missing import is_missing, is_total, missing_cells, says_total
 from sentemb.data.importers.table_rows import Rows
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
@@ -173,7 +173,7 @@ class ClickReader:
             raw, title = named[0]
             is_pair = query and title
             if (
-                has_totals and is_total([query, title])
+                has_totals and says_total(query) and says_total(title)
                 if is_pair
                 else self._is_total([cells[0], *keys])
             ):
@@ -183,6 +183,9 @@ class ClickReader:
                 done.clicks += clicks[0]
                 usable = [(raw, title, clicks[0])]
             else:
+                if not (cells[0].strip() and all(map(str.strip, keys))):
+                    done.blank += 1
+                    done.blank_clicks += sum(clicks)
                 usable = self._usable(query, named, clicks, rows.where(number))
             for raw, title, n in usable:
                 self._escaped += "&" in cells[0] + raw and has_entity(cells[0] + raw)
