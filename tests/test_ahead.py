@@ -14,7 +14,7 @@ from sentemb.kernels.compiling import ahead
 from sentemb.models.towers.registry import ENCODERS
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.ranking.ranker import HybridRanker
-from sentemb.search.ranking.recipe import PARTS, Recipe
+from sentemb.search.ranking.recipe import EMBEDDING, PARTS, Recipe
 from sentemb.training.negative_options import HARD_FROM_EPOCH
 from sentemb.training.towers.rehearsal import CLICKS, JUDGED, rehearse
 from sentemb.training.towers.settings import Settings
@@ -279,7 +279,8 @@ def test_a_training_needs_few_kernels_that_its_rehearsal_does_not(tmp_path, pair
 
 def test_a_search_needs_the_kernels_that_read_words_besides(tmp_path, model):
     clicks = ClickLog.from_pairs([("hotels", "hotels in shanghai")])
-    ranker = HybridRanker(model, Recipe(dict.fromkeys(PARTS, 1.0)), ClickedQueries.of(clicks))
+    weights = {part: 1.0 for part in PARTS if part != EMBEDDING}
+    ranker = HybridRanker(model, Recipe(weights), ClickedQueries.of(clicks))
     Index.build(ranker, ["hotels in shanghai", "bath tub"]).save(tmp_path / "index")
     of_words = {"find_words", "add_words", "sum_features"}
     assert not_rehearsed("search", tmp_path / "index", "hotels") <= of_words
