@@ -41,12 +41,23 @@ class Postings:
         of each pair, (n,).
         """
         distinct = np.unique(keys if known is None else np.concatenate([keys, known]))
-        number = np.searchsorted(distinct, keys)
-        cells, entry = np.unique(number * max(n_titles, 1) + titles, return_inverse=True)
-        counts = np.bincount(cells // max(n_titles, 1), minlength=distinct.size)
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        cells = _cells(distinct, keys, titles, n_titles)
+        cells, entry = np.unique(cells, return_inverse=True)
+        return cls._of_cells(distinct, cells, n_titles), entry
+
+    @classmethod
+    def of_pairs(cls, keys: NDArray[np.int64], titles: NDArray[np.integer], n_titles: int) -> Self:
+        """As `of`, without the entries of the pairs, in a third of the memory."""
+        distinct = np.unique(keys)
+        cells = _cells(distinct, keys, titles, n_titles)
+        cells.sort()
+        return cls._of_cells(distinct, cells[np.diff(cells, prepend=-1) > 0], n_titles)
+
+    @classmethod
+    def _of_cells(cls, keys: NDArray[np.int64], cells: NDArray[np.int64], n_titles: int) -> Self:
+        offsets = np.searchsorted(cells, np.arange(keys.size + 1) * max(n_titles, 1))
         held = (cells % max(n_titles, 1)).astype(np.int32)
-        return cls(distinct, offsets, held, n_titles), entry
+        return cls(keys, offsets, held, n_titles)
 
     def numbers(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """The numbers of keys, (n,); -1 for one that is not there."""
@@ -99,6 +110,19 @@ class Postings:
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         n_titles = self.n_titles + behind.n_titles
         return type(self)(keys, offsets, titles.astype(np.int32), n_titles), order
+
+
+def _cells(
+    distinct: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    titles: NDArray[np.integer],
+    n_titles: int,
+) -> NDArray[np.int64]:
+    """A number for each pair of a key and a title, in the order of both."""
+    cells = np.searchsorted(distinct, keys)
+    cells *= max(n_titles, 1)
+    cells += titles
+    return cells
 
 
 def is_in(few: NDArray[np.integer], many: NDArray[np.integer]) -> NDArray[np.bool_]:

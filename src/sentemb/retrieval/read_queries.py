@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.text_array import Texts
+from sentemb.data.text_array import chosen
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.tokenizing import tokenize_all
 from sentemb.retrieval.words_and_stems import Stems, Words
@@ -16,6 +16,8 @@ from sentemb.text.batch import Tokens
 from sentemb.text.hashes import hashes_of
 from sentemb.text.words import exact_key
 
+# Queries that are hashed at a time.
+_PORTION = 65_536
 # Unit vectors of texts by the query tower.
 Embed = Callable[[Sequence[str]], np.ndarray]
 
@@ -23,11 +25,11 @@ Embed = Callable[[Sequence[str]], np.ndarray]
 class ReadQueries:
     """Clicked queries as parts need them, each made when it is first needed.
 
-    ``embed`` makes unit vectors of texts by the query tower.
+    ``embed`` makes unit vectors of texts by the query tower. They are kept if ``is_kept`` is set.
     """
 
-    def __init__(self, texts: Sequence[str], embed: Embed) -> None:
-        self.texts, self.embed = texts, embed
+    def __init__(self, texts: Sequence[str], embed: Embed, is_kept: bool = True) -> None:
+        self.texts, self.embed, self._is_kept = texts, embed, is_kept
         self._rows: Int8Rows | None = None
         self._is_known = np.zeros(len(texts), np.bool_)
         self._tokens: dict[Words, Tokens] = {}
@@ -39,7 +41,13 @@ class ReadQueries:
         """The hashes of their `exact_key`, (n,)."""
         with self._turn.lock:
             if self._keys is None:
-                self._keys = hashes_of(list(map(exact_key, self.texts)))
+                self._keys = np.concatenate(
+                    [np.empty(0, np.int64)]
+                    + [
+                        hashes_of(list(map(exact_key, self.texts[low : low + _PORTION])))
+                        for low in range(0, len(self.texts), _PORTION)
+                    ]
+                )
             return self._keys
 
     def tokens(self, words: Words) -> Tokens:
@@ -54,15 +62,12 @@ class ReadQueries:
 
     def rows(self, numbers: NDArray[np.integer]) -> Int8Rows:
         """Rows of 8-bit integers by the query tower, for distinct numbers of queries, (n,)."""
+        if not self._is_kept:
+            return Int8Rows.of(np.asarray(self.embed(chosen(self.texts, numbers)), np.float32))
         with self._turn.lock:
             new = numbers[~self._is_known[numbers]]
             if new.size or self._rows is None:
-                texts = self.texts
-                if isinstance(texts, Texts):
-                    chosen = texts.chosen(new)
-                else:
-                    chosen = [texts[q] for q in new.tolist()]
-                vectors = self.embed(chosen)
+                vectors = self.embed(chosen(self.texts, new))
                 coded = Int8Rows.of(np.asarray(vectors, np.float32))
                 if self._rows is None:
                     shape = len(self.texts), coded.codes.shape[1]

@@ -224,9 +224,10 @@ class Index(Searcher):
                     ranker.model, title_texts, dtype, on_progress, workers, scratch, cluster
                 )
             searched = texts_of(weights, stored_fields)
-            catalogue = ranker.catalogue(title_texts, id_texts, vectors, searched=searched)
+            of_titles = title_texts, id_texts, vectors
+            catalogue = ranker.catalogue(*of_titles, searched=searched, scratch=scratch)
             if not exact:
-                catalogue = with_shortlist(catalogue, ranker, workers, on_progress)
+                catalogue = with_shortlist(catalogue, ranker, workers, on_progress, scratch)
         snapshot = Snapshot(ranker, id_texts, catalogue, stored_fields, search_fields=weights)
         return cls(snapshot, threads, scratch)
 

@@ -643,6 +643,7 @@ class HybridRanker:
         vectors: np.ndarray | Int8Rows | None = None,
         counted_words: Set[str] | None = None,
         searched: Sequence[FieldTexts] = (),
+        scratch: AnyPath | None = None,
     ) -> Catalogue:
         """The parts of the recipe over some titles.
 
@@ -658,16 +659,22 @@ class HybridRanker:
             The words that BM25 counts: those of all queries that will be asked. By default all.
         searched : sequence of FieldTexts, optional
             The fields of the titles in which words are searched.
+        scratch : path, optional
+            A folder on the disk that large arrays are kept on, and what is read of the clicked
+            queries is not kept for another catalogue; see `sentemb.search.index.Index.build`.
         """
         needs = self.recipe.needs_clicks
         clicks = self.clicks if needs else ClickedQueries.nothing()
-        queries = self.read_queries if needs else ReadQueries(clicks.queries, self._embed)
+        if needs and scratch is None:
+            queries = self.read_queries
+        else:
+            queries = ReadQueries(clicks.queries, self._embed, scratch is None)
         if vectors is None:
             vectors = np.asarray(self.model.unit_vectors(titles, "document"), np.float32)
         of_titles = clicks.of_titles(titles, ids)
         fields = self.fields if self.recipe.reads_words else None
         of_log = of_titles, queries, self.recipe, fields
-        material = Material(titles, vectors, *of_log, counted_words, searched)
+        material = Material(titles, vectors, *of_log, counted_words, searched, scratch)
         parts = {
             part.name: part.build(material)
             for part in PART_TYPES

@@ -41,6 +41,7 @@ from sentemb.search.ranking.recipe import (
     Recipe,
 )
 from sentemb.system.parallel import ALONE, Workers
+from sentemb.system.paths import AnyPath
 
 # The recall@10 that the breadth is chosen for.
 RECALL_AT, LEAST_RECALL = 10, 0.99
@@ -131,9 +132,10 @@ class Shortlist:
         recipe: Recipe,
         workers: Workers,
         on_progress: Callable[[int, int], None] | None = None,
+        scratch: AnyPath | None = None,
     ) -> Self:
         """Of the parts of a catalogue, in which some title has a row; the breadth is not chosen."""
-        clusters = ClusterRows.of(*_rows(parts, recipe), workers, on_progress)
+        clusters = ClusterRows.of(*_rows(parts, recipe), workers, on_progress, scratch)
         return cls(parts, recipe, clusters, _net(parts, recipe), Breadth(1, 1))
 
     def without(self, parts: Mapping[str, Part], is_kept: NDArray[np.bool_]) -> Self:
