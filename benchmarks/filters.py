@@ -87,7 +87,7 @@ def filter_table(index, queries):
 
 def field_table(index, folder, turns):
     """Facets of the best candidates, fields of ten hits, and what it takes to store all fields."""
-    n = index.fields.count
+    n = len(index)
     rng = np.random.default_rng(1)
     draws = [rng.choice(n, CANDIDATES, replace=False).tolist() for _ in range(turns)]
     facets = [seconds(lambda: index.fields.facet("brand", rows)) for rows in draws]  # noqa: B023

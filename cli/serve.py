@@ -106,7 +106,8 @@ def command(
     curl "http://127.0.0.1:8000/search?q=cheap+hotel&k=3"
     """
     from sentemb.bridges.server.server import Server, hangups, watching
-    from sentemb.search.index_files import DESCRIPTION, index_folder
+    from sentemb.search.index_description import DESCRIPTION
+    from sentemb.search.index_files import index_folder
 
     has_started, turn = threading.Event(), threading.Lock()
 

@@ -234,6 +234,7 @@ def _columns(
     clicks: str, products: str | None, how: "Reading", given: dict[str, Any]
 ) -> "tuple[list[str], ProductsTable | None]":
     """The options of `sentemb import` for the columns, given or guessed; and those of products."""
+    from sentemb.data.column_names import QUERY
     from sentemb.data.importers.guessing import guess_columns, shared_id
     from sentemb.search.shop_folder import ProductsTable
 
@@ -255,6 +256,11 @@ def _columns(
         theirs = {"title": roles["title"]} if roles["title"] else {}
         theirs |= {"id": catalogue_ids[0]} if catalogue_ids else {}
         catalogue = guess_columns(products, how, theirs, of_products=True)
+        if "query" not in log.roles and (query := QUERY.column(catalogue.names)):
+            raise SentembError(
+                f"{products}: has the queries ({query}), and {clicks} has none; give the clicks "
+                "first and then the products"
+            )
         if not ids:
             shared = shared_id(log, catalogue, products, how)
             ids, catalogue_ids = shared.clicks, shared.products

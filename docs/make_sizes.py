@@ -5,6 +5,8 @@ Writes the table in docs/design.md.
 
 import ast
 import statistics
+import tokenize
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -17,7 +19,8 @@ from sentemb.cli import main
 ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- sizes begin -->", "<!-- sizes end -->"
 CODE = ("src/sentemb", "cli")
-LONG = 50
+LONG, MOST_ARGUMENTS = 50, 8
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def python_files(*folders):
@@ -32,15 +35,47 @@ def lines(*folders):
     )
 
 
+def code_lines(path):
+    """Lines of a module without comments, docstrings and blank lines."""
+    beside = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    beside |= {tokenize.ENCODING, tokenize.ENDMARKER}
+    with path.open("rb") as file:
+        tokens = [token for token in tokenize.tokenize(file.readline) if token.type not in beside]
+    found = {line for token in tokens for line in range(token.start[0], token.end[0] + 1)}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Module | ast.ClassDef | FUNCTIONS) and ast.get_docstring(node):
+            found -= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    return len(found)
+
+
+def nodes(*kinds):
+    """All parts of the code of some kinds of syntax."""
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in python_files(*CODE))
+    return [node for tree in trees for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
 def function_lengths():
     """Lines of each function of the code."""
+    return [node.end_lineno - node.lineno + 1 for node in nodes(FUNCTIONS)]
+
+
+def long_signatures():
+    """The number of functions with more than eight arguments, kernels aside."""
+    kernels = ROOT / "src" / "sentemb" / "kernels"
+    return sum(
+        len([*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]) > MOST_ARGUMENTS
+        for path in python_files(*CODE)
+        if not path.is_relative_to(kernels)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, FUNCTIONS)
+    )
+
+
+def shared_class_names():
+    """Names that more than one class of the modules has."""
     trees = (ast.parse(path.read_text(encoding="utf-8")) for path in python_files(*CODE))
-    nodes = (node for tree in trees for node in ast.walk(tree))
-    return [
-        node.end_lineno - node.lineno + 1
-        for node in nodes
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
+    names = [node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def options():
@@ -60,7 +95,11 @@ def table():
     longest = sorted(of_commands, key=of_commands.get, reverse=True)[:3]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = {
-        "lines of `src/sentemb` and `cli`": f"{lines(*CODE):,}",
+        "code lines of `src/sentemb` and `cli`": f"{sum(map(code_lines, python_files(*CODE))):,}",
+        "all lines of them": f"{lines(*CODE):,}",
+        "files": f"{len(python_files(*CODE)):,}",
+        "classes": f"{len(nodes(ast.ClassDef)):,}",
+        "functions of more than eight arguments, kernels aside": f"{long_signatures():,}",
         "lines of `benchmarks`": f"{lines('benchmarks'):,}",
         "lines of `tests`": f"{lines('tests'):,}",
         "lines of README": f"{len(readme.splitlines()):,}",

@@ -26,13 +26,18 @@ class Trace:
 
     def __init__(self):
         self.functions = set()
+        self.calls = self.deepest = self._depth = 0
 
     def _enter(self, frame, event, argument):
-        if event == "call":
-            code = frame.f_code
-            path = Path(code.co_filename)
-            if path.is_relative_to(PACKAGE) and not code.co_name.startswith("<"):
-                self.functions.add((path.relative_to(PACKAGE).as_posix(), code.co_qualname))
+        code = frame.f_code
+        path = Path(code.co_filename)
+        if event not in ("call", "return") or not path.is_relative_to(PACKAGE):
+            return
+        self._depth += 1 if event == "call" else -1
+        self.deepest = max(self.deepest, self._depth)
+        self.calls += event == "call"
+        if not code.co_name.startswith("<"):
+            self.functions.add((path.relative_to(PACKAGE).as_posix(), code.co_qualname))
 
     def __enter__(self):
         threading.setprofile(self._enter)
@@ -70,7 +75,7 @@ def update():
     finally:
         two_tower_task.TwoTowerTask.update = whole
         two_tower_task.TwoTowerTask.plan = plan
-    return trace.files()
+    return trace
 
 
 def search():
@@ -85,15 +90,17 @@ def search():
     index.search("hotel rome", 3)  # compiles
     with Trace() as trace:
         index.search("hotel oslo", 3)
-    return trace.files()
+    return trace
 
 
 def table():
-    """The files that both traces enter, as a Markdown table."""
-    rows = ["| walk | files | functions | rooms |", "| --- | --: | --: | --: |"]
-    for name, files in (("one training update", update()), ("one search", search())):
-        rooms = {file.partition("/")[0] for file in files}
-        rows.append(f"| {name} | {len(files)} | {sum(files.values())} | {len(rooms)} |")
+    """What both traces enter, as a Markdown table."""
+    rows = ["| walk | files | functions | rooms | calls | deepest |", "| --- |" + " --: |" * 5]
+    for name, trace in (("one training update", update()), ("one search", search())):
+        files = trace.files()
+        counts = [len(files), sum(files.values()), len({file.partition("/")[0] for file in files})]
+        counts += [trace.calls, trace.deepest]
+        rows.append(f"| {name} | {' | '.join(map(str, counts))} |")
     return "\n".join(rows)
 
 

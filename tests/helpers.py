@@ -15,6 +15,7 @@ import pytest
 
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.data.judged_set import JudgedSet
+from sentemb.data.text_array import Texts
 from sentemb.models.files import tensor_files
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.pairs import make_pair_model
@@ -22,6 +23,9 @@ from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers import make_encoder
 from sentemb.search import filters, product_fields
 from sentemb.search.expressions import Kind
+from sentemb.search.index_fields import IndexFields
+from sentemb.search.left import Left
+from sentemb.search.segment import Segment
 from sentemb.system.checked_files import checksum, sample
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
@@ -255,6 +259,18 @@ def write_any_tensors(path, tensors, metadata):
     """`write_tensors` also of values that it refuses."""
     with mock.patch.object(tensor_files, "_is_moderate", return_value=True):
         tensor_files.write_tensors(path, tensors, metadata)
+
+
+def fields_of_index(*fields):
+    """The fields of an index with one segment for each of ``fields``."""
+    segments = [Segment(Texts.of([]), None, each, Left(each.count)) for each in fields]
+    return IndexFields(segments)
+
+
+def joined_fields(first, second, ids):
+    """The fields of an index with those of more titles, as `Index.add` joins them."""
+    types = fields_of_index(first).joined_types(second, ids)
+    return fields_of_index(first.as_types(types), second.as_types(types)).as_one()
 
 
 def list_again(folder):

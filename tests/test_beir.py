@@ -113,8 +113,16 @@ def test_each_query_is_graded_or_not(corpus, tmp_path):
     assert pairs(tmp_path / "out" / "test.tsv") == [("query 1", "Sky"), ("query 1", "Other")]
 
 
+@pytest.mark.parametrize("columns", ["{}\t{}\t{}", "{}\t0\t{}\t{}.0", "{}\tQ0\t{}\t{}e0"])
+def test_judgments_without_a_line_of_names_are_read(corpus, tmp_path, columns):
+    lines = [columns.format("q3", "d 1", 2), columns.format("q3", "d2", 0), " "]
+    write(corpus / "qrels" / "test.tsv", lines)
+    import_beir(corpus, tmp_path / "new")
+    assert grades(tmp_path / "new" / "test") == {"query 3": {"Sky": 2, "One two three four": 0}}
+
+
 @pytest.mark.parametrize(
-    "score", ["3000000000", "-3000000000", "1_0", "9" * 5000, "1.5", "1.0e0", ""]
+    "score", ["3000000000", "-3000000000", "1_0", "9" * 5000, "1.5", "1e999", ""]
 )
 def test_a_score_that_no_grade_can_have_is_named(corpus, tmp_path, score):
     head = "query-id\tcorpus-id\tscore"

@@ -365,3 +365,26 @@ def test_round_trip(tmp_path_factory, entries, name, with_skipped):
     path = tmp_path_factory.getbasetemp() / name
     write_click_log(log, path)
     assert_equal(read_click_log(path), log)
+
+
+IDS = {
+    "TREC": "1185869 0 0 1\n1185868 0 16 1\n",
+    "MS MARCO": "1185869\t0\t7067032\t1\n1185868\t0\t16\t1\n",
+    "MS MARCO, a run": "188714\t1000052\t1\n188715\t1000084\t2\n",
+    "BEIR": "query-id\tcorpus-id\tscore\nq1\td1\t1\n",
+    "a run of TREC": "q1 Q0 d1 1 14.2 run\n",
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_ids_without_texts_are_no_log(tmp_path, name):
+    (tmp_path / "log.tsv").write_text(IDS[name])
+    with pytest.raises(
+        SentembError, match=r"judgments .*data beir FOLDER|a run of TREC: .*evaluate"
+    ):
+        read_click_log(tmp_path / "log.tsv")
+
+
+def test_a_log_may_have_numbers(tmp_path):
+    (tmp_path / "log.tsv").write_text("1984\t1984\t5\n2001\t2001: A Space Odyssey\n")
+    assert read_click_log(tmp_path / "log.tsv").queries == ["1984", "2001"]

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from helpers import with_slow_function
+from helpers import fields_of_index, joined_fields, with_slow_function
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +19,7 @@ from sentemb.search.sharded_index import ShardedIndex
 # -- the meaning of a condition, in Python ---------------------------------------------------------
 
 NUMBERS = [None, -2, -0.5, 0, 0.25, 1, 2, 2.5, 3, 10, 1e15, 2**53 + 1]
-WORDS = [None, "", "Acme", "acme", "ACME", "Bolt", "5", "a'b", "50%", "_x", "é"]
+WORDS = [None, "", "Acme", "acme", "ACME", "Bolt", "5a", "a'b", "50%", "_x", "é"]
 TRUTHS = [None, True, False]
 COLUMNS = {
     "price": [value if value is None else float(value) for value in NUMBERS],
@@ -156,6 +156,12 @@ def truths(draw, depth):
 def conditions(draw, depth):
     """A condition, which is True or False and never None."""
     how = draw(st.integers(0, 9 if depth else 4))
+
+    def filled(*listed):
+        """A value for comparisons: an empty text among ``listed`` is equal to an empty field."""
+        has_empty = any(text == "''" for text, _ in listed)
+        return lambda value: "" if has_empty and value is None else value
+
     if how >= 8:
         text, of = conditions(draw, depth - 1)
         return f"not ({text})", lambda row: not of(row)
@@ -183,8 +189,12 @@ def conditions(draw, depth):
         return f"{text} {negation}like {quoted(pattern)}", opposite(is_so)
     if how == 2:
         listed = [kind(draw, 0) for _ in range(draw(st.integers(1, 3)))]
-        values = [each for _, each in listed]
-        is_so = both(lambda x, row: x in [v for o in values if there(v := o(row))], of, dict)
+        fill, values = filled((text, of), *listed), [each for _, each in listed]
+        is_so = both(
+            lambda x, row: x in [v for o in values if there(v := fill(o(row)))],
+            lambda row: fill(of(row)),
+            dict,
+        )
         return f"{text} {negation}in ({', '.join(t for t, _ in listed)})", opposite(is_so)
     if how == 3 and kind is not truths:
         (low, one), (high, other) = kind(draw, 0), kind(draw, 0)
@@ -192,9 +202,11 @@ def conditions(draw, depth):
         return f"{text} {negation}between {low} and {high}", opposite(is_so)
     second, other = kind(draw, 0)
     sign = draw(st.sampled_from(["=", "<>"] if kind is truths else [*SIGNS, "<>"]))
+    fill = filled((text, of), (second, other)) if sign in ("=", "<>") else lambda value: value
+    is_so = both(SIGNS[sign.replace("<>", "=")], lambda r: fill(of(r)), lambda r: fill(other(r)))
     if sign == "<>":
-        return f"{text} <> {second}", lambda row: not both(SIGNS["="], of, other)(row)
-    return f"{text} {sign} {second}", lambda row: bool(both(SIGNS[sign], of, other)(row))
+        return f"{text} <> {second}", lambda row: not is_so(row)
+    return f"{text} {sign} {second}", lambda row: bool(is_so(row))
 
 
 @st.composite
@@ -226,6 +238,41 @@ def test_a_condition_means_what_an_evaluator_of_our_own_says(table, written):
     # The same one by one: no meaning depends on the other products.
     alone = [ProductFields.given({name: [value] for name, value in row.items()}, 1) for row in rows]
     assert [bool(each.mask(condition)[0]) for each in alone] == expected, condition
+
+
+# -- columns ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["19.90 EUR", "", "1,299.00 EUR"], [19.9, None, 1299]),
+        (["19,90 €", "1.299,00 €", "5 €"], [19.9, 1299, 5]),
+        (["$9.90", "$1,299.00"], [9.9, 1299]),
+        (["US$ 9.90", "US$ 10"], [9.9, 10]),
+        (["1 299,00 zł", "9,50 zł"], [1299, 9.5]),
+        (["CHF 1'299.00", "CHF 9.90"], [1299, 9.9]),
+    ],
+)
+def test_prices_with_one_currency_are_numbers(texts, numbers):
+    column = FieldColumn("price")
+    for text in texts:  # one portion each
+        column.append([text])
+    with pytest.warns(UserWarning, match="price has numbers, which are kept without their unit"):
+        fields = fields_of([column], len(texts))
+    assert fields.types == {"price": "REAL"}
+    expected = [number is not None and number > 9.8 for number in numbers]
+    assert fields.mask("price > 9.8").tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [["9.90 EUR", "9.90 USD"], ["9.90 EUR", "cheap"], ["LED 20", "LED 30"], ["5 ml", "6 ml"]],
+)
+def test_other_units_stay_text(texts):
+    column = FieldColumn("price")
+    column.append(texts)
+    assert fields_of([column], len(texts)).types == {"price": "TEXT"}
 
 
 # -- kinds -----------------------------------------------------------------------------------------
@@ -260,6 +307,12 @@ def shop():
         ("price not between 1 and 50", [1, 2]),
         ("not (brand = 'Elm' or brand = 'Oak')", [1, 2]),
         ("brand <> brand", [2]),
+        ("brand = ''", [2]),
+        ("brand <> ''", [0, 1]),
+        ("brand not in ('', 'Elm')", [1]),
+        ("brand is ''", [2]),
+        ("brand > ''", [0, 1]),
+        ("brand = '5' or brand < 'F'", [0]),
         ("sold", [0]),
         ("not sold", [1, 2]),
         ("sold = true", [0]),
@@ -307,6 +360,8 @@ def test_a_condition_is_read_by_kinds(shop, condition, rows):
         ("price is true", ["price is a number", "true, which is true or false"]),
         ("sold < true", ["sold and true are true or false"]),
         ("price like '1%'", ["price is a number", "text is needed"]),
+        ("brand < '50'", ["brand is text", "above or below the number '50'"]),
+        ("brand between 'a' and '9.5'", ["brand is text", "above or below the number '9.5'"]),
         ("abs(brand) = 1", ["brand is text", "a number is needed"]),
         ("length(price) = 1", ["price is a number", "text is needed"]),
         ("- brand = 1", ["brand is text", "a number is needed"]),
@@ -371,7 +426,7 @@ def test_true_and_false_in_a_file_are_truths():
     assert stored.types == {"sold": "BOOLEAN"}
     assert [value for (value,) in stored.rows()] == [True, None, False, True]
     assert stored.values([0, 1])[0]["sold"] is True
-    assert stored.facets == ["sold"]
+    assert fields_of_index(stored).facets == ["sold"]
     assert stored.facet("sold", [0, 1, 2, 3]) == {True: 2, False: 1}
     assert stored.ordered("-sold", [2, 1, 0]) == [2, 0, 1]
     assert stored.take(np.array([2, 1])).values([0, 1]) == [{"sold": False}, {"sold": None}]
@@ -380,15 +435,15 @@ def test_true_and_false_in_a_file_are_truths():
 def test_columns_of_truths_are_joined_with_their_kind():
     truths = ProductFields.given({"sold": [True, np.True_, None]}, 3)
     again = ProductFields.given({"sold": [False]}, 1)
-    assert list(truths.joined(again, "d").rows()) == [(True,), (True,), (None,), (False,)]
+    assert list(joined_fields(truths, again, "d").rows()) == [(True,), (True,), (None,), (False,)]
     words = ProductFields.given({"sold": ["perhaps"]}, 1)
-    assert list(words.joined(again, "d").rows()) == [("perhaps",), ("false",)]
+    assert list(joined_fields(words, again, "d").rows()) == [("perhaps",), ("false",)]
     with pytest.raises(SentembError, match="sold of d is 'perhaps', but sold is true or false"):
-        truths.joined(words, "d")
+        joined_fields(truths, words, "d")
     with pytest.raises(SentembError, match="sold of d is 1, but sold is true or false"):
-        truths.joined(ProductFields.given({"sold": [1]}, 1), "d")
+        joined_fields(truths, ProductFields.given({"sold": [1]}, 1), "d")
     with pytest.raises(SentembError, match="sold of d is False, but sold is a number"):
-        ProductFields.given({"sold": [1]}, 1).joined(again, "d")
+        joined_fields(ProductFields.given({"sold": [1]}, 1), again, "d")
     with pytest.raises(SentembError, match="sold is true or false for some titles"):
         ProductFields.given({"sold": [1, True]}, 2)
 

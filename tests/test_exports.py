@@ -238,6 +238,19 @@ NAMED = {
         {"qrels.train.tsv": "1185869\t0\t0\t1\n1185868\t0\t16\t1\n"},
         "these look like judgments of TREC, ids without texts",
     ),
+    "MS MARCO, texts": (
+        {"collection.tsv": "0\tThe sky is blue.\n1\tA tap drips.\n"},
+        "the first line is an id and a text, as in MS MARCO, and no names of columns",
+    ),
+    "MS MARCO, triples": (
+        {"triples.tsv": "1\t2\t3\n4\t5\t6\n"},
+        "triples of MS MARCO, ids without",
+    ),
+    "TREC, judgments": ({"qrels": "301 0 FR1 1\n301 0 FR2 0\n"}, "judgments of TREC, ids without"),
+    "TREC, a run": (
+        {"run": "301 Q0 FR1 1 9.5 x\n"},
+        "a run of TREC: `sentemb evaluate RUN JUDGED`",
+    ),
     "ORCAS, which has no header": (
         {"orcas.tsv": "1\tblue sky\tD1\thttp://a.example\n2\ttap\tD2\thttp://b.example\n"},
         "clicks of ORCAS, without a header: use `sentemb import --no-header --query-column 2",

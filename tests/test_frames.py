@@ -86,6 +86,12 @@ def test_columns_are_found_by_their_usual_names():
     assert as_dict(read_log(frame, False, "corpus", print)) == {("tap", "Fix a Tap"): 2}
 
 
+def test_flags_are_clicks():
+    frame = {"query": ["a", "b"], "title": ["A", "B"], "clicked": [True, False]}
+    log = ClickLog.from_frame(frame, clicks="clicked")
+    assert log.queries == ["a"] and log.clicks.tolist() == [1]
+
+
 @pytest.mark.parametrize("nothing", [None, math.nan, NAType(), 0, 0.0])
 def test_a_row_whose_clicks_are_missing_is_no_click(nothing):
     frame = Frame(query=["tap", "rome"], title=["Fix a Tap", "Rome"], n=[nothing, 3])

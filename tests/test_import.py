@@ -301,7 +301,7 @@ def test_bad_rows_can_be_counted(tmp_path):
     with pytest.raises(SentembError, match=r"c.jsonl:2: not JSON \(not an object\)"):
         imported(tmp_path, lines)
     lines.write_text('{"query": "a", "name": "b"}\n')
-    with pytest.raises(SentembError, match="no line has 'title'; the first line has query, name"):
+    with pytest.raises(SentembError, match="no line has 'title'; the first lines have query, name"):
         imported(tmp_path, lines, columns=Columns(title="title"))
 
 
@@ -426,7 +426,14 @@ PRODUCTS = [("sku", "name"), ("1", 'TV, 15"'), ("2", "Sofa"), ("3", ""), ("2", "
 
 def test_titles_are_joined_by_id(tmp_path):
     catalogue = write_csv(tmp_path / "p.csv", PRODUCTS)
-    clicks = [("query", "sku"), ("tv", "1"), ("sofa", " 2 "), ("bed", "3"), ("?", "77"), ("a", "")]
+    clicks = [
+        ("query", "sku"),
+        ("tv", "1"),
+        ("sofa", " 2 "),
+        ("bed", "3"),
+        ("mug", "77"),
+        ("a", ""),
+    ]
     path = write_csv(tmp_path / "c.csv", clicks)
     out, titles = tmp_path / "log.tsv", tmp_path / "titles.tsv"
     code, said, notes = run(

@@ -19,7 +19,15 @@ from sentemb.data.importers.click_table import import_clicks
 from sentemb.data.importers.damaged_ids import DamagedIds
 
 WORDS = ("lamp", "süßer Käse", 'plate, 15"', "l'été", "北京 酒店", "a;b", "x | y", "50% off")
-NULLS = ("NULL", r"\N", "nan", "N/A", "(not set)", "None", "null", "-", "", "<NA>")
+NULLS = (
+    "NULL", r"\N", "nan", "N/A", "(not set)", "None", "null", "-", "", "<NA>", "[]", "{}", "n.a.",
+    "(other)", "(other search terms)", "#N/A", "#NV", "#WERT!", "#¿NOMBRE?", "-----", "…", "*",
+    "''", "(vacío)", "\u200b", "\ufeff",
+)  # fmt: skip
+TOTALS = (
+    "", "Total", "Grand total", "Totals:", "Summe", "Gesamtergebnis", "Total général", "Suma",
+    "Totale complessivo", "Eindtotaal", "Total geral", "Razem", "Итого", "合計", "总计", "합계",
+)  # fmt: skip
 PREAMBLES = (
     "",
     "# ---\n# Site search\n# Property: Example, Inc.; all\n#\n",
@@ -57,14 +65,23 @@ def tables(draw):
             cells.insert(draw(st.integers(0, len(cells))), tuple(row))
     if draw(st.booleans()):
         whole = counted(9_999_999, separator, decimals)
-        total = (draw(st.sampled_from(["", "Total", "Grand total", "Summe"])), "", whole)
+        word = draw(st.sampled_from(TOTALS))
+        total = (word, draw(st.sampled_from(["", word])), whole)
         cells.insert(draw(st.sampled_from([0, len(cells)])), total)
     names = [
         spelt(draw(st.sampled_from(kinds)), draw(st.integers(0, 4)))
         for kinds in (
-            ("query", "search_term", "search_query", "suchbegriff", "keyword"),
-            ("title", "product_name", "item_name", "name", "clicked_product"),
-            ("clicks", "num_clicks", "number_of_clicks", "event_count", "klicks"),
+            ("query", "search_term", "search_query", "suchbegriff", "keyword", "Запрос", "검색어"),
+            (
+                "title",
+                "product_name",
+                "item_name",
+                "name",
+                "clicked_product",
+                "Title (en)",
+                "商品名",
+            ),
+            ("clicks", "num_clicks", "number_of_clicks", "event_count", "klicks", "Clicks (30d)"),
         )
     ]
     return rows, [names, *cells], draw(st.permutations(range(3)))
@@ -76,36 +93,52 @@ def tables(draw):
     preamble=st.sampled_from(PREAMBLES),
     delimiter=st.sampled_from(",;\t|"),
     quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
-    end=st.sampled_from(["\n", "\r\n"]),
+    end=st.sampled_from(["\n", "\r\n", "\r"]),
     encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"]),
+    blank=st.sampled_from(["", "header", "rows", "both"]),
+    after=st.sampled_from(["", "(9 rows)\n", "\n9 rows affected.\n"]),
 )
 def test_delimited_text_in_any_spelling_gives_the_same_log(
-    tmp_path_factory, table, preamble, delimiter, quoting, end, encoding
+    tmp_path_factory, table, preamble, delimiter, quoting, end, encoding, blank, after
 ):
     rows, cells, order = table
     text = io.StringIO(newline="")
     text.write(preamble.replace("\n", end))
     writer = csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator=end)
-    writer.writerows([row[k] for k in order] for row in cells)
+    for number, row in enumerate(cells):
+        ends = blank == "both" or blank == ("rows" if number else "header")
+        writer.writerow([*(row[k] for k in order), *([""] if ends else [])])
+    text.write(after.replace("\n", end))
     path = tmp_path_factory.mktemp("csv") / "c.csv"
     path.write_bytes(text.getvalue().encode(encoding))
     check(path, rows, cells[0][2])
 
 
 @settings(deadline=None, max_examples=40)
-@given(table=tables(), form=st.sampled_from(["lines", "list", "pretty", "clicked"]))
-def test_json_in_any_spelling_gives_the_same_log(tmp_path_factory, table, form):
+@given(
+    table=tables(),
+    form=st.sampled_from(["lines", "list", "pretty", "clicked", "commas"]),
+    holes=st.booleans(),
+    nested=st.booleans(),
+)
+def test_json_in_any_spelling_gives_the_same_log(tmp_path_factory, table, form, holes, nested):
     rows, (names, *cells), order = table
     records = [{names[k].strip(): row[k] for k in order} for row in cells]
+    if holes:  # the first lacks what others have
+        records.insert(0, {names[0].strip(): "other query"})
     if form == "clicked":  # several titles of a search in one row, with a count for each
         records = [
             {**record, names[1].strip(): [row[1]], names[2].strip(): [row[2]]}
-            for record, row in zip(records, cells, strict=True)
+            for record, row in zip(records, [("", "", "")] * holes + cells, strict=True)
         ]
+    if nested:
+        records = [{"of": {"it": record} if record else None} for record in [{}, *records]]
+        names = [f"of.it.{name.strip()}" for name in names]
     path = tmp_path_factory.mktemp("json") / "c.json"
-    lines = "".join(f"{json.dumps(record)}\n" for record in records)
+    end = ",\n" if form == "commas" else "\n"
+    lines = "".join(f"{json.dumps(record)}{end}" for record in records)
     whole = json.dumps(records, indent=1 if form == "pretty" else None)
-    path.write_text(lines if form in ("lines", "clicked") else whole)
+    path.write_text(whole if form in ("list", "pretty") else lines)
     check(path, rows, names[2])
 
 
@@ -179,7 +212,34 @@ def test_an_empty_count_is_no_click_and_its_title_stays_skipped(tmp_path):
 def test_a_column_of_counts_is_not_passed_over(tmp_path, name):
     (tmp_path / "c.csv").write_text(f"query,title,{name.upper()}\ntv,TV,7\n")
     code, said = run(tmp_path / "c.csv", "-o", "-")
-    assert code == 0 and f"give --clicks-column {name.upper()}" in said
+    assert code == 0 and f"give --clicks-column {shlex.quote(name.upper())}" in said
+
+
+def test_a_column_of_numbers_by_any_name_is_not_passed_over(tmp_path):
+    rows = "".join(f"q{k},T{k},{k},{20260100 + k},{k}.5,{k},1,x\n" for k in range(1, 9))
+    header = "query,title,Besuche,stamp,revenue,position,shop,note\n"
+    (tmp_path / "c.csv").write_text(header + rows)
+    _, said = run(tmp_path / "c.csv", "-o", tmp_path / "l.tsv")
+    note = "if Besuche has the number of clicks, give --clicks-column Besuche\n"
+    assert f"note: each row was counted as one click; {note}" in said
+    assert "note" not in run(tmp_path / "c.csv", "-o", "-", "--clicks-column", "Besuche")[1][99:]
+
+
+def test_what_the_console_of_a_database_prints_is_a_table(tmp_path):
+    psql = " query | title | n\n-------+-------+---\n tv | TV | 3\n a     | A     | 2\n(2 rows)\n"
+    rule = "+---+---+---+\n"
+    mysql = f"{rule}| query | title | n |\n{rule}| tv | TV | 3 |\n| a | A | 2 |\n{rule}"
+    for text in (psql, mysql):
+        (tmp_path / "c.txt").write_text(text)
+        code, said = run(tmp_path / "c.txt", "-o", "-", "--clicks-column", "n")
+        assert code == 0 and said.startswith("tv\tTV\t3\na\tA\t2\n"), said
+
+
+def test_a_row_that_is_short_or_long_is_bad(tmp_path):
+    for row in ("tv,TV", "tv,TV,3,x"):
+        (tmp_path / "c.csv").write_text(f"query,title,n\n{row}\n")
+        code, said = run(tmp_path / "c.csv", "-o", "-", "--clicks-column", "n")
+        assert code == 1 and "c.csv:2: " in said
 
 
 def test_a_name_with_blanks_is_quoted_for_a_shell(tmp_path):
@@ -336,6 +396,7 @@ def test_a_column_decides_what_its_signs_are(numbers, separator, decimals, seed)
         (["1.234", "97"], [1234, 97]),
         (["12,34,567"], [1234567]),
         (["1.234", "0.5"], [None, None]),
+        (["Ja", "nein", "OUI", "x", "✓", "Falsch", "No"], [1, 0, 1, 1, 1, 0, 0]),
         (["1,000,0", "1.2.3", "-5", "1e3", "12 clicks", "٣"], [None] * 6),
     ],
 )
@@ -381,6 +442,14 @@ def test_an_id_is_repaired_only_by_adding_zeros(ids, asked):
 def test_an_id_that_two_products_fit_is_none(id):
     ids = DamagedIds(["7", "007", "8"])
     assert ids.repair(id) == "" and ids.ambiguous == 1
+
+
+def test_an_id_in_a_formula_is_the_id(tmp_path):
+    (tmp_path / "c.csv").write_text('query,id\na,="007"\nb,"=""008"""\n')
+    (tmp_path / "p.csv").write_text('id,title\n="007",Seven\n008,Eight\n')
+    out = tmp_path / "l.tsv"
+    run(tmp_path / "c.csv", "-o", out, "--id-column", "id", "--catalogue", tmp_path / "p.csv")
+    assert out.read_text() == "a\tSeven\t1\t007\nb\tEight\t1\t008\n"
 
 
 def test_an_id_with_zeros_is_not_that_of_another_product(tmp_path):

@@ -5,6 +5,8 @@ import json
 import multiprocessing
 import pickle
 import threading
+from datetime import date, datetime
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -387,6 +389,39 @@ def test_an_index_takes_tables(bag, kind):
         Index.build(bag, table, ["1", "2", "3"])
 
 
+@pytest.mark.parametrize("title", ["Product Name", "name", "Titel", "Title (en)", "商品名"])
+@pytest.mark.parametrize("id", ["SKU", "product_id", "Artikelnummer", "index"])
+def test_an_index_takes_tables_with_usual_names(bag, title, id):
+    ids = ["7", "8", "9"]
+    if id == "index":
+        table = pytest.importorskip("pandas").DataFrame({title: TITLES[:3]}, index=ids)
+        table.index.name = "sku"
+    else:
+        table = {"brand": ["a", "b", "c"], title: TITLES[:3], id: ids}
+    index = Index.build(bag, table)
+    assert list(index.ids) == ids and list(index.titles) == TITLES[:3]
+
+
+def test_fields_of_tables_are_read_for_what_they_are(bag):
+    columns = {
+        "tags": [["a", "b"], []],
+        "price": [Decimal("1.50"), None],
+        "day": [date(2026, 1, 2), datetime(2026, 1, 3, 4)],
+        "stock": np.array([1, 2]),
+    }
+    table = [
+        {"sku": str(k), "name": TITLES[k], **{name: values[k] for name, values in columns.items()}}
+        for k in range(2)
+    ]
+    index = Index.build(bag, table)
+    assert index["0"]["fields"] == {"tags": "a, b", "price": 1.5, "day": "2026-01-02", "stock": 1}
+    expected = {"tags": None, "price": None, "day": "2026-01-03T04:00:00", "stock": 2}
+    assert index["1"]["fields"] == expected
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(SentembError, match="2 columns are named name; rename all but one"):
+        Index.build(bag, pandas.DataFrame([["A", "x", "y"]], columns=["sku", "name", "name"]))
+
+
 def test_an_index_takes_a_dict_of_titles_by_id(bag):
     index = Index.build(bag, {"x": "red hat", "y": "blue hat"})
     assert dict(index["x"]) == {"id": "x", "title": "red hat"}
@@ -450,5 +485,5 @@ def test_a_pickle_has_no_hashes_of_its_process(index):
     changed = copy.copy(index)
     changed.add(["red cap"], ["new"])
     before = pickle.dumps(changed)
-    assert changed.row_of()["new"] == 300
+    assert changed.rows_of(["new"]).tolist() == [300]
     assert pickle.dumps(changed) == before

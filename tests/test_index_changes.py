@@ -276,7 +276,7 @@ def test_the_model_alone_can_be_changed_and_keeps_nothing_of_the_ranker(model, t
     for index in (alone, Index.open(tmp_path / "index", 1)):
         add(index)
         sync(index)
-        assert index.snapshot.catalogue.parts.keys() == {"cosine"}
+        assert index.snapshot.as_one.catalogue.parts.keys() == {"cosine"}
         remove(index)
     add(expected), sync(expected), remove(expected)
     queries = CLICKS.queries[:9]

@@ -23,6 +23,7 @@ from sentemb.search.ranking.part import Unfit
 from sentemb.search.ranking.parts import PART_TYPES, stored_rows
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
+from sentemb.search.segment import Segment
 from sentemb.search.snapshot import Snapshot
 from sentemb.system.parallel import Workers
 
@@ -333,7 +334,8 @@ def test_only_parts_with_a_weight_and_the_vectors_are_stored(weights, tmp_path):
     index = made_index()
     ranker = HybridRanker(index.model, Recipe(weights), index.ranker.clicks)
     catalogue = ranker.catalogue(index.titles, index.ids)
-    Index(Snapshot(ranker, index.ids, catalogue, index.fields)).save(tmp_path / "i")
+    segment = Segment.of(index.ids, catalogue, index.fields.as_one())
+    Index(Snapshot(ranker, (segment,))).save(tmp_path / "i")
     told = json.loads((tmp_path / "i/index.json").read_text())
     assert told["parts"].keys() == {"cosine", *weights}
     assert (tmp_path / "i/model/ranker").exists() == (weights != {"cosine": 1.0})

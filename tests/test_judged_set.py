@@ -63,6 +63,19 @@ def test_a_grade_may_have_a_point_and_zeros(grade, zeros):
     for text in (str(grade), f"{grade}.{'0' * zeros}", f" {grade:+}.{'0' * zeros} "):
         assert grade_of(text) == grade
     assert grade_of(f"{grade}.{'0' * zeros}1") is None
+    assert grade_of(f"{grade}e0") == grade_of(f"{grade}0e-1") == grade
+
+
+@pytest.mark.parametrize("columns", ["{0} 0 {1} {2}", "{0}\tQ0\t{1}\t{2}.0", "{0}\t{1}\t{2}e0"])
+@pytest.mark.parametrize("names", ["", "query-id corpus-id score", "topic doc rel"])
+@pytest.mark.parametrize("end", ["", "\n\r\n"])
+def test_judgments_of_trec_ms_marco_and_beir_are_read(tmp_path, columns, names, end):
+    lines = [columns.format("q1", "d1", 2), columns.format("q1", "d2", 0)]
+    if names:
+        query, *others = names.split()
+        lines.insert(0, "\t".join([query, *["turn"] * (len(lines[0].split()) - 3), *others]))
+    write_files(tmp_path, **{"qrels.txt": ("\n".join(lines) + end).encode()})
+    assert read_judged_set(tmp_path).grade.tolist() == [2, 0]
 
 
 @given(ends=st.lists(st.sampled_from(["\n", "\r\n", " \n", "\t\n"]), max_size=4))

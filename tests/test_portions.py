@@ -377,7 +377,7 @@ def test_a_changed_index_has_its_vectors_on_the_disk(
             change(*arguments)
             assert index.vectors is not before
             for part in ("cosine", "memory"):
-                for name, array in index.snapshot.catalogue.parts[part].arrays().items():
+                for name, array in index.snapshot.as_one.catalogue.parts[part].arrays().items():
                     if name in ("codes", "vectors", "scales"):
                         assert is_mapped(array) == (scratch is not None), (part, name)
         found.append((index.search(["bath1", "bath4 bath5", "bath7"], 60), index.ids[:]))

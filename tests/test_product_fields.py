@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from helpers import joined_fields
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -135,7 +136,7 @@ def test_a_column_in_any_notation_has_the_same_numbers(cents, decimal, separator
         ("5 - - 1 = 6", [0, 1, 2, 3]),
         ("length(brand) = 4 and 2 < stock", [0, 2]),
         ("stock = 1 or brand = 'Bolt'", [1, 3]),
-        ("stock > '1' and brand > '5'", [0, 2]),
+        ("stock > '1' and brand > 'A'", [0, 2]),
     ],
 )
 def test_a_condition_finds_the_rows_that_meet_it(fields, condition, rows):
@@ -168,7 +169,7 @@ def test_a_condition_finds_the_rows_that_meet_it(fields, condition, rows):
         ("price = 1\0", "cannot be read from"),
         ("brand = '\ud800'", "cannot be read from"),
         (" ", "is empty"),
-        ("brand > 10", "brand is text and cannot be compared with the number 10; put the number"),
+        ("brand > 10", "brand is text and cannot be compared with the number 10; make the"),
         ("10 <= Brand", "compared with the number 10"),
         ("brand > -10", "compared with the number -10"),
         ("brand in (1, 2)", "compared with the number 1"),
@@ -212,12 +213,11 @@ def test_order_and_facets(fields):
 def test_take_and_join_keep_every_field_and_equal_rows_have_equal_bytes(fields):
     taken = fields.take(np.array([2, 0]))
     assert list(taken.rows()) == [(None, 7, "Acme"), (12.5, 3, "Acme")]
-    joined = taken.joined(ProductFields.given({"Stock": [1.5], "Brand": [7], "size": [5]}, 1), "e")
+    more = ProductFields.given({"Stock": [1.5], "Brand": [7], "size": [5]}, 1)
+    joined = joined_fields(taken, more, "e")
     assert joined.types == {"price": "REAL", "stock": "REAL", "brand": "TEXT", "size": "INTEGER"}
     assert list(joined.rows())[2] == (None, 1.5, "7", 5)
     assert fields.take(np.arange(4)).image.tobytes() == fields.image.tobytes()
-    assert fields.differing(fields.take(np.arange(4))) == 0
-    assert fields.differing(fields.take(np.array([0, 1, 2, 0]))) == 1
 
 
 @pytest.mark.parametrize(
@@ -413,8 +413,9 @@ def test_an_open_index_reads_its_own_fields_after_the_folder_was_replaced(index,
 def test_fields_are_read_in_threads_and_after_a_fork(index, tmp_path, in_memory):
     index.save(tmp_path / "i")
     opened = Index.open(tmp_path / "i", in_memory=in_memory)
+    (segment,) = opened.snapshot.segments
     assert opened.fields.mask("stock > 0").sum() == 3
-    assert opened.fields._reader() is opened.fields._reader()
+    assert segment.fields._reader() is segment.fields._reader()
     sums = []
     threads = [
         threading.Thread(target=lambda k=k: sums.append(opened.fields.mask(f"stock > {k}").sum()))

@@ -178,7 +178,7 @@ def test_the_memory_bounds_the_cosine(sign, n_queries):
 def parts_of_all(bag, clicks):
     ranker = HybridRanker(bag, RECIPES["all"], clicks)
     return ranker, [
-        Index.build(ranker, TITLES, IDS, dtype=dtype, exact=True).snapshot.catalogue
+        Index.build(ranker, TITLES, IDS, dtype=dtype, exact=True).snapshot.as_one.catalogue
         for dtype in ("float32", "int8")
     ]
 
@@ -243,7 +243,7 @@ def test_searches_in_several_threads_share_nothing(index):
         workers.over(32, search)
     assert all(hits == expected for hits in found)
     with Workers(1) as one, Workers(3) as three:
-        catalogue, asked = index.snapshot.catalogue, index.ranker.asked(QUERIES)
+        catalogue, asked = index.snapshot.as_one.catalogue, index.ranker.asked(QUERIES)
         rankings = [
             engine.best(
                 catalogue.parts, index.recipe, asked, 10, catalogue.is_empty, workers, None,
@@ -295,7 +295,7 @@ def test_titles_come_and_go(bag, clicks):
     exact = changed.search(QUERIES, exact=True)
     assert [len(hits) for hits in changed.search(QUERIES)] == list(map(len, exact))
     # As if the clusters, with the same centres, had been made of the titles that are left.
-    left = changed.snapshot.catalogue
+    left = changed.snapshot.as_one.catalogue
     rows, titles = shortlist._rows(left.parts, ranker.recipe)
     made = changed.clusters.clusters
     with Workers(1) as workers:

@@ -193,6 +193,48 @@ def test_the_only_texts_that_are_left_are_query_and_title(tmp_path, monkeypatch)
     assert f"{clicks}: no column has ids of {products}; name both columns with --id-column" in said
 
 
+def table_of(header, row):
+    return "".join(f"{line}\n" for line in [header, *map(row, range(1, 60))])
+
+
+@pytest.mark.parametrize(
+    ("clicks", "products", "named"),
+    [
+        (table_of("q 0,p1", "q {0},p{0}".format), None, "clicks: the first line has a product"),
+        (None, table_of("p1,Lamp 0", "p{0},Lamp {0}".format), "products: the first line has a pr"),
+        (
+            table_of("sku,name,price", "p{0},Lamp {0},{0}.50".format),
+            table_of("query,sku", "q {0},p{0}".format),
+            "products: has the queries (query), and clicks has none; give the clicks first",
+        ),
+        ('[["query", "sku"], ["a", "p1"]]', None, "clicks:1: not an object of JSON"),
+        ('{"query": "a", "sku": "p1"}{"query": "b", "sku": "p2"}', None, "clicks:1: not JSON"),
+        (None, b"sku,name\np1,K\xe4se\np2,\xfc\n", "is not valid utf-8; name the encoding"),
+    ],
+)
+def test_tables_that_are_no_tables_are_named(tmp_path, monkeypatch, clicks, products, named):
+    monkeypatch.chdir(tmp_path)
+    for name, text, usual in (
+        ("clicks", clicks, table_of("query,sku", "q {0},p{0}".format)),
+        ("products", products, table_of("sku,name", "p{0},Lamp {0}".format)),
+    ):
+        text = usual if text is None else text
+        Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    said = start("clicks", "products", "-o", "shop", code=1)
+    assert named in said and not Path("shop").exists()
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("lang", "language"), ("market", "Store view")])
+def test_columns_of_languages_belong_to_the_id(tmp_path, ours, theirs):
+    clicks, products = tmp_path / "c.csv", tmp_path / "p.csv"
+    clicks.write_text(table_of(f"query,product,{ours}", lambda k: f"q{k},{k % 9},d{k % 2}"))
+    rows = [f"{k},T{k}{lang},{lang}\n" for k in range(9) for lang in ("d0", "d1")]
+    products.write_text(f"id,title,{theirs}\n" + "".join(rows))
+    log, catalogue = guess_columns(clicks), guess_columns(products, of_products=True)
+    shared = shared_id(log, catalogue, products, Reading())
+    assert (shared.clicks, shared.products) == (("product", ours), ("id", theirs))
+
+
 def test_too_few_queries_are_named_and_nothing_is_left(tmp_path):
     tables, shop = write_shop(tmp_path, n_queries=7), tmp_path / "shop"
     said = start(*tables, "-o", shop, *NAMED, code=1)

@@ -36,10 +36,10 @@ def test_an_update_enters_the_files_of_its_steps(walks):
     earlier = ("cli/", "data/", "text/", "training/families", "training/trainer")
     earlier += ("training/batches/corpus", "training/loop", "kernels/")
     steps = {f for f in named("A click, from file to weight") if not f.startswith(earlier)}
-    assert len(steps) >= 9 and steps <= set(walks.update())
+    assert len(steps) >= 9 and steps <= set(walks.update().files())
 
 
 def test_a_search_enters_the_files_of_its_steps(walks):
     rare = ("cli/", "kernels/")
     steps = {f for f in named("A query, from text to ranked titles") if not f.startswith(rare)}
-    assert len(steps) >= 9 and steps <= set(walks.search())
+    assert len(steps) >= 9 and steps <= set(walks.search().files())

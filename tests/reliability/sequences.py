@@ -1,14 +1,19 @@
 """Random sequences of changes of an index, each step against an index that is newly made.
 
 After each step the index finds what an index of the same titles, ids, fields and ranker finds, with
-the same confidence; what is refused is refused with the same words, and changes nothing.
+the same confidence; what is refused is refused with the same words, and changes nothing. Segments
+are joined late, so that there are many. A writer that is killed leaves the old folder or the new
+one.
 """
 
 import copy
+import os
 import pickle
 import random
+import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from helpers import made_up_model
@@ -19,9 +24,11 @@ from reliability.samples import ALL_PARTS
 from sentemb import Index, SentembError
 from sentemb.data.click_log import ClickLog
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search import segment
 from sentemb.search.index_tuning import calibrate, tune
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import MODEL_ALONE
+from sentemb.search.sharded_index import ShardedIndex
 
 _STEPS = 20
 _TITLES = 50
@@ -37,7 +44,8 @@ def sequences(n: int, seed: int = 0) -> Count:
             sequence = _Sequence(random.Random(f"{seed}:{number}"), Path(place) / str(number))
             steps = []
             for _ in range(_STEPS):
-                wrong = sequence.step()
+                with mock.patch.multiple(segment, _FEW=0, _TIMES=sequence.times):
+                    wrong = sequence.step()
                 steps.append(sequence.said)
                 count.tried += 1
                 seen[sequence.said] = seen.get(sequence.said, 0) + 1
@@ -55,7 +63,9 @@ class _Sequence:
         self._rng, self._folder = rng, folder
         self.said = ""
         self._dtype = rng.choice(("float32", "float16", "int8"))
-        self._made = 0
+        # From segments that are joined at once to such that are joined late.
+        self.times = rng.choice((0.2, 1, 3, 10))
+        self._made, self._seasons = 0, {}
         self._rows = dict(self._new() for _ in range(_TITLES))
         titles = [*self._rows.values()]
         model = made_up_model(("bag", {}), WORDS, cells=6, dtype=np.float32)
@@ -70,7 +80,7 @@ class _Sequence:
         """Make a change; what is wrong then, or None."""
         change = self._rng.choice(
             (self._add, self._remove, self._sync, self._tune, self._calibrate, self._calibrate,
-             self._weigh, self._save, self._copy)
+             self._weigh, self._save, self._copy, self._kill, self._add, self._remove, self._sync)
         )  # fmt: skip
         self.said = change.__name__[1:]
         anew = self._anew()
@@ -98,9 +108,20 @@ class _Sequence:
             return "the titles in another order"
         if index.confidence != self._confidence:
             return f"the confidence {index.confidence}, not {self._confidence}"
-        for how in ({}, {"where": "price < 30", "sort": "price"}, {"everything": True}):
-            if index.search(QUERIES, 60, **how) != other.search(QUERIES, 60, **how):
+        half = len(index) // 2
+        halves = copy.copy(index), copy.copy(index)
+        halves[0].remove([*index.ids][half:])
+        halves[1].remove([*index.ids][:half])
+        both = ShardedIndex(dict(zip("ab", halves, strict=True)), 1)
+        limits = {"where": "price < 30", "sort": "price", "facets": ["brand", "price"]}
+        for how in ({}, limits, {"everything": True}, {"cosine": True}):
+            expected = _told(other, how)
+            if _told(index, how) != expected:
                 return f"other results, {how}"
+            if _told(both, how) != expected:
+                return f"other results of two indexes, {how}"
+        if (index.n_empty, index.fields.facets) != (other.n_empty, other.fields.facets):
+            return "other numbers of titles without known words, or facets"
         ids = [*self._rows][:3]
         if index.explain(QUERIES[0], ids) != other.explain(QUERIES[0], ids):
             return "other explanations"
@@ -116,7 +137,11 @@ class _Sequence:
 
     def _fields(self, rows=None):
         rows = self._rows if rows is None else rows
-        return {"price": [float(int(id[1:]) % 60) for id in rows]}
+        numbers = [7 * self._seasons.get(id, 0) + int(id[1:]) for id in rows]
+        return {
+            "price": [float(number % 60) for number in numbers],
+            "brand": [("Acme", "Bolt", None)[number % 3] for number in numbers],
+        }
 
     def _clicks(self, titles):
         """Queries of a title's words and others, some of them clicked elsewhere."""
@@ -152,6 +177,8 @@ class _Sequence:
         self._rng.shuffle(given)
         changed = {id: self._new()[1] for id, _ in given[: self._rng.randrange(4)]}
         wanted = dict(given) | changed | dict(self._new() for _ in range(self._rng.randrange(6)))
+        for id in self._rng.sample([*wanted], self._rng.randrange(3)):
+            self._seasons[id] = self._seasons.get(id, 0) + 1
         self._index.sync([*wanted.values()], [*wanted], fields=self._fields(wanted))
         stays = {id: title for id, title in self._rows.items() if wanted.get(id) == title}
         self._rows = stays | {id: title for id, title in wanted.items() if id not in stays}
@@ -201,7 +228,41 @@ class _Sequence:
         Index.verify(self._folder)
         self._index = Index.open(self._folder, 1)
 
+    def _kill(self, anew):
+        """Save in another process that is killed."""
+        before = Index.open(self._folder, 1) if self._folder.exists() else None
+        left = self._rng.randrange(4000)
+
+        def count(frame, event, _):
+            nonlocal left
+            left -= "/sentemb/" in frame.f_code.co_filename
+            if left < 0:
+                os._exit(1)
+
+        child = os.fork()
+        if not child:
+            sys.setprofile(count)
+            self._index.save(self._folder, force=True)
+            os._exit(0)
+        is_done = not os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if not self._folder.exists():
+            return "nothing was written" if is_done or before else None
+        Index.verify(self._folder)
+        found = Index.open(self._folder, 1)
+        if before is not None and found.snapshot.source == before.snapshot.source and not is_done:
+            return None
+        self._index = found
+        return None
+
     def _copy(self, anew):
         make = self._rng.choice((copy.copy, lambda index: pickle.loads(pickle.dumps(index))))
         left, self._index = self._index, make(self._index)
         left.remove([*left.ids][:1])  # changes nothing for the copy
+
+
+def _told(index, how):
+    """All that a search says."""
+    return [
+        (list(hits), hits.reason, hits.facets, hits.did_you_mean, list(hits.nearest))
+        for hits in index.search([*QUERIES, "redd hat", "coat gown"], 60, **how)
+    ]

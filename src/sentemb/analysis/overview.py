@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from typing import Any
 
 from sentemb.analysis.next_step import next_step
@@ -17,7 +18,8 @@ from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.parameters import stored_parameters, trained_parameters
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.search.index import Index
-from sentemb.search.index_files import DESCRIPTION, is_index
+from sentemb.search.index_description import DESCRIPTION
+from sentemb.search.index_files import is_index
 from sentemb.search.index_tuning import KINDS
 from sentemb.search.ranking.opening import load_ranker
 from sentemb.search.ranking.ranker import HybridRanker
@@ -207,7 +209,8 @@ def overview(folder: AnyPath, verify: bool = False) -> Overview:
         if verify:
             Index.verify(folder)
         index = Index.open(folder)
-        parts = index.snapshot.catalogue.parts.values()
+        segments = index.snapshot.segments
+        parts = chain.from_iterable(each.catalogue.parts.values() for each in segments)
         return _overview(
             folder,
             DESCRIPTION,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sentemb.data.frames import checked_pair, checked_pairs, rows_of
 from sentemb.data.lines import is_id, without_blank_end, write_lines
 from sentemb.data.parquet_files import parquet_batches
-from sentemb.data.spreadsheets import REMEDY, is_header, is_quoted
+from sentemb.data.spreadsheets import REMEDY, ids_alone, is_header, is_quoted
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief, is_integer
 from sentemb.system.files import (
@@ -481,7 +481,11 @@ def read_click_log(
         first line of column names, and lines with the quotes of CSV. Also if no pair is left.
     """
     builder = ClickLogBuilder(names)
-    return builder.build(add_lines(builder, [path], skip_bad_lines=skip_bad_lines))
+    log = builder.build(add_lines(builder, [path], skip_bad_lines=skip_bad_lines))
+    texts = chain(log.queries, log.titles)
+    if len(log.queries) > 1 < len(log.titles) and all(map(str.isdigit, texts)):
+        raise SentembError(f"{place_name(path)}: {ids_alone(['1'] * 3)}")
+    return log
 
 
 class Collector(Protocol):
@@ -668,6 +672,8 @@ def _number(raw: str, text: str, index_of: dict[str, int], texts: list[str]) -> 
 def _check_first_line(line: str) -> None:
     """Refuse the names of columns, and fields in quotes."""
     fields = line.rstrip("\r\n").split("\t")
+    if (len(fields) not in (2, 3) or is_header(fields)) and (ids := ids_alone(fields)):
+        raise SentembError(ids)
     if is_header(fields):
         raise SentembError(
             f"looks like a header; drop the line or {REMEDY}; if it is a pair, give it a click "

@@ -2,6 +2,8 @@
 
 There is one list, so that a table is read in the same way wherever it is given. Names are compared
 by their letters and digits alone: ``Search Term``, ``search_term`` and ``searchTerm`` are one name.
+What a name has in brackets or after a dash, such as a unit or a time, does not count where the
+whole name means nothing: ``Clicks (30d)``, ``Clicks - last month``.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _NO_LETTER = re.compile(r"[\W_]+")  # accents are among them
+_UNIT = re.compile(r"\s*[\[({].*|\s+[-–—/]\s.*")
 
 
 def letters_of(name: str) -> str:
@@ -45,7 +48,11 @@ class Meaning:
 
     def has(self, name: str) -> bool:
         """Whether a column of this ``name`` usually holds this."""
-        letters = letters_of(name)
+        bare = _UNIT.sub("", name, 1)
+        inner = bare.rpartition(".")[2]  # a field of another
+        return any(self._is(letters_of(text)) for text in (name, bare, inner))
+
+    def _is(self, letters: str) -> bool:
         return letters in self.names or re.fullmatch(self.pattern, letters) is not None
 
     def columns(self, names: Sequence[str]) -> list[str]:
@@ -60,7 +67,7 @@ class Meaning:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
+    return tuple(map(letters_of, text.split()))
 
 
 QUERY = Meaning(
@@ -69,7 +76,10 @@ QUERY = Meaning(
         query searchquery searchterm searchtext searchkeyword searchphrase searchstring querytext
         querystring userquery search searches term searchterms terms keyword keywords phrase
         queries topqueries topquery q suchbegriff suchanfrage anfrage suchwort suche recherche
-        motcle requete busqueda consulta zoekterm
+        motcle requete busqueda consulta zoekterm termederecherche terminodebusqueda palabraclave
+        terminediricerca parolachiave termodepesquisa termodebusca palavrachave zoekopdracht
+        zapytanie fraza sokord sokterm søgeord hakusana aramaterimi hledanyvyraz запрос
+        поисковыйзапрос 検索キーワード 検索語 検索クエリ 搜索词 搜索关键词 关键词 搜尋字詞 검색어
     """),
     r"(?:haufigste|meistgesuchte|principales|principais|populairste)?"
     r"(?:suchanfragen|requetes|consultas|busquedas|zoekopdrachten|query)"
@@ -82,10 +92,13 @@ TITLE = Meaning(
     _names("""
         title name producttitle productname itemtitle itemname articlename doctitle documenttitle
         titleclicked clickedtitle clickedproduct clickeditem clickedresult clickeddocument
-        clicked pagetitle resulttitle titel titles product item document doc result label target
-        produktname produkttitel produkt bezeichnung artikel
-        nom titre nombre titulo titolo naam objectname page toppages landingpage seite seiten
-        haufigsteseiten pages pagina paginas
+        clicked pagetitle resulttitle titel titles product items item document doc result label
+        target produktname produkttitel produkt bezeichnung artikelbezeichnung produktbezeichnung
+        artikelname artikel nom nomduproduit produit titre designation libelle nombre
+        nombredelproducto nombreproducto producto titulo nomeprodotto prodotto titolo nome
+        nomedoproduto produto naam productnaam nazwa nazwaproduktu produktnamn produktnavn
+        название наименование товар 商品名 商品名称 产品名称 标题 名称 商品名稱 상품명 objectname
+        page toppages landingpage seite seiten haufigsteseiten pages pagina paginas
         text passage description link url clickedurl finalurl
     """),
     r"(?:clicked|shown|product|item|article|result|document|post|display|shop)*(?:title|name)",
@@ -95,48 +108,76 @@ ID = Meaning(
     _names("""
         id productid itemid articleid sku productsku variantsku itemsku article articlenumber
         articleno asin productcode code docid did documentid corpusid objectid titleid recordid
-        pageid urlid key pid artikelnummer artnr artikelnr
+        pageid urlid key pid artikelnummer artnr artikelnr itemcode itemno partnumber ref reference
         produktid handle producthandle objectids productids itemids clickedids ids skus gtin ean
+        mpn referencia codicearticolo codigodelproducto codigodoproduto referentie kodproduktu
+        артикул 商品コード 商品番号 商品編号 商品编号 상품코드
     """),
-    r"(?:clicked|shown|product|item|article|variant|result|document|doc|object|data|event|parent)*"
-    r"(?:id|sku|code|number|handle)s?",
+    r"(?:clicked|shown|product|item|article|variant|result|document|doc|object|data|event|parent"
+    r"|商品|产品)*(?:id|sku|code|number|handle)s?",
 )
 CLICKS = Meaning(
     "clicks",
     _names("""
         clicks nclicks numclicks numberofclicks clickcount clickcounts totalclicks klicks clics
         clickedcount eventcount count counts n clicked click isclicked wasclicked hits freq
-        frequency cnt anzahl clic cliques klikken escilabel
+        frequency cnt anzahl clic cliques klikken escilabel клики кликов количествокликов
+        クリック クリック数 クリック回数 点击 点击量 点击数 点击次数 點擊 點擊次數 클릭 클릭수
     """),
     r"(?:total|sum|num|number|no|nb|n|count|cnt|all|unique|event|item|product|result|search|link"
-    r"|site|outbound|of|the|anzahl|der|nombre|de)*(?:clicks?|clicked|klicks?|clics?)"
-    r"(?:total|sum|num|number|count|counts|cnt|n)*",
+    r"|site|outbound|of|the|anzahl|der|nombre|de|antal|aantal|liczba|numero|di|z|nr)*"
+    r"(?:clicks?|clicked|klicks?|kliks?|klikken|klikk|clics?|clicchi|cliques?|klikniec(?:ia)?"
+    r"|tiklama(?:lar)?|kattintas(?:ok)?|prokliky)"
+    r"(?:total|sum|num|number|count|counts|cnt|n|in|the|last|past|previous|per|[0-9]+|d|days?"
+    r"|weeks?|months?|years?)*",
 )
 SEARCH = Meaning("search", _names("searchid queryid sessionid qid session"))
 POSITION = Meaning("position", _names("position rank pos place clickposition"))
-# Meanings of columns that only tell a table's header from its texts.
-_OTHERS = _names("""
-    avgposition clickthroughrate cost ctr date day grade impr impressions month number relevance
-    score shown skipped sum time timestamp total user userid views week weight year
-""")
+# The second column of an id, where a product has rows in several languages or shops.
+LOCALE = Meaning(
+    "locale",
+    _names("""
+        locale productlocale lang language languagecode sprache langue idioma lingua taal country
+        countrycode land pays pais market marketplace store storeid storeview storeviewcode shop
+        shopid site siteid region
+    """),
+)
+# What else a table of clicks has.
+OTHER = Meaning(
+    "other",
+    _names("""
+        avgposition clickthroughrate cost ctr date day grade hour impr impressions month number
+        relevance score shown skipped time timestamp user userid week weight year
+    """),
+)
 
 ROLES = (QUERY, TITLE, ID, CLICKS, SEARCH, POSITION)
-_USUAL = frozenset(_OTHERS).union(*(role.names for role in ROLES))
+# Names that tell a header from texts; numbers below some of them may be clicks.
+_USUAL = frozenset(_names("sum total views")).union(*(role.names for role in (*ROLES, OTHER)))
 
 # Fields of products that are shown under these names, and how tables name them.
 FIELDS = (
-    Meaning("price", _names("price saleprice unitprice variantprice regularprice preis prix")),
+    Meaning("price", _names("""
+        price saleprice unitprice variantprice regularprice preis verkaufspreis prix precio prezzo
+        preco prijs cena pris цена 価格 价格 가격
+    """)),
     Meaning("stock", _names("""
         stock instock quantity qty available inventory stockquantity variantinventoryqty
-        inventoryquantity isinstock availability bestand
+        inventoryquantity isinstock availability bestand lagerbestand existencias disponibilita
+        voorraad 在庫 库存
     """)),
-    Meaning("brand", _names("brand brandname productbrand manufacturer vendor marke")),
+    Meaning("brand", _names("""
+        brand brandname productbrand manufacturer vendor marke hersteller marque marca merk marka
+        бренд ブランド 品牌
+    """)),
     Meaning("category", _names("""
-        category categoryname categories producttype productcategory department kategorie
+        category categoryname categories producttype productcategory department kategorie categorie
+        categoria kategoria категория カテゴリ カテゴリー 类别
     """)),
     Meaning("link", _names("link url producturl productlink href permalink")),
     Meaning("image", _names("""
         image imageurl imagelink imagesrc images picture pictureurl thumbnail baseimage photo
+        bild bildurl imagen immagine imagem afbeelding
     """)),
 )  # fmt: skip
 # Judgments, which are not clicks.

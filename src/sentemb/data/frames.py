@@ -53,8 +53,9 @@ def rows_of(
     for row, values in enumerate(zip(*columns, strict=True)):
         if clicks is not None and (is_missing(values[2]) or values[2] == 0):
             continue
+        n_clicks = [1 if value is True else value for value in values[2:]]
         try:
-            pair = checked_pair(*values, names=(chosen[0], chosen[1]))
+            pair = checked_pair(*values[:2], *n_clicks, names=(chosen[0], chosen[1]))
         except SentembError as error:
             raise SentembError(f"row {row}: {error}") from None
         yield pair

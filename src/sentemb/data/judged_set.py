@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 
@@ -87,8 +88,9 @@ def read_judged_set(folder: AnyPath) -> JudgedSet:
     folder : str or path-like
         Holds ``queries.tsv`` and ``docs.tsv`` with lines ``id<TAB>text``, where the text is
         everything after the first tab, and ``qrels.txt`` in the TREC format: ``query id, 0, title
-        id, grade``, separated by white space; the second column is ignored. All are UTF-8; a
-        byte-order mark and blank lines at the end are dropped.
+        id, grade``, separated by white space; the second column is ignored and may be lacking, as
+        in BEIR, and a first line may name the columns. All are UTF-8; a byte-order mark and blank
+        lines at the end are dropped.
 
     Returns
     -------
@@ -100,7 +102,7 @@ def read_judged_set(folder: AnyPath) -> JudgedSet:
         With file, line and remedy, for a missing file, a line without tab, an id that is empty or
         has white space, an empty text, an id or a judgment given twice, an id in the judgments
         that is not in the lists, a judgment without four columns or with a grade that is not an
-        integer (``1.0`` is one), NUL characters, invalid UTF-8, no judgments at all.
+        integer (``1.0`` and ``1e0`` are), NUL characters, invalid UTF-8, no judgments at all.
     """
     path = path_of(folder)
     for name in FILES:
@@ -239,11 +241,20 @@ def _columns_of(line: str) -> list[str] | None:
 
 
 def grade_of(text: str) -> int | None:
-    """The grade that ``text`` spells, "2" or "2.0"; None if it is not an integer of 32 bits."""
-    # The pattern keeps int() from accepting underscores and from refusing very long numbers.
-    match = re.fullmatch(r"\s*([+-]?[0-9]{1,10})(?:\.0*)?\s*", text, re.ASCII)
-    grade = int(match[1]) if match else MAX_GRADE + 1
-    return grade if abs(grade) <= MAX_GRADE else None
+    """The grade that ``text`` spells, "2", "2.0" or "2e0"; None if it is not an integer of 32 bits.
+
+    Examples
+    --------
+    >>> grade_of("2"), grade_of("1.0"), grade_of("2e0"), grade_of("0.5"), grade_of("1_0")
+    (2, 1, 2, None, None)
+    """
+    # The pattern keeps out underscores, NaN and other words.
+    if not re.fullmatch(
+        r"(?a)\s*[+-]?[0-9]{1,20}(?:\.[0-9]{0,20})?(?:[eE][+-]?[0-9]{1,2})?\s*", text
+    ):
+        return None
+    grade = Decimal(text.strip())
+    return int(grade) if abs(grade) <= MAX_GRADE and grade == int(grade) else None
 
 
 def repeated_id(path: AnyPath, id: str, before: int, number: int) -> SentembError:
@@ -261,15 +272,18 @@ def _read_judgments(
     query_of = {id: index for index, id in enumerate(query_ids)}
     title_of = {id: index for index, id in enumerate(title_ids)}
     line_of: dict[tuple[int, int], int] = {}
-    grades = []
+    grades, width = [], 0
     for number, line in without_blank_end(clean_lines(path)):
         columns = line.split()
-        if len(columns) != 4:
+        width = width or (3 if len(columns) == 3 else 4)
+        if len(columns) != width:
             raise SentembError(
-                f"{path}:{number}: {len(columns)} columns, not four; "
+                f"{path}:{number}: {len(columns)} columns, not {width}; "
                 "write query id, 0, title id, grade"
             )
-        query_id, _, title_id, grade = columns
+        query_id, title_id, grade = columns[0], *columns[-2:]
+        if number == 1 and query_id not in query_of and not any(map(str.isdigit, grade)):
+            continue  # names of columns
         if query_id not in query_of:
             raise SentembError(
                 f"{path}:{number}: the query {plain(query_id)} is not in queries.tsv; "

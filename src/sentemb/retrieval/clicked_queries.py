@@ -59,6 +59,12 @@ class ClicksOfTitles(NamedTuple):
     totals: NDArray[np.int64]
     examined: ExaminedTitles
 
+    def of_few_queries(self) -> tuple[NDArray[np.int32], ClicksOfTitles]:
+        """The queries that are there, and this with the numbers that they have among these."""
+        used, numbers = np.unique(self.queries, return_inverse=True)
+        queries = numbers.astype(np.int32)
+        return used, self._replace(queries=queries, totals=self.totals[used])
+
 
 @dataclass(frozen=True, eq=False)
 class ClickedQueries:

@@ -89,6 +89,7 @@ class MemoryRows:
             floats = np.asarray(queries.embed(list(titles[portion])), np.float32)
             put(first + 1, Int8Rows.of(floats), TITLE)
         row_of = np.arange(clicks.queries.size) + 2 * np.repeat(np.arange(1, n + 1), lengths)
+        in_log = clicks.queries if queries.numbers is None else queries.numbers[clicks.queries]
         # In the order of the queries, of which each is embedded once.
         order = np.argsort(clicks.queries, kind="stable")
         ordered = clicks.queries[order]
@@ -99,7 +100,7 @@ class MemoryRows:
             rows = queries.rows(ordered[bounded[:-1]])
             of_entries = rows.rows(np.repeat(np.arange(bounded.size - 1), np.diff(bounded)))
             of_entries.scales[:] *= np.sqrt(clicks.shares[order[entries]]).astype(np.float32)
-            put(row_of[order[entries]], of_entries, ordered[entries])
+            put(row_of[order[entries]], of_entries, in_log[order[entries]])
         return cls._of_known(offsets, Int8Rows(codes, scales), texts)
 
     @classmethod

@@ -25,16 +25,27 @@ Embed = Callable[[Sequence[str]], np.ndarray]
 class ReadQueries:
     """Clicked queries as parts need them, each made when it is first needed.
 
-    ``embed`` makes unit vectors of texts by the query tower. They are kept if ``is_kept`` is set.
+    ``embed`` makes unit vectors of texts by the query tower. ``numbers`` (n,) are those of the
+    texts in the log; None if these are all its queries. Vectors are kept if ``is_kept`` is set.
     """
 
-    def __init__(self, texts: Sequence[str], embed: Embed, is_kept: bool = True) -> None:
-        self.texts, self.embed, self._is_kept = texts, embed, is_kept
+    def __init__(
+        self,
+        texts: Sequence[str],
+        embed: Embed,
+        numbers: NDArray[np.integer] | None = None,
+        is_kept: bool = True,
+    ) -> None:
+        self.texts, self.embed, self.numbers, self._is_kept = texts, embed, numbers, is_kept
         self._rows: Int8Rows | None = None
         self._is_known = np.zeros(len(texts), np.bool_)
         self._tokens: dict[Words, Tokens] = {}
         self._turn = Turn()
         self._keys: NDArray[np.int64] | None = None
+
+    def of(self, numbers: NDArray[np.integer]) -> ReadQueries:
+        """Some of the queries, of which alone the words are then read; distinct numbers, (n,)."""
+        return ReadQueries(chosen(self.texts, numbers), self.embed, numbers)
 
     @property
     def keys(self) -> NDArray[np.int64]:

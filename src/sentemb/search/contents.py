@@ -13,9 +13,9 @@ from sentemb.models.cluster_encoding import encoded, portions_of
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.rows_of_texts import TextRows
-from sentemb.search.index_files import DTYPES
+from sentemb.search.index_description import DTYPES
 from sentemb.search.ranking.parts import stored_rows
-from sentemb.search.snapshot import Vectors
+from sentemb.search.segment import Vectors
 from sentemb.system.bounds import brief, plain
 from sentemb.system.cluster import Cluster
 from sentemb.system.growing import Growing

@@ -61,7 +61,7 @@ def truth_of(expression: Expression) -> str:
 
 def compared(left: Expression, sign: str, right: Expression) -> str:
     """A comparison with a sign, as SQL that is 1 or 0."""
-    kind, (left_sql, right_sql) = alike(left, right)
+    kind, (left_sql, right_sql) = alike(left, right) if sign in ORDER else equal(left, right)
     if sign in ORDER:
         check_order(kind, left, right)
     is_true = "IS NOT 1" if sign in UNEQUAL else "IS 1"
@@ -88,6 +88,14 @@ def alike(*given: Expression, kind: Kind | None = None) -> tuple[Kind | None, li
     return kind, values
 
 
+def equal(*given: Expression) -> tuple[Kind | None, list[str]]:
+    """As `alike`, for values that are equal or not: an empty text is equal to an empty field."""
+    kind, values = alike(*given)
+    if kind == Kind.TEXT and any(each.literal == "" for each in given):
+        values = [f"coalesce({sql}, '')" for sql in values]
+    return kind, values
+
+
 def _as(given: Expression, kind: Kind | None) -> str | None:
     """An expression as SQL of a kind; None if it is of another."""
     if kind in (None, given.kind) or given.kind is None:
@@ -111,8 +119,8 @@ def _unlike(given: Expression, kind: Kind | None, named: Expression | None) -> S
     if by_kind.keys() == {Kind.TEXT, Kind.NUMBER} and given.literal is None:
         text, number = plain(by_kind[Kind.TEXT]), plain(by_kind[Kind.NUMBER])
         return SentembError(
-            f"{text} is text and cannot be compared with the number {number}; put the number in "
-            f"single quotes, or make the index again with numbers in {text}"
+            f"{text} is text and cannot be compared with the number {number}; make the index again "
+            f"with numbers in {text}, or write {text} = '{number}' if that is a text"
         )
     return SentembError(
         f"{plain(named.source)} is {kind} and cannot be compared with {plain(given.source)}, which "
@@ -120,12 +128,20 @@ def _unlike(given: Expression, kind: Kind | None, named: Expression | None) -> S
     )
 
 
-def check_order(kind: Kind | None, left: Expression, right: Expression) -> None:
+def check_order(kind: Kind | None, *given: Expression) -> None:
+    """Refuse to order truths, and texts by a number: as texts, '100' is below '50'."""
     if kind == Kind.TRUTH:
         raise SentembError(
-            f"{plain(left.source)} and {plain(right.source)} are true or false, and neither is "
-            "above the other; compare them with = or <>"
+            f"{' and '.join(plain(each.source) for each in given[:2])} are true or false, and "
+            "neither is above the other; compare them with = or <>"
         )
+    text = next((each for each in given if each.kind == Kind.TEXT and each.literal is None), None)
+    for each in given:
+        if text and each.literal is not None and _NUMERAL.fullmatch(each.literal.strip()):
+            raise SentembError(
+                f"{plain(text.source)} is text and cannot be above or below the number "
+                f"{plain(each.source)}; make the index again with numbers in {plain(text.source)}"
+            )
 
 
 def collated(sql: str, given: Sequence[Expression]) -> str:

@@ -38,6 +38,15 @@ _LONG = re.compile(r"^-?[0-9]{4,}$", re.MULTILINE)
 _NOT_WHOLE = {"point": re.compile(r"[.eE]"), "comma": re.compile(r",")}
 _HUGE = re.compile(rf"(?:[0-9][.,{_BLANKS}{_APOSTROPHES}]?){{19}}")
 _NUMBER = re.compile(r"-?[0-9]+(?:[.,][0-9]+)*")
+# Currencies next to a number; other units are part of a text, as in "250 ml".
+_CURRENCIES = "".join(chr(code) for code in range(0x20A0, 0x20C1)) + "$£¥¤"
+_CODES = """
+    EUR USD GBP CHF JPY CNY PLN SEK NOK DKK CZK HUF RON BGN TRY RUB UAH INR AUD CAD NZD BRL MXN ARS
+    CLP COP PEN ZAR KRW HKD SGD TWD THB IDR MYR PHP VND AED SAR ILS EGP
+"""
+_CURRENCY = re.compile(
+    rf"[A-Z]{{0,3}}[{_CURRENCIES}]|(?:{'|'.join(_CODES.split())})|kr\.?|zł|Kč|Ft"
+)
 
 
 class FieldColumn:
@@ -109,6 +118,25 @@ class FieldColumn:
                     number = int(plain) if kind == INTEGER else float(plain)
                     yield number if math.isfinite(number) else None
 
+    def without_currency(self) -> FieldColumn:
+        """The same column with numbers, if each of its texts is one with the same currency."""
+        texts = [text for portion in self._portions for text in portion.split("\n")[:-1]]
+        first = next(filter(None, texts), "")
+        currency = _CURRENCY.search(first)
+        if self.is_text or self.kind() != TEXT or currency is None:
+            return self
+        unit = currency[0]
+        if not all(text.startswith(unit) or text.endswith(unit) for text in texts if text):
+            return self
+        bare = FieldColumn(self.name)
+        bare.append([text.removeprefix(unit).removesuffix(unit) for text in texts])
+        if bare.kind() == TEXT:
+            return self
+        warnings.warn(
+            f"{self.name} has numbers, which are kept without their unit {unit}", stacklevel=2
+        )
+        return bare
+
     def warn_if_numbers(self) -> None:
         """Warn that a column is text although most of its fields are numbers."""
         fields = [text for portion in self._portions for text in portion.split("\n") if text]
@@ -135,6 +163,7 @@ def _wrong(texts: Sequence[str]) -> str:
 
 def fields_of(columns: Sequence[FieldColumn], count: int) -> ProductFields:
     """The fields of ``count`` products in ``columns``."""
+    columns = [column.without_currency() for column in columns]
     for column in columns:
         if column.kind() == TEXT and not column.is_text:
             column.warn_if_numbers()

@@ -29,6 +29,7 @@ from sentemb.search.expressions import (
     check_order,
     collated,
     compared,
+    equal,
     numeral,
     truth_of,
 )
@@ -262,12 +263,12 @@ class _Reader:
             self._expect("and")
             high = self._sum()
             kind, (left_sql, *ends) = alike(left, low, high)
-            check_order(kind, left, low)
+            check_order(kind, left, low, high)
             left_sql = collated(left_sql, (left, low, high))
             return f"(({left_sql} BETWEEN {ends[0]} AND {ends[1]}) IS 1)"
         if self._has("in"):
             values = self._arguments()
-            _, (left_sql, *values_sql) = alike(left, *values)
+            _, (left_sql, *values_sql) = equal(left, *values)
             return f"(({collated(left_sql, (left, *values))} IN ({', '.join(values_sql)})) IS 1)"
         self._expect("like")
         _, (left_sql,) = alike(left, kind=Kind.TEXT)
@@ -366,8 +367,10 @@ class _Reader:
             return known_column(name, self._types)
         except SentembError as error:
             is_compared = first > 0 and self._tokens[first - 1].text in _SIGNS
-            if not is_compared or str(error).endswith("?"):
+            if not is_compared:
                 raise
+            if (asked := str(error)).endswith("?"):
+                raise SentembError(f"{asked[:-1]}, or the text '{name}'?") from None
             raise SentembError(f"{error}; if it is a text, write '{name}'") from None
 
     def _arguments(self) -> list[Expression]:
@@ -425,7 +428,7 @@ class _Reader:
         if subject is None:
             whens = [truth_of(test) for test in tests]
         else:
-            _, (left_sql, *whens) = alike(subject, *tests)
+            _, (left_sql, *whens) = equal(subject, *tests)
             begun += f" {collated(left_sql, (subject, *tests))}"
         kind, results = alike(*values)
         for when, result in zip(whens, results, strict=False):

@@ -15,15 +15,15 @@ from sentemb.system.parallel import Workers
 
 def rank_a_title(searcher: Searcher, *, cosine: bool) -> None:
     """Rank the titles for the words of the first one and for a vector that no text has."""
-    shards, model = searcher._shards(), searcher.model
-    if not len(shards):
+    snapshot, model = searcher.snapshot, searcher.model
+    if not len(snapshot):
         return
 
     def embed(texts: Sequence[str]) -> np.ndarray:
         return np.full((len(texts), model.dim), model.dim**-0.5, model.dtype)
 
-    recipe, catalogue = shards.recipe(cosine), shards.snapshots[0].catalogue
-    asked = Asked([shards.title(0)], embed, shards.ranker.recipe)
+    recipe, catalogue = snapshot.recipe(cosine), snapshot.segments[0].catalogue
+    asked = Asked([snapshot.title(0)], embed, snapshot.ranker.recipe)
     # A second thread could not compile: this one may be compiling.
     titles = catalogue.is_empty, Workers(1), None, catalogue.shortlist
     engine.best(catalogue.parts, recipe, asked, 1, *titles)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sentemb.data.product_tables import products_of
 from sentemb.data.text_array import Texts
@@ -18,31 +16,30 @@ from sentemb.models.face import Face
 from sentemb.models.files.model_files import fingerprint
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.bm25 import FieldTexts
-from sentemb.retrieval.rows_of_texts import TextRows
 from sentemb.search.confidence import Confidence
 from sentemb.search.contents import checked, embedded
+from sentemb.search.index_description import DTYPES, Description, read_description
+from sentemb.search.index_fields import IndexFields
 from sentemb.search.index_files import (
-    DTYPES,
-    Description,
     check_files,
     index_folder,
     is_index,
     listed_files,
     open_model,
     open_snapshot,
-    read_description,
     verify_contents,
     write_contents,
 )
 from sentemb.search.product_fields import ProductFields, Value
 from sentemb.search.ranking.ranker import HybridRanker
-from sentemb.search.ranking.recipe import COSINE, MODEL_ALONE, Recipe
+from sentemb.search.ranking.recipe import MODEL_ALONE, Recipe
 from sentemb.search.ranking.shortlist import Shortlist
 from sentemb.search.searched_fields import checked_weights, texts_of
 from sentemb.search.searcher import Searcher, as_ids
-from sentemb.search.shards import Shards
+from sentemb.search.segment import Segment, Vectors, settled
 from sentemb.search.shortlisting import with_shortlist
-from sentemb.search.snapshot import Snapshot, Vectors
+from sentemb.search.snapshot import Snapshot
+from sentemb.search.syncing import Changes, compared
 from sentemb.system.bounds import brief, plain
 from sentemb.system.cluster import Dask, opened_if
 from sentemb.system.files import held, names_in, path_of, status
@@ -61,14 +58,6 @@ _TRIES = 5
 # A table of pandas, Polars or pyarrow, or a dict of columns.
 Table: TypeAlias = Any
 Fields: TypeAlias = ProductFields | Mapping[str, Sequence[Value]] | None
-
-
-class Changes(NamedTuple):
-    """Numbers of titles that `Index.sync` added, changed (text or fields) and removed."""
-
-    added: int
-    changed: int
-    removed: int
 
 
 class Index(Searcher):
@@ -228,8 +217,8 @@ class Index(Searcher):
             catalogue = ranker.catalogue(*of_titles, searched=searched, scratch=scratch)
             if not exact:
                 catalogue = with_shortlist(catalogue, ranker, workers, on_progress, scratch)
-        snapshot = Snapshot(ranker, id_texts, catalogue, stored_fields, search_fields=weights)
-        return cls(snapshot, threads, scratch)
+        segment = Segment.of(id_texts, catalogue, stored_fields)
+        return cls(Snapshot(ranker, (segment,), search_fields=weights), threads, scratch)
 
     @classmethod
     def open(
@@ -373,17 +362,13 @@ class Index(Searcher):
                 raise SentembError("another thread has changed the index; do it again")
             self._snapshot = snapshot
 
-    def _shards(self) -> Shards:
-        snapshot = self._snapshot
-        return Shards((snapshot,), snapshot.finds)
-
     def __repr__(self) -> str:
         return f"Index({len(self):,} titles, {self.dtype}, {self.model})"
 
     def _repr_html_(self) -> str:
         """The facts and the first titles, for notebooks."""
         snapshot, opened = self._snapshot, self._opened
-        n, heads = len(snapshot.ids), ["id", "title"]
+        n, heads = len(snapshot), ["id", "title"]
         return facts_table(
             {
                 "titles": n,
@@ -410,7 +395,7 @@ class Index(Searcher):
     @property
     def vectors(self) -> Vectors:
         """Unit vectors of the titles, (n, dim); do not change them."""
-        return self._snapshot.vectors
+        return self._snapshot.as_one.vectors
 
     @property
     def clusters(self) -> Shortlist | None:
@@ -425,7 +410,7 @@ class Index(Searcher):
     @property
     def n_empty(self) -> int:
         """The number of titles with no words that the model knows. Only BM25 finds them."""
-        return int(self._snapshot.catalogue.is_empty.sum())
+        return sum(segment.n_empty for segment in self._snapshot.segments)
 
     @property
     def ranker(self) -> HybridRanker:
@@ -451,9 +436,8 @@ class Index(Searcher):
         """The same titles ranked by the cosine of the model alone."""
         snapshot = self._snapshot
         ranker = HybridRanker(self.model, MODEL_ALONE, threads=self._threads)
-        cosine = {COSINE: snapshot.catalogue.parts[COSINE]}
-        catalogue = replace(snapshot.catalogue, parts=cosine)
-        return Index(snapshot.changed(ranker=ranker, catalogue=catalogue), self._threads)
+        segments = tuple(segment.of_cosine() for segment in snapshot.segments)
+        return Index(snapshot.changed(ranker=ranker, segments=segments), self._threads)
 
     def ranked_by(self, ranker: HybridRanker) -> Snapshot:
         """The contents of the index with another ranker of the same model; see `adopt`.
@@ -467,12 +451,13 @@ class Index(Searcher):
         if fingerprint(ranker.model.saved()) != fingerprint(self.model.saved()):
             raise SentembError("the ranker is of another model; give a ranker of this model")
         ranker = ranker.with_ids(snapshot.titles, snapshot.ids)
-        searched = texts_of(snapshot.search_fields, snapshot.fields)
-        of_titles = snapshot.titles, snapshot.ids, snapshot.vectors
+        whole = snapshot.as_one
+        searched = texts_of(snapshot.search_fields, whole.fields)
+        of_titles = whole.titles, whole.ids, whole.vectors
         catalogue = ranker.catalogue(*of_titles, searched=searched)
-        if snapshot.clusters is not None:
+        if self.clusters is not None:
             catalogue = with_shortlist(catalogue, ranker, self._workers)
-        return snapshot.changed(ranker=ranker, catalogue=catalogue)
+        return snapshot.changed(ranker=ranker, segments=(whole.with_catalogue(catalogue),))
 
     @property
     def search_fields(self) -> Mapping[str, float]:
@@ -484,17 +469,13 @@ class Index(Searcher):
         snapshot = self._snapshot
         if id is None or not snapshot.search_fields:
             return []
-        rows = Shards((snapshot,)).known_rows([id])
-        return texts_of(snapshot.search_fields, snapshot.fields.take(rows))
+        segment, row = snapshot.located(int(snapshot.known_numbers([id])[0]))
+        return texts_of(snapshot.search_fields, segment.fields.take(np.array([row])))
 
     @property
-    def fields(self) -> ProductFields:
+    def fields(self) -> IndexFields:
         """Price, brand and so on of the titles."""
         return self._snapshot.fields
-
-    def row_of(self) -> TextRows:
-        """The row of every id. It is made on first use: one pass over the ids."""
-        return self._snapshot.row_of
 
     def add(
         self,
@@ -530,15 +511,19 @@ class Index(Searcher):
             old = self._snapshot
             for first in range(0, len(new), _IDS):
                 portion = new[first : first + _IDS]
-                there = np.flatnonzero(old.row_of.of(portion) >= 0)
+                there = np.flatnonzero(old.numbers_of(portion) >= 0)
                 if there.size:
                     raise SentembError(
                         f"the id {plain(portion[there[0]])} is in the index already; remove it "
                         "first, or leave it out"
                     )
             texts, new = checked(titles, new, self._scratch)
-            joined = old.fields.joined(ProductFields.given(fields, len(texts)), new)
-            self._snapshot = self._with(old, joined, None, texts, new, on_progress)
+            given = ProductFields.given(fields, len(texts))
+            types = old.fields.joined_types(given, new)
+            segments = [each.with_fields(each.fields.as_types(types)) for each in old.segments]
+            if len(texts):
+                segments.append(self._segment(old, texts, new, given.as_types(types), on_progress))
+            self._put(old, segments)
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove titles; `save` writes the rest.
@@ -556,11 +541,7 @@ class Index(Searcher):
         id_list = as_ids(ids)
         with self._turn.lock:
             old = self._snapshot
-            rows = Shards((old,)).known_rows(id_list)
-            stays = np.ones(len(old.ids), np.bool_)
-            stays[rows] = False
-            fields = old.fields.take(np.flatnonzero(stays))
-            self._snapshot = self._with(old, fields, stays, None, None, None)
+            self._put(old, old.without(old.known_numbers(id_list)))
 
     def sync(
         self,
@@ -600,64 +581,36 @@ class Index(Searcher):
         given = ProductFields.given(fields, len(texts))
         with self._turn.lock:
             old = self._snapshot
-            given = old.fields.replaced_by(given, id_texts)
-            new_row_of = TextRows(id_texts)
-            new_rows = np.full(len(old.ids), -1)
-            stays = np.zeros(len(old.ids), np.bool_)
-            for first in range(0, len(old.ids), _IDS):
-                portion = slice(first, first + _IDS)
-                new_rows[portion] = rows = new_row_of.of(old.ids[portion])
-                for k, (row, title) in enumerate(
-                    zip(rows.tolist(), old.titles[portion], strict=True)
-                ):
-                    stays[first + k] = row >= 0 and texts[row] == title
-            for before, after in zip(
-                texts_of(old.search_fields, old.fields),
-                texts_of(old.search_fields, given),
-                strict=True,
-            ):
-                stays[stays] = [
-                    before.texts[row] == after.texts[new_rows[row]]
-                    for row in np.flatnonzero(stays).tolist()
-                ]
-            is_new = np.ones(len(id_texts), np.bool_)
-            is_new[new_rows[stays]] = False
-            n_removed = int((new_rows < 0).sum())
-            n_changed = len(old.ids) - n_removed - int(stays.sum())
-            n_added = int(is_new.sum()) - n_changed
-            unchanged = given.take(new_rows[stays])
-            n_refreshed = old.fields.take(np.flatnonzero(stays)).differing(unchanged)
-            if stays.all() and not is_new.any():
-                if n_refreshed or old.fields.types != given.types:
-                    self._snapshot = old.changed(fields=unchanged)
-                return Changes(0, n_refreshed, 0)
-            following = texts.take(is_new, self._scratch), id_texts.take(is_new, self._scratch)
-            ordered = given.take(np.concatenate([new_rows[stays], np.flatnonzero(is_new)]))
-            self._snapshot = self._with(old, ordered, stays, *following, on_progress)
-            return Changes(n_added, n_changed + n_refreshed, n_removed)
+            given = given.as_types(old.fields.types_of(given, id_texts))
+            changes, segments, is_new = compared(old, texts, id_texts, given)
+            if is_new.any():
+                new = texts.take(is_new, self._scratch), id_texts.take(is_new, self._scratch)
+                of_new = given.take(np.flatnonzero(is_new))
+                segments.append(self._segment(old, *new, of_new, on_progress))
+            if any(changes) or given.types != old.fields.types:
+                self._put(old, segments)
+            return changes
 
-    def _with(
+    def _segment(
         self,
         old: Snapshot,
+        titles: Texts,
+        ids: Texts,
         fields: ProductFields,
-        stays: NDArray[np.bool_] | None,
-        titles: Texts | None,
-        ids: Texts | None,
         on_progress: Callable[[int, int], None] | None,
-    ) -> Snapshot:
-        """The titles of ``old`` where ``stays`` is true, all without it, then ``titles``."""
-        scratch = self._scratch
-        all_ids, all_titles, catalogue = old.ids, old.titles, old.catalogue
-        if stays is not None:
-            all_ids, all_titles = all_ids.take(stays, scratch), all_titles.take(stays, scratch)
-            catalogue = catalogue.without(stays, all_titles, scratch)
-        if titles is not None and ids is not None:
-            vectors = embedded(self.model, titles, old.dtype, on_progress, self._workers, scratch)
-            searched = texts_of(old.search_fields, fields, fields.count - len(titles))
-            following = old.ranker.catalogue(titles, ids, vectors, searched=searched)
-            all_ids, all_titles = all_ids.joined(ids, scratch), all_titles.joined(titles, scratch)
-            catalogue = catalogue.joined(following, all_titles, scratch)
-        return old.changed(ids=all_ids, catalogue=catalogue, fields=fields)
+    ) -> Segment:
+        """A segment of new titles, which ``old`` lacks."""
+        of_index = on_progress, self._workers, self._scratch
+        vectors = embedded(self.model, titles, old.dtype, *of_index)
+        searched = texts_of(old.search_fields, fields)
+        behind = old.segments[0].catalogue
+        of_titles = titles, ids, vectors
+        catalogue = old.ranker.catalogue(*of_titles, searched=searched, behind=behind)
+        return Segment.of(ids, catalogue, fields)
+
+    def _put(self, old: Snapshot, segments: Sequence[Segment]) -> None:
+        """Make segments the contents of the index; ``old`` were its contents."""
+        self._snapshot = old.changed(segments=settled(segments, self._scratch))
 
 
 def _products(

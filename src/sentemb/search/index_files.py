@@ -3,13 +3,13 @@
 import hashlib
 import io
 import json
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.data.text_array import mapped_texts
 from sentemb.errors import SentembError
@@ -17,77 +17,48 @@ from sentemb.models.files.model_files import fingerprint, save_model
 from sentemb.models.files.model_folder import FILES
 from sentemb.models.loading import load
 from sentemb.models.sentence_encoder import SentenceEncoder
-from sentemb.retrieval.bm25 import MAX_FIELD_WEIGHT
 from sentemb.search import shortlist_files
 from sentemb.search.confidence import Confidence
-from sentemb.search.product_fields import TYPES, ProductFields, check_columns
+from sentemb.search.index_description import (
+    ARRAY_DTYPES,
+    DESCRIPTION,
+    FORMAT,
+    Description,
+    SegmentDescription,
+    damaged,
+    read_description,
+    segment_folder,
+)
+from sentemb.search.left import Left
+from sentemb.search.product_fields import ProductFields
 from sentemb.search.ranking.opening import opened_ranker
 from sentemb.search.ranking.part import Part, Unfit
 from sentemb.search.ranking.parts import PART_TYPES
 from sentemb.search.ranking.ranker import Catalogue, HybridRanker
 from sentemb.search.ranking.ranker_files import has_ranker, write_ranker
-from sentemb.search.ranking.recipe import COSINE, MEMORY, MODEL_ALONE
+from sentemb.search.ranking.recipe import MODEL_ALONE
+from sentemb.search.segment import PRODUCTS, Segment
 from sentemb.search.snapshot import Snapshot
-from sentemb.system import descriptions
-from sentemb.system.bounds import is_finite, is_integer
-from sentemb.system.checked_files import CheckedFiles, are_listed, sample
-from sentemb.system.files import is_file, is_folder, make_folder, path_of, status, writing
+from sentemb.system.checked_files import CheckedFiles, sample
+from sentemb.system.files import (
+    flush_folder,
+    is_file,
+    is_folder,
+    make_folder,
+    path_of,
+    writing,
+)
 from sentemb.system.kept_files import KeptFiles
 from sentemb.system.paths import AnyPath
 
-DESCRIPTION, MODEL = "index.json", "model"
+MODEL = "model"
 # The folder of the index in one that `sentemb start` has made, and a file next to it.
 MADE, MADE_WITH = "index", "titles.tsv"
 IDS, TITLES, EMPTY = "ids.txt", "titles.txt", "empty.npy"
-# There only if titles have fields.
-PRODUCTS = "products.sqlite"
+# There only if titles were removed.
+REMOVED = "removed.npy"
 ID_OFFSETS, TITLE_OFFSETS = "id-offsets.npy", "title-offsets.npy"
-FORMAT = 1
-# How vectors are stored, and the dtype of their file.
-DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
-_MOST = 2**31 - 1
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _PIECE = 1 << 20
-# What the arrays of parts may be, with or without a second axis.
-_DTYPES = {"uint8": "|u1", "int8": "|i1", "int32": "<i4", "int64": "<i8"} | {
-    "float16": "<f2", "float32": "<f4"
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Description:
-    """The content of ``index.json``.
-
-    titles, dim : the shape of the vectors
-    dtype : one of `DTYPES`
-    empty : titles with no known words
-    model_sha256 : see `sentemb.models.files.model_files.fingerprint`
-    recipe : weights and parameters, as `Recipe.as_dict` has them
-    parts : the dtype and shape of each array of each part of the score
-    files : size in bytes and SHA-256 of each file of the folder but this one and those of the model
-    fields : the type of each field of the titles
-    confidence : numbers that `Confidence.of_json` reads; None without a calibration
-    clusters : what `sentemb.search.shortlist_files` says of the shortlist; None without one
-    search_fields : the weights of the fields in which words are searched
-    """
-
-    titles: int
-    dim: int
-    dtype: str
-    empty: int
-    model_sha256: str
-    recipe: Mapping[str, Any]
-    parts: Mapping[str, Mapping[str, Any]]
-    files: Mapping[str, Mapping[str, Any]]
-    fields: Mapping[str, str]
-    confidence: Mapping[str, Any] | None
-    clusters: Mapping[str, Any] | None = None
-    search_fields: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def identity(self) -> str:
-        """One hash of everything in the index."""
-        return hashlib.sha256(json.dumps(vars(self), sort_keys=True).encode()).hexdigest()
 
 
 # -- writing ----------------------------------------------------------------------------------
@@ -96,65 +67,86 @@ class Description:
 def write_contents(snapshot: Snapshot, folder: Path, replaces: bool) -> None:
     """Write all files of an index into a folder.
 
-    ``replaces`` says that it takes the place of the one that holds the model and the ranker: they
-    are not written again.
+    ``replaces`` says that it takes the place of the one that was opened: the files of segments, of
+    the model and of the ranker that have not changed are not written again.
     """
-    catalogue, ranker = snapshot.catalogue, snapshot.ranker
+    ranker = snapshot.ranker
+    segments: list[SegmentDescription] = []
+    files: dict[str, dict[str, Any]] = {}
+    for k, segment in enumerate(snapshot.segments):
+        name = segment_folder(k)
+        described, of_segment = _write_segment(segment, folder / name, replaces)
+        segments.append(described)
+        files |= {name + file: listed for file, listed in of_segment.items()}
+    saved, stored = ranker.model.saved(), ranker.files if replaces else None
+    if stored is None or not stored.link(folder / MODEL):
+        save_model(saved, folder / MODEL)
+        if ranker.recipe != MODEL_ALONE:
+            write_ranker(folder / MODEL, ranker.stored())
+    description = Description(
+        tuple(segments),
+        dim=ranker.model.dim,
+        dtype=snapshot.dtype,
+        model_sha256=fingerprint(saved),
+        recipe=ranker.recipe.as_dict(),
+        files=files,
+        fields=snapshot.fields.types,
+        confidence=None if snapshot.confidence is None else snapshot.confidence.as_dict(),
+        search_fields=snapshot.search_fields,
+    )
+    values = {"format": FORMAT, **description.as_dict()}
+    if not snapshot.search_fields:
+        del values["search_fields"]  # as version 1.0 writes it
+    text = json.dumps(values, indent=1)
+    if replaces:
+        for inside, _, _ in os.walk(folder):
+            flush_folder(inside)
+    with writing(folder / DESCRIPTION) as file:
+        file.write(f"{text}\n".encode())
+
+
+def _write_segment(
+    segment: Segment, folder: Path, replaces: bool
+) -> tuple[SegmentDescription, dict[str, dict[str, Any]]]:
+    """Write the files of a segment into a folder; their sizes and checksums, by name."""
+    catalogue, removed = segment.catalogue, segment.left.removed
     empty = np.flatnonzero(catalogue.is_empty)
     arrays: dict[str, np.ndarray] = {
-        IDS: snapshot.ids.raw,
-        ID_OFFSETS: snapshot.ids.offsets,
-        TITLES: snapshot.titles.raw,
-        TITLE_OFFSETS: snapshot.titles.offsets,
+        IDS: segment.ids.raw,
+        ID_OFFSETS: segment.ids.offsets,
+        TITLES: segment.titles.raw,
+        TITLE_OFFSETS: segment.titles.offsets,
         EMPTY: empty,
     }
-    if snapshot.fields.types:
-        arrays[PRODUCTS] = snapshot.fields.image
+    if segment.fields.types:
+        arrays[PRODUCTS] = segment.fields.image
+    if removed.size:
+        arrays[REMOVED] = removed
     parts: dict[str, dict[str, Any]] = {}
     for name, part in catalogue.parts.items():
-        make_folder(folder / name)
         parts[name] = {}
         for array_name, array in part.arrays().items():
             parts[name][array_name] = [array.dtype.name, *array.shape]
             arrays[f"{name}/{array_name}.npy"] = array
     shortlist = catalogue.shortlist
     if shortlist is not None:
-        make_folder(folder / shortlist_files.FOLDER)
         arrays |= shortlist_files.arrays_of(shortlist)
-    files = {name: _write(folder / name, array) for name, array in arrays.items()}
-    for name, listed in files.items():
-        listed["sample"] = sample(folder / name)
-    saved = ranker.model.saved()
-    stored = ranker.files if replaces else None
-    if stored is None or not stored.link(folder / MODEL):
-        save_model(saved, folder / MODEL)
-        if ranker.recipe != MODEL_ALONE:
-            write_ranker(folder / MODEL, ranker.stored())
-    description = Description(
-        titles=len(snapshot.ids),
-        dim=ranker.model.dim,
-        dtype=snapshot.dtype,
-        empty=len(empty),
-        model_sha256=fingerprint(saved),
-        recipe=ranker.recipe.as_dict(),
-        parts=parts,
-        files=files,
-        fields=snapshot.fields.types,
-        confidence=None if snapshot.confidence is None else snapshot.confidence.as_dict(),
-        clusters=None if shortlist is None else shortlist_files.description_of(shortlist),
-        search_fields=snapshot.search_fields,
-    )
-    values = {"format": FORMAT, **vars(description)}
-    if not snapshot.search_fields:
-        del values["search_fields"]  # as version 1.0 writes it
-    text = json.dumps(values, indent=1)
-    with writing(folder / DESCRIPTION) as file:
-        file.write(f"{text}\n".encode())
+    kept_files = segment.files if replaces else None
+    is_linked = kept_files is not None and kept_files.link(folder)
+    files = {
+        name: segment.listed[name]
+        if is_linked and (folder / name).exists()
+        else _written(folder / name, array)
+        for name, array in arrays.items()
+    }
+    clusters = None if shortlist is None else shortlist_files.description_of(shortlist)
+    return SegmentDescription(len(segment.ids), len(empty), parts, clusters, removed.size), files
 
 
-def part_file(part: str) -> str:
-    """The file in which the vectors of a part are, for messages."""
-    return {COSINE: f"{COSINE}/vectors.npy", MEMORY: f"{MEMORY}/scales.npy"}[part]
+def _written(path: Path, array: np.ndarray) -> dict[str, Any]:
+    """Write one array; its size, checksum and sample."""
+    make_folder(path.parent)
+    return {**_write(path, array), "sample": sample(path)}
 
 
 def _write(path: Path, array: np.ndarray) -> dict[str, Any]:
@@ -220,77 +212,6 @@ def listed_files(folder: AnyPath) -> frozenset[str]:
     return frozenset([DESCRIPTION, *files, *model])
 
 
-def read_description(folder: AnyPath) -> Description:
-    """The checked description of an index folder."""
-    path = path_of(folder) / DESCRIPTION
-    if status(path) is None:
-        raise SentembError(
-            f"{folder}: there is no index here ({DESCRIPTION} is missing); make one with "
-            "`sentemb index MODEL TITLES -o INDEX`"
-        )
-    values = {"search_fields": {}, **descriptions.read_description(path, FORMAT, damaged)}
-    for name, is_right in _IS_RIGHT.items():
-        if name not in values or not is_right(values[name]):
-            raise damaged(path, f'"{name}" is missing or wrong')
-    return Description(**{name: values[name] for name in _IS_RIGHT})
-
-
-def _is_between(least: int) -> Callable[[Any], bool]:
-    return lambda value: is_integer(value) and least <= value <= _MOST
-
-
-def _are_parts(value: Any) -> bool:
-    names = {part.name for part in PART_TYPES}
-    return (
-        isinstance(value, dict)
-        and COSINE in value
-        and value.keys() <= names
-        and all(isinstance(arrays, dict) and arrays for arrays in value.values())
-        and all(_is_array(array) for arrays in value.values() for array in arrays.values())
-        and all(name.isidentifier() for arrays in value.values() for name in arrays)
-    )
-
-
-def _is_array(value: Any) -> bool:
-    if not isinstance(value, list) or len(value) not in (2, 3):
-        return False
-    dtype, *shape = value
-    is_known = isinstance(dtype, str) and dtype in _DTYPES
-    return is_known and all(is_integer(size) and size >= 0 for size in shape)
-
-
-def _are_fields(value: Any) -> bool:
-    if not isinstance(value, dict) or not all(kind in TYPES for kind in value.values()):
-        return False
-    try:
-        check_columns(list(value))
-    except SentembError:
-        return False
-    return True
-
-
-def _are_weights(value: Any) -> bool:
-    return isinstance(value, dict) and all(
-        is_finite(weight) and 0 < weight <= MAX_FIELD_WEIGHT for weight in value.values()
-    )
-
-
-_IS_RIGHT: dict[str, Callable[[Any], bool]] = {
-    "titles": _is_between(0),
-    "dim": _is_between(1),
-    "dtype": lambda value: isinstance(value, str) and value in DTYPES,
-    "empty": _is_between(0),
-    "model_sha256": lambda value: isinstance(value, str) and bool(_SHA256.fullmatch(value)),
-    "recipe": lambda value: isinstance(value, dict),
-    "parts": _are_parts,
-    "files": are_listed,
-    "fields": _are_fields,
-    "clusters": shortlist_files.is_right,
-    "search_fields": _are_weights,
-    "confidence": lambda value: value is None or Confidence.of_json(value) is not None,
-}
-
-
 def open_model(
     folder: AnyPath, description: Description, threads: int | None, in_memory: bool
 ) -> HybridRanker:
@@ -319,40 +240,14 @@ def open_snapshot(
     folder: AnyPath, description: Description, ranker: HybridRanker, in_memory: bool
 ) -> Snapshot:
     """Map the files of an index. Sizes and shapes are checked; vectors and texts are not read."""
-    path, n = path_of(folder), description.titles
-    files = _files(folder, description, in_memory)
-    texts = [
-        mapped_texts(files, name, offsets, n)
-        for name, offsets in ((IDS, ID_OFFSETS), (TITLES, TITLE_OFFSETS))
-    ]
-    empty = files.array(EMPTY, "<i8", (description.empty,), read_only=True)
-    if empty.size and not 0 <= empty.min() <= empty.max() < n:
-        raise damaged(path / EMPTY, "it names a title that does not exist")
-    is_empty = np.zeros(n, np.bool_)
-    is_empty[empty] = True
-    parts = {
-        part.name: _opened_part(path, files, part, description)
-        for part in PART_TYPES
-        if part.name in description.parts
-    }
-    lacking = set(ranker.recipe.parts) - parts.keys()
-    if lacking:
-        raise damaged(path / DESCRIPTION, f"the part {min(lacking)} is missing")
-    of_titles = parts, ranker.recipe, n, description.dim
-    try:
-        shortlist = shortlist_files.opened(files, description.clusters, *of_titles)
-    except Unfit as error:
-        raise damaged(path / error.args[0], error.args[1]) from None
-    fields = ProductFields.given(None, n)
-    if description.fields:
-        image = files.raw(PRODUCTS)
-        fields = ProductFields(description.fields, n, image, None if in_memory else path / PRODUCTS)
-        fields.check()
+    path = path_of(folder)
+    segments = tuple(
+        _opened_segment(files, segment, description, ranker)
+        for files, segment in _of_segments(folder, description, in_memory)
+    )
     snapshot = Snapshot(
         ranker,
-        texts[0],
-        Catalogue(texts[1], parts, is_empty, shortlist=shortlist),
-        fields,
+        segments,
         Confidence.of_json(description.confidence),
         (path.resolve(), description.identity),
         description.search_fields,
@@ -362,36 +257,100 @@ def open_snapshot(
     return snapshot
 
 
+def _opened_segment(
+    files: CheckedFiles, segment: SegmentDescription, description: Description, ranker: HybridRanker
+) -> Segment:
+    """Map the files of a segment."""
+    path, n = files.folder, segment.titles
+    texts = [
+        mapped_texts(files, name, offsets, n)
+        for name, offsets in ((IDS, ID_OFFSETS), (TITLES, TITLE_OFFSETS))
+    ]
+    is_empty = np.zeros(n, np.bool_)
+    is_empty[_rows(files, EMPTY, segment.empty, n)] = True
+    removed = np.empty(0, np.int64)
+    if segment.removed:
+        removed = _rows(files, REMOVED, segment.removed, n)
+        if (np.diff(removed) <= 0).any():
+            raise damaged(path / REMOVED, "its numbers do not rise")
+    parts = {
+        part.name: _opened_part(files, part, segment, description.dim)
+        for part in PART_TYPES
+        if part.name in segment.parts
+    }
+    lacking = set(ranker.recipe.parts) - parts.keys()
+    if lacking:
+        raise damaged(path / DESCRIPTION, f"the part {min(lacking)} is missing")
+    of_titles = parts, ranker.recipe, n, description.dim
+    try:
+        shortlist = shortlist_files.opened(files, segment.clusters, *of_titles)
+    except Unfit as error:
+        raise damaged(path / error.args[0], error.args[1]) from None
+    fields = ProductFields.given(None, n)
+    if description.fields:
+        image = files.raw(PRODUCTS)
+        mapped = None if files.in_memory else path / PRODUCTS
+        fields = ProductFields(description.fields, n, image, mapped)
+        fields.check()
+    return Segment(
+        texts[0],
+        Catalogue(texts[1], parts, is_empty, shortlist=shortlist),
+        fields,
+        Left(n, removed),
+        KeptFiles.of(path.resolve(), files.listed.keys() - {REMOVED}),
+        files.listed,
+    )
+
+
+def _rows(files: CheckedFiles, name: str, count: int, n: int) -> NDArray[np.int64]:
+    """A file of numbers of titles."""
+    rows = files.array(name, "<i8", (count,), read_only=True)
+    if rows.size and not 0 <= rows.min() <= rows.max() < n:
+        raise damaged(files.folder / name, "it names a title that does not exist")
+    return rows
+
+
 def _opened_part(
-    folder: Path, files: CheckedFiles, kind: type[Part], description: Description
+    files: CheckedFiles, kind: type[Part], segment: SegmentDescription, dim: int
 ) -> Part:
-    """Map the arrays of one part of an index."""
+    """Map the arrays of one part of a segment."""
     arrays = {
-        name: files.array(f"{kind.name}/{name}.npy", _DTYPES[dtype], tuple(shape), read_only=True)
-        for name, (dtype, *shape) in description.parts[kind.name].items()
+        name: files.array(
+            f"{kind.name}/{name}.npy", ARRAY_DTYPES[dtype], tuple(shape), read_only=True
+        )
+        for name, (dtype, *shape) in segment.parts[kind.name].items()
     }
     try:
-        return kind.of_arrays(arrays, description.titles, description.dim)
+        return kind.of_arrays(arrays, segment.titles, dim)
     except KeyError as error:
         why = f"the part {kind.name} has no {error.args[0]}"
-        raise damaged(folder / DESCRIPTION, why) from None
+        raise damaged(files.folder / DESCRIPTION, why) from None
     except Unfit as error:
         name, why = error.args
-        raise damaged(folder / kind.name / f"{name}.npy", why) from None
+        raise damaged(files.folder / kind.name / f"{name}.npy", why) from None
 
 
 def check_files(folder: AnyPath, description: Description) -> None:
     """Refuse a folder in which a listed file is missing, of no part, or that of another index."""
-    names = {IDS, ID_OFFSETS, TITLES, TITLE_OFFSETS, EMPTY} | {
-        f"{part}/{name}.npy" for part, arrays in description.parts.items() for name in arrays
+    names = {
+        begin + name
+        for begin, segment in description.folders
+        for name in _names_of(segment, bool(description.fields))
     }
-    if description.fields:
-        names.add(PRODUCTS)
-    names |= shortlist_files.files_of(description.clusters)
     if names != description.files.keys():
         path = path_of(folder) / DESCRIPTION
         raise damaged(path, "it lists other files than those of its parts")
     _files(folder, description).check_samples()
+
+
+def _names_of(segment: SegmentDescription, has_fields: bool) -> set[str]:
+    """The files of a segment."""
+    names = {IDS, ID_OFFSETS, TITLES, TITLE_OFFSETS, EMPTY} | {
+        f"{part}/{name}.npy" for part, arrays in segment.parts.items() for name in arrays
+    }
+    names |= {PRODUCTS} if has_fields else set()
+    names |= {REMOVED} if segment.removed else set()
+    return names | shortlist_files.files_of(segment.clusters)
 
 
 def verify_contents(folder: AnyPath, description: Description) -> None:
@@ -403,9 +362,12 @@ def _files(folder: AnyPath, description: Description, in_memory: bool = False) -
     return CheckedFiles(path_of(folder), description.files, DESCRIPTION, damaged, in_memory)
 
 
-def damaged(path: object, why: str) -> SentembError:
-    """The error for a file of an index that cannot be used."""
-    return SentembError(
-        f"{path}: the index is damaged: {why}; restore it from a copy or make it again with "
-        "`sentemb index`"
-    )
+def _of_segments(
+    folder: AnyPath, description: Description, in_memory: bool
+) -> Iterator[tuple[CheckedFiles, SegmentDescription]]:
+    """The files of each segment, by their names in its own folder."""
+    for begin, segment in description.folders:
+        names = _names_of(segment, bool(description.fields))
+        listed = {name: description.files[begin + name] for name in names}
+        inside = path_of(folder) / begin
+        yield CheckedFiles(inside, listed, DESCRIPTION, damaged, in_memory), segment

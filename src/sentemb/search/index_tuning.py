@@ -21,7 +21,6 @@ from sentemb.search.ranking.fitting import fit_weights_of
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import CLICKS
 from sentemb.search.recorded_outcomes import LookedAt, has_clicks_of
-from sentemb.search.shards import Shards
 from sentemb.system.html_tables import Rows
 from sentemb.system.paths import AnyPath
 
@@ -203,7 +202,7 @@ def _recorded_kinds(
 def _clicked_kinds(
     index: Index, clicks: ClickLog, note: Callable[[str], None]
 ) -> dict[bool, ClickLog]:
-    is_clicked = Shards((index.snapshot,)).are_clicked(index.ranker.asked(clicks.queries))
+    is_clicked = index.snapshot.are_clicked(index.ranker.asked(clicks.queries))
     kinds = {False: clicks.part(~is_clicked)} if not is_clicked.all() else {}
     if is_clicked.any():
         typed = index.ranker.clicks.single_clicks(clicks.part(is_clicked))

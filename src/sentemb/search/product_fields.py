@@ -6,16 +6,14 @@ first needs one, also after a fork, and can only read the table.
 
 from __future__ import annotations
 
-import functools
 import math
 import os
-import re
 import sqlite3
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, repeat
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import compress, repeat
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +32,7 @@ from sentemb.search.filters import (
     known_column,
     sort_order,
 )
+from sentemb.search.left import Left
 from sentemb.system.bounds import brief, is_finite, is_integer, plain
 from sentemb.system.sqlite_watch import Watch
 from sentemb.system.time_limits import check_time
@@ -52,8 +51,6 @@ _READING_SECONDS = 60.0
 _PORTION = 8192
 # Values of a facet that are counted.
 MOST_VALUES = 20
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
-_TRUTH = re.compile("true|false", re.IGNORECASE)
 _FUNCTIONS = FUNCTIONS | {"like", "group_concat", "count"}
 _DAMAGE = {
     sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN
@@ -102,7 +99,7 @@ class ProductFields:
         self._local = threading.local()
         # By condition, the one asked last at the end. No cache of a method: connections are closed
         # as soon as nobody uses these fields.
-        self._masks: OrderedDict[str, NDArray[np.bool_]] = OrderedDict()
+        self._masks: OrderedDict[tuple[str, frozenset[str]], NDArray[np.bool_]] = OrderedDict()
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -170,34 +167,34 @@ class ProductFields:
         fields._file = self._file
         return fields
 
-    @functools.cached_property
-    def facets(self) -> list[str]:
-        """Columns to filter by: texts with few distinct values, which are not addresses; truths."""
-        names = [name for name, kind in self.types.items() if kind in (TEXT, BOOLEAN)]
-        return [name for name in names if 0 < self._distinct(name) <= min(200, self.count / 2)]
+    def few_values(self, name: str, most: int, left: Left) -> set[Value] | None:
+        """The values of a column in the rows that are left, if there are at most ``most``.
 
-    def _distinct(self, name: str) -> int:
-        """How many values a column has; 0 if they are addresses."""
-        ((distinct, addresses),) = self._read(
-            f'SELECT count(DISTINCT "{name}"), count("{name}" LIKE \'%://%\' OR NULL) FROM products'
+        None if there are more, or some are addresses.
+        """
+        at_most = most + left.removed.size
+        counted = self._read(
+            f'SELECT "{name}", count(*) FROM products WHERE "{name}" IS NOT NULL GROUP BY 1 '
+            f"LIMIT {at_most + 1}"
         )
-        return 0 if addresses else int(distinct)
+        counts = Counter(dict(counted))
+        if left.removed.size:
+            counts -= Counter(value for _, value in self._of(f'"{name}"', left.removed.tolist()))
+        if len(counted) > at_most or len(counts) > most:
+            return None
+        are_addresses = any(isinstance(value, str) and "://" in value for value in counts)
+        return None if are_addresses else set(counts)
 
-    @functools.cached_property
-    def _empty(self) -> frozenset[str]:
-        """The columns without a value: their type says nothing."""
-        statement = 'SELECT 1 FROM products WHERE "{}" IS NOT NULL LIMIT 1'
-        return frozenset(name for name in self.types if not self._read(statement.format(name)))
-
-    def is_empty(self, name: str) -> bool:
-        """Whether a column has no value: its type says nothing then."""
-        return name in self._empty
-
-    @property
-    def text_columns(self) -> frozenset[str]:
-        """The columns of texts that have a value, in small letters."""
-        texts = {name for name, kind in self.types.items() if kind == TEXT}
-        return frozenset(map(str.lower, texts - self._empty))
+    def has_value(self, name: str, left: Left | None = None) -> bool:
+        """Whether a column has a value, in a row that is left: its type says nothing without."""
+        n_removed = 0 if left is None else left.removed.size
+        # More rows than were removed: one of them is left.
+        rows = self._read(
+            f'SELECT rowid - 1 FROM products WHERE "{name}" IS NOT NULL LIMIT {n_removed + 1}'
+        )
+        if left is None or len(rows) > n_removed:
+            return bool(rows)
+        return any(left.is_left[row] for (row,) in rows)
 
     def check(self) -> None:
         """Refuse a file that does not hold the one table that it must hold.
@@ -219,27 +216,31 @@ class ProductFields:
 
     # -- reading ------------------------------------------------------------------------------
 
-    def mask(self, condition: str) -> NDArray[np.bool_]:
+    def mask(self, condition: str, empty: Collection[str] | None = None) -> NDArray[np.bool_]:
         """The products that meet a condition, (n,) bool, not to be changed; remembered.
 
-        Raises `SentembError` as `sentemb.search.filters.checked_condition` does, and if the
-        condition takes too long.
+        ``empty`` are the columns that may be compared with anything; by default those without a
+        value here. Raises `SentembError` as `sentemb.search.filters.checked_condition` does, and if
+        the condition takes too long.
         """
+        if empty is None:
+            empty = {name for name in self.types if not self.has_value(name)}
+        key = condition, frozenset(empty)
         with self._lock:
-            mask = self._masks.get(condition)
+            mask = self._masks.get(key)
             if mask is not None:
-                self._masks.move_to_end(condition)
+                self._masks.move_to_end(key)
                 return mask
-        mask = self._computed(condition)
+        mask = self._computed(condition, empty)
         with self._lock:
-            self._masks[condition] = mask
+            self._masks[key] = mask
             if len(self._masks) > _REMEMBERED:
                 self._masks.popitem(last=False)
         return mask
 
-    def _computed(self, condition: str) -> NDArray[np.bool_]:
+    def _computed(self, condition: str, empty: Collection[str]) -> NDArray[np.bool_]:
         """The products that meet a condition."""
-        types = {name: None if name in self._empty else self.types[name] for name in self.types}
+        types = {name: None if name in empty else kind for name, kind in self.types.items()}
         checked = checked_condition(condition, types)
         statement = f"SELECT group_concat(rowid) FROM products WHERE {checked}"
         ((rows,),) = self._read(statement, _SECONDS + _SECONDS_PER_PRODUCT * self.count)
@@ -344,12 +345,18 @@ class ProductFields:
 
     # -- other products -----------------------------------------------------------------------
 
-    def rows(self) -> Iterator[tuple[Value, ...]]:
-        """The fields of all products, in their order."""
+    def rows(self, left: Left | None = None) -> Iterator[tuple[Value, ...]]:
+        """The fields of all products, or of those that are left, in their order."""
         statement = "SELECT * FROM products WHERE rowid BETWEEN {} AND {} ORDER BY rowid"
         truths = {k for k, kind in enumerate(self.types.values()) if kind == BOOLEAN}
+        if not self.types:
+            yield from repeat((), self.count if left is None else len(left))
+            return
         for first in range(1, self.count + 1, _PORTION):
-            for row in self._read(statement.format(first, first + _PORTION - 1)):
+            portion = self._read(statement.format(first, first + _PORTION - 1))
+            if left is not None:
+                portion = list(compress(portion, left.is_left[first - 1 :]))
+            for row in portion:
                 yield (
                     row
                     if not truths
@@ -361,63 +368,23 @@ class ProductFields:
 
     def take(self, rows: NDArray[np.int64]) -> ProductFields:
         """The fields of the products at ``rows``, in this order."""
+        return ProductFields.of(self.types, len(rows), self.rows_at(rows))
+
+    def rows_at(self, rows: NDArray[np.int64]) -> Iterator[tuple[Value, ...]]:
+        """The fields of some products, in any order."""
         if not self.types:
-            return ProductFields.of({}, len(rows), ())
-        chosen = (
-            self._in_order(rows[first : first + _PORTION])
-            for first in range(0, len(rows), _PORTION)
-        )
-        return ProductFields.of(self.types, len(rows), chain.from_iterable(chosen))
+            yield from repeat((), len(rows))
+            return
+        for first in range(0, len(rows), _PORTION):
+            portion = rows[first : first + _PORTION].tolist()
+            by_row = {row: values for row, *values in self._of("*", portion)}
+            yield from (tuple(by_row[row + 1]) for row in portion)
 
-    def _in_order(self, rows: NDArray[np.int64]) -> Iterator[tuple[Value, ...]]:
-        by_row = {row: values for row, *values in self._of("*", rows.tolist())}
-        return (tuple(by_row[row + 1]) for row in rows.tolist())
-
-    def joined(self, following: ProductFields, ids: Sequence[str]) -> ProductFields:
-        """These, then ``following``; a column that only one has is empty in the other.
-
-        ``ids`` are those of the products of ``following``. Raises `SentembError` for a value of
-        another kind in a column of numbers or of truths.
-        """
-        types = dict(self.types)
-        for name, kind in self._types_of(following, ids).items():
-            same = _same(name, types) or name
-            has_values = same in types and same not in self._empty
-            types[same] = _joined_type(types[same], kind) if has_values else kind
-        rows = chain.from_iterable(_rows_as(fields, types) for fields in (self, following))
-        return ProductFields.of(types, self.count + following.count, rows)
-
-    def replaced_by(self, following: ProductFields, ids: Sequence[str]) -> ProductFields:
-        """``following``, in which a column without a value has the type that it has here.
-
-        The parameters and errors are those of `joined`.
-        """
-        types = self._types_of(following, ids)
-        if types == following.types:
-            return following
-        return ProductFields.of(types, following.count, following.rows())
-
-    def _types_of(self, following: ProductFields, ids: Sequence[str]) -> dict[str, str]:
-        """The types of ``following``, whose columns must be of the kind that they are of here."""
-        types = dict(following.types)
-        for k, (name, kind) in enumerate(following.types.items()):
-            same = _same(name, self.types)
-            if same is None or kind == self.types[same]:
-                continue
-            if name in following._empty:
-                types[name] = self.types[same]
-            elif _is_unlike(kind, self.types[same]) and same not in self._empty:
-                values = [row[k] for row in following.rows()]
-                raise _of_another_kind(same, self.types[same], values, ids)
-        return types
-
-    def differing(self, following: ProductFields) -> int:
-        """How many products have other fields in ``following``, which has as many products."""
-        if not self.types and not following.types:
-            return 0
-        types = {**self.types, **following.types}
-        pairs = zip(_rows_as(self, types), _rows_as(following, types), strict=True)
-        return sum(before != after for before, after in pairs)
+    def as_types(self, types: Mapping[str, str]) -> ProductFields:
+        """These fields in columns of other types; one that is not here is empty."""
+        if list(types.items()) == list(self.types.items()):
+            return self
+        return ProductFields.of(types, self.count, in_columns(self.rows(), self.types, types))
 
 
 class _Clock:
@@ -508,53 +475,22 @@ def _type_of(name: str, values: Sequence[Value]) -> str:
     return INTEGER if all(map(is_integer, there)) else REAL
 
 
+def in_columns(
+    rows: Iterable[tuple[Value, ...]], before: Mapping[str, str], types: Mapping[str, str]
+) -> Iterable[tuple[Value, ...]]:
+    """Rows of columns with types as those of other ones; a column that is not here is empty."""
+    if list(before.items()) == list(types.items()):
+        return rows
+    numbers = {name.lower(): k for k, name in enumerate(before)}
+    order = [(numbers.get(name.lower()), kind) for name, kind in types.items()]
+    return (
+        tuple(None if k is None else _written(row[k], kind) for k, kind in order) for row in rows
+    )
+
+
 def kind_of(kind: str) -> str:
     """The type that a column has in common with those of its kind: integers are decimals."""
     return REAL if kind == INTEGER else kind
-
-
-def _joined_type(first: str, second: str) -> str:
-    if first == second:
-        return first
-    return TEXT if TEXT in (first, second) else REAL
-
-
-def _is_unlike(kind: str, before: str) -> bool:
-    """Whether a column of a type has values that one of the type ``before`` cannot take."""
-    return before != TEXT and kind_of(kind) != kind_of(before)
-
-
-def _same(name: str, columns: Iterable[str]) -> str | None:
-    """The column with this name, in any case."""
-    return next((column for column in columns if column.lower() == name.lower()), None)
-
-
-def _of_another_kind(
-    name: str, kind: str, values: Sequence[Value], ids: Sequence[str]
-) -> SentembError:
-    """The error for values in a column of another kind: the first that cannot be of it, if any."""
-    form, what, remedy = _NUMBER, "a number", "1299 or 12.50"
-    if kind == BOOLEAN:
-        form, what, remedy = _TRUTH, "true or false", "true or false"
-    there = [row for row, value in enumerate(values) if value is not None]
-    wrong = (row for row in there if not form.fullmatch(str(values[row])))
-    row = next(wrong, there[0])
-    return SentembError(
-        f"{name} of {plain(ids[row])} is {brief(values[row])}, but {name} is {what} in the index;"
-        f" write it as {remedy}, or leave it empty"
-    )
-
-
-def _rows_as(fields: ProductFields, types: Mapping[str, str]) -> Iterator[tuple[Value, ...]]:
-    """The rows of ``fields`` with the columns of ``types``."""
-    if not fields.types:
-        return repeat((None,) * len(types), fields.count)
-    numbers = {name.lower(): k for k, name in enumerate(fields.types)}
-    order = [(numbers.get(name.lower()), kind) for name, kind in types.items()]
-    return (
-        tuple(None if k is None else _written(row[k], kind) for k, kind in order)
-        for row in fields.rows()
-    )
 
 
 def _written(value: Value, kind: str) -> Value:

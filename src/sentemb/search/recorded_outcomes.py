@@ -20,7 +20,6 @@ from sentemb.data.examinations import EXPONENT
 from sentemb.data.recorded_searches import RecordedSearch
 from sentemb.errors import SentembError
 from sentemb.search.index import Index
-from sentemb.search.shards import Shards
 from sentemb.system.tables import aligned
 
 _KINDS = {False: "never typed before", True: "in the log"}
@@ -70,7 +69,7 @@ class LookedAt(NamedTuple):
                 shown[q] += 1
                 looked[q] += position**-EXPONENT
                 clicks[q] += ids[q] in search.clicked
-        is_typed = Shards((index.snapshot,)).are_clicked(index.ranker.asked(queries))
+        is_typed = index.snapshot.are_clicked(index.ranker.asked(queries))
         return cls(queries, ranked.scores[:, 0], is_typed, counts, shown, looked, clicks)
 
     def part(self, which: NDArray[np.bool_]) -> LookedAt:
@@ -200,7 +199,7 @@ def has_clicks_of(index: Index, searches: Sequence[RecordedSearch]) -> bool:
     if not pairs:
         return False
     log = ClickLog.from_pairs(pairs)
-    is_known = Shards((index.snapshot,)).are_clicked(index.ranker.asked(log.queries))
+    is_known = index.snapshot.are_clicked(index.ranker.asked(log.queries))
     if not is_known.any():
         return False
     return index.ranker.clicks.single_clicks(log.part(is_known)) is None

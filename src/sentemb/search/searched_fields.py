@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-
 from sentemb.errors import SentembError, naming
 from sentemb.retrieval.bm25 import MAX_FIELD_WEIGHT, FieldTexts
 from sentemb.search.filters import TEXT, known_column
+from sentemb.search.index_fields import IndexFields
 from sentemb.search.product_fields import ProductFields
 from sentemb.search.ranking.recipe import NAME, Recipe
 from sentemb.system.bounds import brief, is_finite, plain
@@ -47,25 +46,23 @@ def checked_weights(
     return weights
 
 
-def texts_of(
-    weights: Mapping[str, float], fields: ProductFields, first: int = 0
-) -> list[FieldTexts]:
-    """The texts of the searched fields of the titles from ``first``.
+def texts_of(weights: Mapping[str, float], fields: ProductFields | IndexFields) -> list[FieldTexts]:
+    """The texts of the searched fields of titles.
 
     Raises `SentembError` for a field that is not there any more, or has no texts any more.
     """
-    if not weights or first == fields.count:
+    rows = list(fields.rows()) if weights else []
+    if not rows:
         return [FieldTexts([], weight) for weight in weights.values()]
     with naming("search_fields"):
         columns = [list(fields.types).index(_column(name, fields)) for name in weights]
-    rows = list((fields.take(np.arange(first, fields.count)) if first else fields).rows())
     return [
         FieldTexts([str(row[k] or "") for row in rows], weight)
         for k, weight in zip(columns, weights.values(), strict=True)
     ]
 
 
-def _column(name: str, fields: ProductFields) -> str:
+def _column(name: str, fields: ProductFields | IndexFields) -> str:
     """The column of a searched field."""
     column = known_column(name, fields.types)
     if fields.types[column] != TEXT:

@@ -22,7 +22,7 @@ from sentemb.search.ranking.engine import Ranked
 from sentemb.search.ranking.part import Asked
 from sentemb.search.ranking.ranker import Share
 from sentemb.search.ranking.recipe import PARTS, Recipe
-from sentemb.search.shards import Shards
+from sentemb.search.snapshot import Snapshot
 from sentemb.system.bounds import brief, number, share, whole
 from sentemb.system.html_tables import Rows
 from sentemb.system.meant_names import answering_names
@@ -111,20 +111,21 @@ class Searcher:
         self.model = model
         self._workers = Workers(threads)
 
-    def _shards(self) -> Shards:
-        """The titles that a search reads now."""
+    @property
+    def snapshot(self) -> Snapshot:
+        """All that searches read now: an object that never changes."""
         raise NotImplementedError
 
     def __len__(self) -> int:
-        return len(self._shards())
+        return len(self.snapshot)
 
     def __iter__(self) -> Iterator[str]:
         """The ids, in the order in which they were added."""
-        shards = self._shards()
-        return map(shards.id, range(len(shards)))
+        snapshot = self.snapshot
+        return map(snapshot.id, range(len(snapshot)))
 
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, str) and self._shards().rows_of([id])[0] >= 0
+        return isinstance(id, str) and self.snapshot.numbers_of([id])[0] >= 0
 
     def __getitem__(self, id: str) -> dict[str, Any]:
         """The title with an id, as a dict of ``id``, ``title`` and, if there are any, ``fields``.
@@ -138,12 +139,12 @@ class Searcher:
 
     def get(self, id: str, default: Any = None) -> Any:
         """As ``index[id]``, or ``default`` for an id that is not in the index."""
-        shards = self._shards()
-        row = int(shards.rows_of([id])[0]) if isinstance(id, str) else -1
+        snapshot = self.snapshot
+        row = int(snapshot.numbers_of([id])[0]) if isinstance(id, str) else -1
         if row < 0:
             return default
-        product = {"id": shards.id(row), "title": shards.title(row)}
-        (fields,) = shards.values([row])
+        product = {"id": snapshot.id(row), "title": snapshot.title(row)}
+        (fields,) = snapshot.fields.values([row])
         return {**product, "fields": fields} if fields else product
 
     # A str is a Sequence[str] as well; the first signature that fits counts.
@@ -257,9 +258,9 @@ class Searcher:
         if min_score is not None:
             number("min_score", min_score, -np.inf)
         texts = [as_text(queries)] if isinstance(queries, str) else as_texts(queries)
-        shards = self._shards()
+        snapshot = self.snapshot
         where = _text("where", where)
-        mask = shards.mask(None if only is None else as_ids(only), where)
+        mask = snapshot.mask(None if only is None else as_ids(only), where)
         limits = _Limits(
             _text("sort", sort),
             _names(facets),
@@ -271,7 +272,7 @@ class Searcher:
             offset,
             exact,
         )
-        hits = self._search(shards, texts, k, mask, limits)
+        hits = self._search(snapshot, texts, k, mask, limits)
         return hits[0] if isinstance(queries, str) else hits
 
     @answering_names
@@ -301,11 +302,11 @@ class Searcher:
         SentembError
             As `search`, and if the id is not in the index.
         """
-        shards = self._shards()
-        (row,) = shards.known_rows([as_text(id)]).tolist()
-        mask = np.ones(len(shards), np.bool_)
+        snapshot = self.snapshot
+        (row,) = snapshot.known_numbers([as_text(id)]).tolist()
+        mask = np.ones(len(snapshot), np.bool_)
         where = _text("where", where)
-        meets = shards.mask(None, where)
+        meets = snapshot.mask(None, where)
         if meets is not None:
             mask &= meets
         mask[row] = False
@@ -318,11 +319,11 @@ class Searcher:
             offset=offset,
             exact=exact,
         )
-        return self._search(shards, [shards.title(row)], k, mask, limits)[0]
+        return self._search(snapshot, [snapshot.title(row)], k, mask, limits)[0]
 
     def _search(
         self,
-        shards: Shards,
+        snapshot: Snapshot,
         texts: list[str],
         k: int,
         mask: NDArray[np.bool_] | None,
@@ -330,23 +331,23 @@ class Searcher:
     ) -> Rows[list[Hit]]:
         whole("k", k, 0, _MOST_TITLES)
         offset = whole("offset", limits.offset, 0, _MOST_TITLES - k)
-        confidence = limits.confidence(shards)
+        confidence = limits.confidence(snapshot)
         least = MOST_MATCHES if limits.sort or limits.facets else 0
         n_ranked = max(offset + k if k else 0, least)
-        asked = shards.ranker.asked(texts)  # once: each of the following reads what it has found
-        ranked = self._ranked(shards, asked, n_ranked, mask, limits.cosine, limits.exact)
+        asked = snapshot.asked(texts)  # once: each of the following reads what it has found
+        ranked = self._ranked(snapshot, asked, n_ranked, mask, limits.cosine, limits.exact)
         is_below = np.zeros(len(texts), np.bool_)
         if not (limits.everything or limits.cosine):
-            is_below = shards.are_below_floor(asked, ranked, mask)
+            is_below = snapshot.are_below_floor(asked, ranked, mask)
         confidences, is_sure = np.full(len(texts), np.nan), np.zeros(len(texts), np.bool_)
         if confidence is not None and ranked.titles.size:
             # A query for which nothing is found has the score -inf; its confidence is not used.
             is_there = ranked.titles[:, 0] >= 0
             first_scores = np.where(is_there, ranked.scores[:, 0], 0)
-            confidences, is_sure = confidence.of(first_scores, shards.are_clicked(asked))
-        n_titles = len(shards) if mask is None else int(mask.sum())
+            confidences, is_sure = confidence.of(first_scores, snapshot.are_clicked(asked))
+        n_titles = len(snapshot) if mask is None else int(mask.sum())
         # Another query is offered for unknown words. The cosine offers none, so needs no stemmer.
-        is_unknown = None if limits.cosine else shards.have_unknown_words(asked)
+        is_unknown = None if limits.cosine else snapshot.have_unknown_words(asked)
         hits: Rows[list[Hit]] = Rows()
         for q, (text, of_first) in enumerate(zip(texts, confidences.tolist(), strict=True)):
             matches = _matches(ranked, q)
@@ -358,33 +359,33 @@ class Searcher:
             matches = [] if reason else limits.of(matches)
             if not matches and reason is None:
                 reason = f"every score is below {limits.min_score:g}"
-            facets = limits.counted(shards, matches)
-            matches = limits.ordered(shards, matches)
-            named = self._named(shards, text, mask, limits.cosine) if k else None
+            facets = limits.counted(snapshot, matches)
+            matches = limits.ordered(snapshot, matches)
+            named = self._named(snapshot, text, mask, limits.cosine) if k else None
             if named is not None:
                 reason, nearest = None, []
                 matches = [named, *(match for match in matches if match.row != named.row)]
             meant = None
             if named is None and is_unknown is not None and (reason or is_unknown[q]):
-                meant = self._meant(shards, text)
+                meant = self._meant(snapshot, text)
             if matches and k and not matches[offset:]:
                 reason = NO_MORE
             is_shown = not offset and bool(matches) and matches[0].row == first and is_sure[q]
-            recipe = shards.recipe(limits.cosine)
+            recipe = snapshot.recipe(limits.cosine)
             matches = matches[offset : offset + k]
             marked = MarkedWords(text, words_of(recipe.stem, recipe.letters))
-            shown = _hits(shards, recipe, marked, matches, of_first if is_shown else None)
+            shown = _hits(snapshot, recipe, marked, matches, of_first if is_shown else None)
             if named is not None and not offset:
                 shown[0]["by_id"] = True
-            near = _hits(shards, recipe, marked, nearest, None)
+            near = _hits(snapshot, recipe, marked, nearest, None)
             hits.append(Rows(shown, text, reason, facets, meant, near))
         return hits
 
-    def _meant(self, shards: Shards, text: str) -> str | None:
+    def _meant(self, snapshot: Snapshot, text: str) -> str | None:
         """The nearest frequent query that finds something, if there is one."""
         # A search needs no clicks: it answers even if they were replaced or damaged since.
         with contextlib.suppress(SentembError):
-            return next(self._finding(shards, shards.frequent.near(text)), None)
+            return next(self._finding(snapshot, snapshot.frequent.near(text)), None)
         return None
 
     def suggest(self, begun: str, k: int = MOST_SUGGESTIONS) -> list[str]:
@@ -406,43 +407,43 @@ class Searcher:
             The most clicked first.
         """
         whole("k", k, 0, _MOST_TITLES)
-        shards = self._shards()
-        queries = shards.frequent.beginning_with(as_text(begun))
-        return list(islice(self._finding(shards, queries), k))
+        snapshot = self.snapshot
+        queries = snapshot.frequent.beginning_with(as_text(begun))
+        return list(islice(self._finding(snapshot, queries), k))
 
     def frequent_queries(self, least: int) -> list[str]:
         """The queries of the log with at least ``least`` clicks that find something.
 
         Of several spellings the most clicked; the most clicked query is first.
         """
-        shards = self._shards()
-        frequent = FrequentQueries.of(shards.ranker.clicks, least)
-        return list(self._finding(shards, frequent.by_key.values()))
+        snapshot = self.snapshot
+        frequent = FrequentQueries.of(snapshot.ranker.clicks, least)
+        return list(self._finding(snapshot, frequent.by_key.values()))
 
-    def _finding(self, shards: Shards, queries: Iterable[str]) -> Iterator[str]:
+    def _finding(self, snapshot: Snapshot, queries: Iterable[str]) -> Iterator[str]:
         """Those of ``queries`` that find something."""
         for query in queries:
-            if query not in shards.finds:
-                shards.finds[query] = self._finds(shards, shards.ranker.asked([query]))
-            if shards.finds[query]:
+            if query not in snapshot.finds:
+                snapshot.finds[query] = self._finds(snapshot, snapshot.asked([query]))
+            if snapshot.finds[query]:
                 yield query
 
-    def _finds(self, shards: Shards, asked: Asked) -> bool:
+    def _finds(self, snapshot: Snapshot, asked: Asked) -> bool:
         """Whether a search finds something, which needs none where a rule answers."""
-        if shards.are_answered(asked, None)[0]:
+        if snapshot.are_answered(asked, None)[0]:
             return True
-        ranked = self._ranked(shards, asked, 1, None, cosine=False)
-        (is_below,) = shards.are_below_floor(asked, ranked, None)
+        ranked = self._ranked(snapshot, asked, 1, None, cosine=False)
+        (is_below,) = snapshot.are_below_floor(asked, ranked, None)
         return not is_below and bool((ranked.titles >= 0).any())
 
     def _named(
-        self, shards: Shards, text: str, mask: NDArray[np.bool_] | None, cosine: bool
+        self, snapshot: Snapshot, text: str, mask: NDArray[np.bool_] | None, cosine: bool
     ) -> _Match | None:
         """The title whose id is the query."""
-        row = shards.row_named(text)
+        row = snapshot.number_named(text)
         if row is None or not (mask is None or mask[row]):
             return None
-        score, values = shards.of_pair(text, row, cosine, self._workers)
+        score, values = snapshot.of_pair(text, row, cosine, self._workers)
         return _Match(row, score, {name: values[name] for name in PARTS if name in values})
 
     @overload
@@ -477,9 +478,9 @@ class Searcher:
         SentembError
             If an id is not in the index.
         """
-        shards = self._shards()
-        rows = shards.known_rows([ids] if isinstance(ids, str) else as_texts(ids)).tolist()
-        explained = shards.explain(as_text(query), rows, cosine, self._workers)
+        snapshot = self.snapshot
+        rows = snapshot.known_numbers([ids] if isinstance(ids, str) else as_texts(ids)).tolist()
+        explained = snapshot.explain(as_text(query), rows, cosine, self._workers)
         return explained[0] if isinstance(ids, str) else explained
 
     def find(
@@ -511,13 +512,13 @@ class Searcher:
         exact: bool = False,
     ) -> Ranked:
         """As `find`, with what each part scores; see `search` for the last arguments."""
-        shards = self._shards()
-        asked = shards.ranker.asked(as_texts(queries))
-        return self._ranked(shards, asked, k, mask, cosine, exact)
+        snapshot = self.snapshot
+        asked = snapshot.asked(as_texts(queries))
+        return self._ranked(snapshot, asked, k, mask, cosine, exact)
 
     def _ranked(
         self,
-        shards: Shards,
+        snapshot: Snapshot,
         asked: Asked,
         k: int,
         mask: NDArray[np.bool_] | None,
@@ -525,21 +526,21 @@ class Searcher:
         exact: bool = False,
     ) -> Ranked:
         whole("k", k, 0, _MOST_TITLES)
-        if mask is not None and mask.shape != (len(shards),):
+        if mask is not None and mask.shape != (len(snapshot),):
             raise SentembError(
-                f"a mask of shape {mask.shape} is not of the {len(shards):,} titles of the index; "
-                "make it again"
+                f"a mask of shape {mask.shape} is not of the {len(snapshot):,} titles of the "
+                "index; make it again"
             )
-        return shards.best(asked, k, mask, cosine, self._workers, exact)
+        return snapshot.best(asked, k, mask, cosine, self._workers, exact)
 
     def are_below_floor(self, queries: Sequence[str], ranked: Ranked) -> NDArray[np.bool_]:
         """Which queries a search refuses, (m,); ``ranked`` are their best titles."""
-        shards = self._shards()
-        return shards.are_below_floor(shards.ranker.asked(as_texts(queries)), ranked, None)
+        snapshot = self.snapshot
+        return snapshot.are_below_floor(snapshot.asked(as_texts(queries)), ranked, None)
 
     def mask_of(self, ids: Iterable[str]) -> NDArray[np.bool_]:
         """Which titles have one of ``ids``: (n,) bool. Unknown ids are ignored."""
-        mask = self._shards().mask(as_ids(ids), None)
+        mask = self.snapshot.mask(as_ids(ids), None)
         assert mask is not None
         return mask
 
@@ -549,13 +550,13 @@ class Searcher:
 
     def id_named(self, text: str) -> str | None:
         """The id that ``text`` is, in any case, if it is one."""
-        shards = self._shards()
-        row = shards.row_named(text)
-        return None if row is None else shards.id(row)
+        snapshot = self.snapshot
+        row = snapshot.number_named(text)
+        return None if row is None else snapshot.id(row)
 
     def rows_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The places of the titles with these ids, (k,); -1 for an id that is unknown."""
-        return self._shards().rows_of(ids)
+        return self.snapshot.numbers_of(ids)
 
 
 class _Match(NamedTuple):
@@ -585,10 +586,10 @@ class _Limits:
         """Why there are no titles to choose from."""
         return NO_TITLES if self.where is None else NO_PRODUCT
 
-    def confidence(self, shards: Shards) -> Confidence | None:
+    def confidence(self, snapshot: Snapshot) -> Confidence | None:
         """The calibration of the scores; an error if one is needed and there is none."""
-        is_calibrated = shards.recipe(self.cosine) == shards.recipe(False)
-        confidence = shards.confidence if is_calibrated else None
+        is_calibrated = snapshot.recipe(self.cosine) == snapshot.recipe(False)
+        confidence = snapshot.confidence if is_calibrated else None
         if self.min_confidence is not None:
             share("min_confidence", self.min_confidence)
             if confidence is None:
@@ -611,17 +612,18 @@ class _Limits:
         least = -np.inf if self.min_score is None else self.min_score
         return [match for match in matches if match.score >= least]
 
-    def counted(self, shards: Shards, matches: list[_Match]) -> dict[str, dict[Value, int]]:
+    def counted(self, snapshot: Snapshot, matches: list[_Match]) -> dict[str, dict[Value, int]]:
         """The values of each facet among the best matches."""
         rows = [match.row for match in _best(matches)]
-        return {column: shards.facet(column, rows) for column in self.facets}
+        return {column: snapshot.fields.facet(column, rows) for column in self.facets}
 
-    def ordered(self, shards: Shards, matches: list[_Match]) -> list[_Match]:
+    def ordered(self, snapshot: Snapshot, matches: list[_Match]) -> list[_Match]:
         """The matches in the order of a field, or as they are."""
         if self.sort is None:
             return matches
         matches = _best(matches)
-        return [matches[k] for k in shards.ordered(self.sort, [match.row for match in matches])]
+        order = snapshot.fields.ordered(self.sort, [match.row for match in matches])
+        return [matches[k] for k in order]
 
 
 def _best(matches: list[_Match]) -> list[_Match]:
@@ -644,23 +646,23 @@ def _matches(ranked: Ranked, q: int) -> list[_Match]:
 
 
 def _hits(
-    shards: Shards,
+    snapshot: Snapshot,
     recipe: Recipe,
     marked: MarkedWords,
     matches: list[_Match],
     confidence: float | None,
 ) -> list[Hit]:
     """Hits; the first has the confidence."""
-    fields = shards.values([match.row for match in matches])
+    fields = snapshot.fields.values([match.row for match in matches])
     weights = {part: recipe.weight(part) for part in PARTS}
     hits = []
     for rank, (row, score, values) in enumerate(matches):
         parts = {
             part: {"value": value, "added": weights[part] * value} for part, value in values.items()
         }
-        title = shards.title(row)
+        title = snapshot.title(row)
         hit = Hit(
-            id=shards.id(row),
+            id=snapshot.id(row),
             title=title,
             marks=marked.of(title),
             score=score,

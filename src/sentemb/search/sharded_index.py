@@ -14,14 +14,17 @@ from sentemb.models.files.model_files import fingerprint
 from sentemb.retrieval.bm25 import Statistics
 from sentemb.search.filters import REAL
 from sentemb.search.index import Index
-from sentemb.search.product_fields import ProductFields, kind_of
+from sentemb.search.index_fields import IndexFields
+from sentemb.search.product_fields import kind_of
 from sentemb.search.ranking.floor import Floor
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.searcher import Searcher
-from sentemb.search.shards import Shards
 from sentemb.search.snapshot import Snapshot
 from sentemb.system.bounds import plain
 from sentemb.system.paths import AnyPath
+
+# Ids that are looked up at a time.
+_PORTION = 8192
 
 
 class ShardedIndex(Searcher):
@@ -52,22 +55,25 @@ class ShardedIndex(Searcher):
             what = _difference(first, index)
             if what is not None:
                 raise _unlike(name_of_index, what, name)
-        # One ranker serves all: the clicks of the others need no memory.
-        snapshots = {
-            name: replace(index.snapshot, ranker=first.ranker) for name, index in indexes.items()
-        }
+        snapshots = {name: index.snapshot for name, index in indexes.items()}
         # Without titles the types of fields are not known.
-        with_titles = {name: each for name, each in snapshots.items() if len(each.ids)}
+        with_titles = {name: each for name, each in snapshots.items() if len(each)}
         for (name, earlier), (name_of_later, later) in combinations(with_titles.items(), 2):
             if not _have_same_fields(earlier.fields, later.fields):
                 raise _unlike(name_of_later, "set of fields", name)
-            id = earlier.row_of.shared(later.row_of)
+            id = _shared_id(earlier, later)
             if id is not None:
                 raise SentembError(
                     f"{name_of_later}: has the id {plain(id)}, which is in {name} too; remove it "
                     "from one"
                 )
-        self._all = Shards(tuple(_of_one_type(list((with_titles or snapshots).values()))))
+        # One ranker serves all: the clicks of the others need no memory.
+        self._snapshot = _of_one_type(list((with_titles or snapshots).values()))
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """All that searches read."""
+        return self._snapshot
 
     @classmethod
     def open(cls, paths: Sequence[AnyPath], threads: int | None = None) -> Self:
@@ -77,9 +83,6 @@ class ShardedIndex(Searcher):
         if repeated is not None:
             raise SentembError(f"{repeated}: is named twice; name each index once")
         return cls({name: Index.open(name, threads) for name in names}, threads)
-
-    def _shards(self) -> Shards:
-        return self._all
 
 
 def _difference(first: Index, second: Index) -> str | None:
@@ -121,20 +124,37 @@ def _are_equal(first: Statistics, second: Statistics) -> bool:
     )
 
 
-def _have_same_fields(first: ProductFields, second: ProductFields) -> bool:
+def _have_same_fields(first: IndexFields, second: IndexFields) -> bool:
     """Whether the names are the same, and no field has values of two kinds."""
     return list(first.types) == list(second.types) and all(
-        kind_of(kind) == kind_of(second.types[name])
-        or first.is_empty(name)
-        or second.is_empty(name)
+        kind_of(kind) == kind_of(second.types[name]) or name in first.empty or name in second.empty
         for name, kind in first.types.items()
     )
 
 
-def _of_one_type(shards: Sequence[Snapshot]) -> list[Snapshot]:
-    """Shards whose fields have the types that they would have in one index."""
-    types = dict(shards[0].fields.types)
+def _shared_id(first: Snapshot, second: Snapshot) -> str | None:
+    """An id that both have, if there is one."""
+    ids = first.ids
+    for start in range(0, len(ids), _PORTION):
+        portion = ids[start : start + _PORTION]
+        there = np.flatnonzero(second.numbers_of(portion) >= 0)
+        if there.size:
+            return str(portion[there[0]])
+    return None
+
+
+def _of_one_type(snapshots: Sequence[Snapshot]) -> Snapshot:
+    """The titles of all, with fields of the types that they would have in one index."""
+    first = snapshots[0]
+    types = dict(first.fields.types)
     for name in types:
-        kinds = {each.fields.types[name] for each in shards if not each.fields.is_empty(name)}
+        kinds = {each.fields.types[name] for each in snapshots if name not in each.fields.empty}
         types[name] = kinds.pop() if len(kinds) == 1 else REAL if kinds else types[name]
-    return [replace(each, fields=each.fields.with_types(types)) for each in shards]
+    segments = tuple(
+        segment.with_fields(segment.fields.with_types(types))
+        for each in snapshots
+        for segment in each.segments
+    )
+    alike = all(each.confidence == first.confidence for each in snapshots)
+    confidence = first.confidence if alike else None
+    return replace(first, segments=segments, confidence=confidence)

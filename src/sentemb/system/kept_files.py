@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -25,6 +25,10 @@ class KeptFiles:
         """Those of ``names`` that are in ``folder`` now."""
         facts = {name: _facts(folder / name) for name in names}
         return cls(folder, {name: known for name, known in facts.items() if known is not None})
+
+    def without(self, name: str) -> Self:
+        """These without a file that is written again."""
+        return replace(self, facts={n: facts for n, facts in self.facts.items() if n != name})
 
     def link(self, folder: Path) -> bool:
         """Give all files a second name in ``folder``.

@@ -93,16 +93,16 @@ def add_index(
 
     The result is the description of the arrays for engine.js, and remarks for the user.
     """
-    towers, catalogue = index.model.towers, index.snapshot.catalogue
-    arrays.add_texts("ids", index.ids)
-    arrays.add_texts("titles", index.titles)
-    _add_fields(arrays, index.fields)
-    arrays.add("empty", np.flatnonzero(catalogue.is_empty).astype("<u4"))
+    towers, whole = index.model.towers, index.snapshot.as_one
+    arrays.add_texts("ids", whole.ids)
+    arrays.add_texts("titles", whole.titles)
+    _add_fields(arrays, whole.fields)
+    arrays.add("empty", np.flatnonzero(whole.catalogue.is_empty).astype("<u4"))
     for name, edges in _code_points().items():
         arrays.add(name, edges)
     arrays.add_texts("signs", SIGNS.values())
     model_words = public.of_model(towers.vocabulary.words)
-    _add_towers(arrays, towers, index.titles, model_words, dtype)
+    _add_towers(arrays, towers, whole.titles, model_words, dtype)
     known = towers.vocabulary.vectors
     if known is not None:
         arrays.add_texts("vector words", known.words)
@@ -140,7 +140,7 @@ def _add_parts(arrays: Arrays, index: Index, dtype: str) -> dict[str, Lists]:
     """Append the parts of the score; those of BM25 are returned, for `_add_words`."""
     fields: dict[str, Lists] = {}
     for name in index.recipe.parts:
-        part = index.snapshot.catalogue.parts[name]
+        part = index.snapshot.as_one.catalogue.parts[name]
         if isinstance(part, Cosine):
             arrays.add_rows("vectors", _vectors(index, dtype))
         elif isinstance(part, Memory):

@@ -30,7 +30,7 @@ function close() {
   maps = [];
   for (const button of document.querySelectorAll('.hit[aria-expanded="true"]')) {
     button.setAttribute("aria-expanded", "false");
-    button.nextElementSibling.hidden = true;
+    $(button.getAttribute("aria-controls")).hidden = true;
   }
 }
 
@@ -167,12 +167,12 @@ function evidence(nearest) {
   const heads = ["Cosine", "Query", "Clicked"].map((head) => make("th", { scope: "col" }, head));
   const rows = nearest.map((one) => {
     const clicked = one.clicked.slice(0, 3).flatMap(({ title, clicks }, k) => {
-      const times = clicks > 1 ? [make("span", { className: "clicks" }, ` × ${clicks}`)] : [];
+      const times = clicks > 1 ? [make("span", { className: "quiet" }, ` × ${clicks}`)] : [];
       return [...(k ? [make("br")] : []), isolated(title), ...times];
     });
     if (one.clicked.length > 3) {
       const more = ` and ${one.clicked.length - 3} more`;
-      clicked.push(make("br"), make("span", { className: "clicks" }, more));
+      clicked.push(make("br"), make("span", { className: "quiet" }, more));
     }
     return make(
       "tr",

@@ -4,13 +4,6 @@ const PAUSE = 80; // milliseconds without a key before a search begins
 const SETTLED = 1500; // milliseconds after which a query becomes an entry of the history
 const COUNTS = [10, 20, 50, 100];
 const MOST_OFFSET = 10000; // as the server allows
-// What a confidence is called, from the highest down.
-const SURE = [
-  [0.9, "almost certain"],
-  [0.7, "likely"],
-  [0.4, "uncertain"],
-  [0, "unlikely"],
-];
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const state = { query: "", count: 10, offset: 0, open: null, filters: {}, sort: "" };
@@ -93,9 +86,7 @@ function show(found, milliseconds) {
   maps = [];
   explaining?.abort();
   const hits = titlesOf(found);
-  // Bars of one scale for all results; what lowers a score has none.
-  const highest = Math.max(1, ...hits.map((hit) => sum(raising(hit))));
-  $("results").replaceChildren(...hits.map((hit, k) => result(hit, k, highest)));
+  $("results").replaceChildren(...hits.map(result));
   showStatus(found, milliseconds);
   showRemark(found);
   showFilters(state.filters, state.sort, found.facets);
@@ -184,57 +175,45 @@ function knowsNone(found) {
   return found.query.normalize("NFC").toLowerCase().trim().split(/\s+/u).every(isUnknown);
 }
 
-function result(hit, k, highest) {
-  const shares = sharesOf(hit);
-  const parts = make("span", { className: "parts quiet" });
-  if (hit.by_id) parts.append(make("span", { className: "sure" }, "found by its id"));
-  if (hit.confidence !== null) {
-    const sure = make("span", { className: "sure" }, nameOf(hit.confidence));
-    parts.append(make("span", {}, sure, `, confidence ${fixed(hit.confidence, 2)}`));
-  }
-  if (shares.length > 1) {
-    for (const { part, name, added } of shares.filter((one) => one.added)) {
-      parts.append(make("span", { className: `of ${part}` }, `${name} ${signed(added, 3)}`));
-    }
-  }
-  const meter = make(
-    "span",
-    { className: "meter", "aria-hidden": "true" },
-    ...raising(hit).map(({ part, added }) => bar(part, added / highest)),
-  );
-  const button = make(
-    "button",
-    {
-      type: "button",
-      className: "hit",
-      "aria-expanded": "false",
-      "aria-controls": `panel-${k}`,
-      id: `hit-${k}`,
-    },
-    make("span", { className: "rank", "aria-hidden": "true" }, String(state.offset + k + 1)),
-    markedTitle(hit),
-    make("span", { className: "score" }, fixed(hit.score, 3)),
-    parts,
-    meter,
-  );
-  button.addEventListener("click", () => {
-    if (button.getAttribute("aria-expanded") === "true") collapse();
-    else {
-      expand(k);
-      remember(false);
-      recordClick(hit);
-    }
-  });
+/** A result as a shop shows it: picture, title, fields; "why?" opens how its score came about. */
+function result(hit, k) {
   const panel = make("div", { className: "panel", id: `panel-${k}`, role: "region", hidden: true });
-  panel.setAttribute("aria-labelledby", `hit-${k}`);
-  return make("li", {}, ...[button, fieldsOf(hit, () => recordClick(hit)), panel].filter(Boolean));
+  panel.setAttribute("aria-labelledby", `title-${k}`);
+  const why = make(
+    "button",
+    { type: "button", className: "hit plain", "aria-expanded": "false", "aria-controls": panel.id, id: `hit-${k}` },
+    "why?",
+  );
+  why.setAttribute("aria-describedby", `title-${k}`);
+  const address = webAddress(hit.fields?.[LINK]);
+  // Without a link, to look into a title is all that a click on it can mean; keys have the button.
+  const explain = () => {
+    if (why.getAttribute("aria-expanded") === "true") return collapse();
+    expand(k);
+    remember(false);
+    if (address === null) recordClick(hit);
+  };
+  why.addEventListener("click", explain);
+  const title = markedTitle(hit, address);
+  title.id = `title-${k}`;
+  if (address === null) title.addEventListener("click", explain);
+  else {
+    title.addEventListener("click", () => recordClick(hit));
+    title.addEventListener("auxclick", ({ button }) => button === 1 && recordClick(hit)); // the middle one
+  }
+  const found = hit.by_id ? [make("p", { className: "quiet" }, "found by its id")] : [];
+  const what = make("div", { className: "what" }, title, ...found, ...fieldsOf(hit));
+  return make("li", { className: "result" }, ...pictureOf(hit), what, why, panel);
 }
 
 /** The title with the words of the query marked; the places are counted in code points. */
-function markedTitle({ title, marks }) {
+function markedTitle({ title, marks }, address) {
   const letters = [...title];
   const text = (begin, end) => letters.slice(begin, end).join("");
-  const shown = make("span", { className: "title", dir: "auto" });
+  const link = { href: address, target: "_blank", rel: "noopener noreferrer" };
+  const shown = address === null ? make("span") : make("a", link);
+  shown.className = "title";
+  shown.dir = "auto";
   let from = 0;
   for (const [begin, end] of marks) {
     shown.append(text(from, begin), make("mark", {}, text(begin, end)));
@@ -242,30 +221,6 @@ function markedTitle({ title, marks }) {
   }
   shown.append(text(from));
   return shown;
-}
-
-/** The parts of a score, each with what it adds. */
-function sharesOf(hit) {
-  const { parts } = engine.facts;
-  return parts.filter(({ part }) => part in hit.parts).map((one) => ({ ...one, ...hit.parts[one.part] }));
-}
-
-function raising(hit) {
-  return sharesOf(hit).filter(({ added }) => added > 0);
-}
-
-function sum(shares) {
-  return shares.reduce((total, { added }) => total + added, 0);
-}
-
-function bar(className, share) {
-  const element = make("i", { className });
-  element.style.width = `${(100 * share).toFixed(1)}%`;
-  return element;
-}
-
-function nameOf(confidence) {
-  return SURE.find(([least]) => confidence >= least)[1];
 }
 
 // -- recording -----------------------------------------------------------------------------------
@@ -425,7 +380,8 @@ async function start() {
   const { facts } = engine;
   document.title = facts.name;
   $("name").textContent = facts.name;
-  $("about").textContent = [counted(facts.titles, "title"), facts.model].filter(Boolean).join(" · ");
+  $("about").textContent = counted(facts.titles, "title");
+  $("model").textContent = facts.model ?? "";
   $("status").textContent = "Loading …";
   $("query").value = new URLSearchParams(location.hash.slice(1)).get("q") || $("query").value;
   try {

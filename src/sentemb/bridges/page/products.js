@@ -1,7 +1,7 @@
 // Fields of products: filters above the results, and what a result shows of them.
 
-// Fields that the page shows as a picture and as a link.
-const [IMAGE, LINK] = ["image", "link"];
+// Fields that the page shows as a picture, as a link and without a name.
+const [IMAGE, LINK, PRICE] = ["image", "link", "price"];
 
 /** An address that may be loaded or followed; null for anything but http and https. */
 function webAddress(value) {
@@ -10,25 +10,33 @@ function webAddress(value) {
   return ["http:", "https:"].includes(address.protocol) ? address.href : null;
 }
 
-/** The fields of a result; null if it has none to show. `opened` is called when the link is followed. */
-function fieldsOf(hit, opened) {
-  const { [IMAGE]: image, [LINK]: link, ...rest } = hit.fields ?? {};
+/** The picture of a result, if it has one. */
+function pictureOf({ fields }) {
+  const picture = webAddress(fields?.[IMAGE]);
+  if (picture === null) return [];
+  const loading = { loading: "lazy", decoding: "async", referrerPolicy: "no-referrer" };
+  const shown = make("img", { ...loading, src: picture, alt: "", width: 72, height: 72 });
+  shown.addEventListener("error", () => shown.remove()); // rather none than the sign of a broken one
+  return [shown];
+}
+
+/** The other fields of a result, the price first. */
+function fieldsOf({ fields }) {
+  const { [IMAGE]: image, [LINK]: link, [PRICE]: price, ...rest } = fields ?? {};
   const shown = Object.entries(rest)
     .filter(([, value]) => value !== null && webAddress(value) === null)
     .map(([name, value]) => make("span", {}, `${name} `, isolated(shownValue(value), "b")));
-  const address = webAddress(link);
-  if (address !== null) {
-    const follow = make("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, "open");
-    follow.addEventListener("click", opened);
-    follow.addEventListener("auxclick", ({ button }) => button === 1 && opened()); // the middle one
-    shown.push(follow);
+  if (price !== undefined && price !== null) {
+    shown.unshift(make("span", { className: "price" }, isolated(shownPrice(price))));
   }
-  const picture = webAddress(image);
-  if (picture !== null) {
-    const loading = { loading: "lazy", decoding: "async", referrerPolicy: "no-referrer" };
-    shown.unshift(make("img", { ...loading, src: picture, alt: "", width: 48, height: 48 }));
-  }
-  return shown.length ? make("div", { className: "fields quiet" }, ...shown) : null;
+  return shown.length ? [make("div", { className: "fields quiet" }, ...shown)] : [];
+}
+
+/** A price with two decimals, unless it is a whole number. */
+function shownPrice(value) {
+  if (typeof value !== "number") return String(value);
+  const digits = Number.isInteger(value) ? 0 : 2;
+  return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: Math.max(digits, 2) });
 }
 
 function shownValue(value) {

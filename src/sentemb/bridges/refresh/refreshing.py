@@ -32,11 +32,13 @@ from sentemb.errors import SentembError
 from sentemb.models.files.model_files import fingerprint
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.clicked_queries import ClickedQueries
-from sentemb.search.index import Changes, Index
-from sentemb.search.index_files import listed_files, read_description
+from sentemb.search.index import Index
+from sentemb.search.index_description import read_description
+from sentemb.search.index_files import listed_files
 from sentemb.search.index_tuning import calibrate, serve_clicks
 from sentemb.search.ranking.fitting import fit_weights_of
 from sentemb.search.shop_folder import Shop
+from sentemb.search.syncing import Changes
 from sentemb.system.bounds import plain
 from sentemb.system.descriptions import parse_json
 from sentemb.system.files import is_file, make_folder, names_in, place_name, reading, write_text
@@ -299,7 +301,7 @@ class _Refreshing:
             trained,
             current.titles,
             current.ids,
-            current.fields,
+            current.fields.as_one(),
             dtype=current.dtype,
             threads=self._threads,
         )

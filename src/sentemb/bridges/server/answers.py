@@ -59,7 +59,7 @@ class Answers:
         self.identity = self._model_sha256, "" if source is None else source[1]
         self._began = time.monotonic()
         # Made on first use, which takes a moment.
-        index.row_of()
+        index.rows_of([])
         index.suggest("")
 
     def facts(self) -> dict[str, Any]:
@@ -149,12 +149,12 @@ class Answers:
 
     def n_unknown(self, ids: Sequence[str]) -> int:
         """How many of ``ids`` are not in the index."""
-        return int((self.index.row_of().of(ids) < 0).sum())
+        return int((self.index.rows_of(ids) < 0).sum())
 
     def title_of(self, id: str) -> str | None:
         """The title with this id, or None."""
-        number = self.index.row_of().get(id)
-        return None if number is None else self.index.titles[number]
+        product = self.index.get(id)
+        return None if product is None else str(product["title"])
 
     def n_words(self, text: str) -> int:
         """The number of words that the model reads in ``text``."""

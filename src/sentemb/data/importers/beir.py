@@ -11,6 +11,7 @@ models" (2021), https://github.com/beir-cellar/beir.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from sentemb.data.judged_set import MAX_GRADE, JudgedSet, grade_of, write_judged
 from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError, naming
 from sentemb.system.bounds import brief, whole
-from sentemb.system.files import is_file, path_of, write_text
+from sentemb.system.files import is_file, path_of, reading, write_text
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_free, filling_listed
 
@@ -170,7 +171,7 @@ def _queries(path: Path, needed: Collection[str]) -> Iterator[tuple[str, str]]:
 
 def _judgments(path: Path) -> Judgments:
     judgments = Judgments()
-    rows = _table(path, ("query-id", "corpus-id", "score"), _QRELS)
+    rows = _table(path, *_judged_columns(path))
     for number, (query, document, score) in rows:
         grade = grade_of(score)
         if grade is None:
@@ -182,6 +183,18 @@ def _judgments(path: Path) -> Judgments:
     if not any(grade > 0 for grades in judgments.grades.values() for grade in grades.values()):
         raise SentembError(f"{path}: has no score above 0; correct or remove it")
     return judgments
+
+
+def _judged_columns(path: Path) -> tuple[tuple[str, ...], Reading]:
+    """The columns of query, document and score, and how they are read.
+
+    Without a line of names the columns are those of BEIR, or of TREC, which has one more.
+    """
+    with reading(path) as file:
+        names = file.readline().decode("utf-8-sig", "replace").strip().split("\t")
+    if len(names) in (3, 4) and grade_of(names[-1]) is not None:
+        return ("1", str(len(names) - 1), str(len(names))), replace(_QRELS, header=False)
+    return ("query-id", "corpus-id", "score"), _QRELS
 
 
 def _titles(corpus: Path, words: int) -> Iterator[tuple[str, str]]:

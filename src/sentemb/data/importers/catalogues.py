@@ -78,9 +78,10 @@ class Catalogue:
                 rows.bad(rows.where(number), error)
         catalogue._inherit(rows, n_ids, names, untitled)
         if not catalogue.titles:
+            bad = f"; the first bad row: {rows.bad.first}" if rows.bad.first else ""
             raise SentembError(
-                f"{rows.where(1)}: the catalogue has no row with an id and a title; give other "
-                "columns"
+                f"{rows.where(1)}: the catalogue has no row with an id and a title{bad}; give "
+                "other columns"
             )
         return catalogue
 

@@ -8,6 +8,8 @@ from sentemb.data.lines import is_id
 from sentemb.errors import SentembError
 
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+# As a spreadsheet is told that a number is a text.
+_FORMULA = re.compile(r'\s*="([^"]*)"\s*')
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2}[.,]000")
 
 
@@ -54,8 +56,11 @@ def imported_text(text: str, what: str, encoding: str = "utf-8") -> str:
 def imported_id(text: str, encoding: str = "utf-8") -> str:
     """``text`` as an id of one word: each run of white space becomes ``_``; may be empty.
 
+    The formula ``="007"``, which keeps a spreadsheet from changing an id, is the id in it.
     Bytes that did not fit the encoding and NUL characters raise a `SentembError` without a place.
     """
+    if '="' in text and (formula := _FORMULA.fullmatch(text)):
+        text = formula[1]
     id = "_".join(text.split())
     if id.isprintable():
         return id

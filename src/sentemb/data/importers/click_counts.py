@@ -15,9 +15,14 @@ from sentemb.data.importers.missing import is_missing
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
 
-# Flags, and the labels of ESCI: an exact match is what somebody would click.
-_YES = frozenset(["true", "yes", "y", "t", "exact", "e"])
-_NO = frozenset(["false", "no", "n", "f", "substitute", "s", "complement", "c", "irrelevant", "i"])
+# Flags in some languages, and the labels of ESCI: an exact match is what somebody would click.
+_FLAGS = {
+    True: "true yes y t on x clicked click exact e wahr ja j vrai oui verdadero sí si vero sì sim"
+    " verdadeiro waar prawda tak sant правда истина да はい 是 ✓ ✔ ☑ ✅",
+    False: "false no n f off unclicked skipped substitute s complement c irrelevant i falsch nein"
+    " faux non falso não nao onwaar nee fałsz nie falskt nej ложь нет いいえ 否 ✗ ✘ ☐ ❌",
+}
+_YES, _NO = (frozenset(_FLAGS[flag].split()) for flag in (True, False))
 _OTHER = {".": ",", ",": "."}
 # No-break and thin blanks, and other apostrophes.
 _PLAIN = str.maketrans("\u00a0\u2007\u2009\u202f\u2019\u02bc", "    ''")
@@ -68,7 +73,7 @@ class Counts:
         if cell.isdigit() and cell.isascii() and len(cell) < _MOST_DIGITS:
             return int(cell)
         bare = cell.strip().lower()
-        if not bare or is_missing(bare):
+        if not bare or is_missing(cell):
             return 0
         if bare in _YES or bare in _NO:
             return int(bare in _YES)

@@ -22,8 +22,9 @@ from sentemb.data.importers.clean_texts import (
     may_be_thousands,
 )
 from sentemb.data.importers.click_counts import Counts
-from sentemb.data.importers.columns import BadRows, Reading, Row, Wanted, same_names
+from sentemb.data.importers.columns import BadRows, Reading, Row, Wanted, listed, same_names
 from sentemb.data.importers.damaged_ids import DamagedIds
+from sentemb.data.importers.guessing import columns_of_counts
 from sentemb.data.importers.lists import listed_in, parts_of
 from sentemb.data.importers.losses import (
     NO_CLICKS,
@@ -121,6 +122,7 @@ class ClickReader:
         self._ids = dict[str, str]()  # of cells, as the catalogue has them
         self._damaged = DamagedIds(())
         self._first_without_title = self._clicks_column = self._guessed = ""
+        self._may_count: tuple[AnyPath, list[str], set[str]] | None = None
         self._escaped = self._missing = self._opened = 0
 
     def read_catalogue(self, path: AnyPath) -> Catalogue:
@@ -143,14 +145,17 @@ class ClickReader:
         needed += [columns.clicks, columns.search, columns.position]
         needed += columns.ids if self.collects else []
         chosen = [column for column in needed if column is not None]
-        return Rows(
-            path, chosen, self._how, self._bad, self._on_names, on_note=self.done.notes.append
-        )
+
+        def on_names(names: list[str]) -> None:
+            self._on_names(names, path)
+
+        return Rows(path, chosen, self._how, self._bad, on_names, on_note=self.done.notes.append)
 
     def clicks(self, rows: Rows) -> Iterator[Click]:
         """The usable rows of one file; those without clicks only if they belong to a search."""
         n_keys = len(self._columns.ids) if self._joins else 1
         has_extras = self.collects or self._columns.position is not None
+        has_totals = self._columns.clicks is not None and not self._joins
         done, ahead, counts = self.done, _Ahead(rows), Counts()
         for number, cells in ahead:
             done.rows += 1
@@ -166,12 +171,17 @@ class ClickReader:
                 self._bad(rows.where(number), error)
                 continue
             raw, title = named[0]
-            if query and title and clicks[0] and len(named) == 1:  # most rows
-                done.clicks += clicks[0]
-                usable = [(raw, title, clicks[0])]
-            elif not (query and title) and self._is_total([cells[0], *keys]):
+            is_pair = query and title
+            if (
+                has_totals and is_total([query, title])
+                if is_pair
+                else self._is_total([cells[0], *keys])
+            ):
                 done.left_out[TOTALS] += 1
                 continue
+            if is_pair and clicks[0] and len(named) == 1:  # most rows
+                done.clicks += clicks[0]
+                usable = [(raw, title, clicks[0])]
             else:
                 usable = self._usable(query, named, clicks, rows.where(number))
             for raw, title, n in usable:
@@ -280,20 +290,35 @@ class ClickReader:
             return True
         return bool(has_counts and not in_searches) and not any(name.strip() for name in names)
 
-    def _on_names(self, names: list[str]) -> None:
-        """Notice a column of clicks that nobody asked for."""
-        if self._columns.clicks is None and not self._clicks_column:
-            texts_and_ids = (self._query_column, self._title_column, *self._columns.ids)
-            used = {name for column in texts_and_ids for name in _meant(column, names)}
-            rest = (name for name in CLICKS.columns(names) if name not in used)
-            self._clicks_column = next(rest, "")
+    def _on_names(self, names: list[str], path: AnyPath) -> None:
+        """Notice a column of clicks that nobody asked for, and which others may be one."""
+        asked = self._columns
+        if asked.clicks is not None or asked.search is not None or self._clicks_column:
+            return
+        texts_and_ids = (self._query_column, self._title_column, *asked.ids)
+        used = {name for column in texts_and_ids for name in _meant(column, names)}
+        rest = [name for name in names if name not in used]
+        self._clicks_column = CLICKS.column(rest) or ""
+        if not self._may_count and str(path) != "-" and is_file(path):
+            self._may_count = path, names, used
+
+    def _columns_of_counts(self) -> list[str]:
+        if self._may_count is None:
+            return []
+        path, names, used = self._may_count
+        return columns_of_counts(path, self._how, names, used)
 
     def notes(self) -> Iterator[str]:
         """Notes for a user on the rows that were read."""
-        if self._clicks_column and self._columns.search is None:
+        if self._clicks_column:
             yield (
                 f"each row was counted as one click; for the column {self._clicks_column} give "
                 f"--clicks-column {shlex.quote(self._clicks_column)}"
+            )
+        elif may_be := self._columns_of_counts():
+            yield (
+                f"each row was counted as one click; if {listed(may_be)} has the number of clicks, "
+                f"give --clicks-column {shlex.quote(may_be[0])}"
             )
         if self._guessed:
             yield (

@@ -29,7 +29,8 @@ from sentemb.data.importers.columns import (
 )
 from sentemb.data.importers.file_kinds import check_kind, encoding_in
 from sentemb.data.importers.json_rows import json_rows
-from sentemb.data.importers.missing import is_total_row
+from sentemb.data.importers.known_exports import what_is_lacking
+from sentemb.data.importers.missing import is_no_row
 from sentemb.data.importers.table_heads import DELIMITERS, MOST_BEFORE, find_head
 from sentemb.data.spreadsheets import is_header
 from sentemb.errors import SentembError
@@ -78,7 +79,9 @@ def text_rows(table: TableFile, format: str) -> Iterator[Row]:
         _check_encoding(known_first[0], table)
         numbered = chain(known_first, lines)
         opening = next((line.lstrip("\ufeff \t") for line in known_first if line.strip()), "")
-        is_json = table.how.delimiter is None and opening.startswith(("{", "[{", "[\n", "[\r"))
+        is_json = table.how.delimiter is None and opening.startswith(
+            ("{", "[{", "[[", "[\n", "[\r")
+        )
         if format == "jsonl" or (format == "auto" and is_json):
             yield from json_rows(table, enumerate(numbered, 1))
             return
@@ -118,7 +121,7 @@ def _rows(
     while True:
         try:
             for row in rows:
-                row = _with_entities(row, width, delimiter)
+                row = row if len(row) == width else _of_width(row, head, delimiter)
                 fits = len(row) == width and row[0] != ""
                 fault = None if fits else _width_fault(row, width, table.bad)
                 if comments and row and row[0][:1] == "#" and not any(row[1:]):
@@ -144,16 +147,27 @@ def _width_fault(row: list[str], width: int, bad: BadRows) -> str | None:
         return ""
     if len(row) == width:
         return None
-    if is_total_row(row):
+    if is_no_row(row):
         bad.totals += 1
         return ""
     return _WIDTH.format(len(row), width)
 
 
-def _with_entities(row: list[str], width: int, delimiter: str) -> list[str]:
-    """A row; if it is too long, without the cuts at the ``;`` of entities such as ``&quot;``."""
-    if len(row) <= width or delimiter != ";":
+def _of_width(row: list[str], head: list[str], delimiter: str) -> list[str]:
+    """A row of another width than the first with the cells of the table, if that is beyond doubt.
+
+    It may be cut at the ``;`` of entities such as ``&quot;``, have blank cells at its end, or lack
+    some that have no name: some programs write a delimiter there, in the header or below it.
+    """
+    row = _with_entities(row) if delimiter == ";" and len(row) > len(head) else row
+    lacking = head[len(row) :]
+    if any(map(str.strip, [*row[len(head) :], *lacking])) or not row:
         return row
+    return row[: len(head)] + [""] * len(lacking)
+
+
+def _with_entities(row: list[str]) -> list[str]:
+    """A row without the cuts at the ``;`` of entities."""
     cells = row[:1]
     for cell in row[1:]:
         entity = _CUT_ENTITY.search(cells[-1])
@@ -169,6 +183,8 @@ def _chosen(
 ) -> tuple[Callable[[list[str]], tuple[str, ...]], bool]:
     """A function that takes the chosen columns from a row; whether the first row is a header."""
     names = [cell.strip() for cell in head]
+    if len(names) == 1 and (advice := what_is_lacking(names)):
+        raise SentembError(f"{table.name}: {advice}")
     header, columns = table.how.header, table.columns
     named = [column for column in columns if not is_number(column)]
     if header is False:

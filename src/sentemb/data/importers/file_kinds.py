@@ -21,6 +21,10 @@ _STARTS = (
 )  # fmt: skip
 _MARKUP = (
     (
+        re.compile(rb"<\?xml[^>]*>\s*(?:<\?mso-[^>]*>\s*)?<(?:\w+:)?workbook\b", re.IGNORECASE),
+        "is a sheet of Excel in XML; save it as CSV UTF-8",
+    ),
+    (
         re.compile(rb"<(?:\?xml|rss|feed|channel|products|items|catalog)\b", re.IGNORECASE),
         "is an XML feed; export the products as TSV or CSV (feeds of shops can be had as TSV)",
     ),
@@ -29,6 +33,10 @@ _MARKUP = (
         "is a web page, perhaps that of a log-in; download the table itself",
     ),
 )
+
+
+# Of the bytes of UTF-16, at least this share is zero.
+_ZEROS = 0.03
 
 
 def check_kind(path: AnyPath, start: bytes, name: str) -> None:
@@ -51,10 +59,10 @@ def encoding_in(start: bytes) -> str | None:
     """UTF-16 if the first bytes of a text are in it, with a byte-order mark or without."""
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
-    pairs = len(start) // 2
-    # A header is mostly ASCII, of which every other byte is zero in UTF-16.
-    for encoding, zeros in (("utf-16-le", start[1::2]), ("utf-16-be", start[::2])):
-        if pairs > 1 and zeros[:pairs].count(0) > 0.9 * pairs and start.count(0) <= pairs:
+    # Separators and line ends at least are ASCII, of which every other byte is zero in UTF-16.
+    first, second = start[::2].count(0), start[1::2].count(0)
+    for encoding, high, low in (("utf-16-le", second, first), ("utf-16-be", first, second)):
+        if high > max(1, _ZEROS * len(start), 9 * low):
             return encoding
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -10,6 +10,8 @@ from sentemb.data.column_names import (
     CLICKS,
     FIELDS,
     ID,
+    LOCALE,
+    OTHER,
     QUERY,
     ROLES,
     TITLE,
@@ -25,6 +27,7 @@ from sentemb.data.importers.table_rows import Rows
 from sentemb.data.record_file import is_record
 from sentemb.data.search_record import COLUMNS
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief
 from sentemb.system.files import is_file, place_name, status
 from sentemb.system.paths import AnyPath
 
@@ -35,6 +38,8 @@ _COUNTED = 0.9
 # In a column of texts such as titles, this share of the cells differs.
 _DIFFERENT = 0.5
 _MOST_NAME = 64
+# Numbers of clicks have some of this size.
+_SMALL = 10
 _RESERVED = ("id", "title", "score", "confidence", "rowid")
 # Of the ids in the clicks, this share must be in the products; and a product has few rows.
 _FOUND, _MOST_ROWS = 0.5, 4
@@ -93,7 +98,11 @@ class Guess:
         left = [
             name
             for name, cells in self.cells.items()
-            if name not in taken and any(cells) and _fits(role, cells) and _differ(cells)
+            if name not in taken
+            and not any(meaning.has(name) for meaning in (*FIELDS, OTHER))
+            and any(cells)
+            and _fits(role, cells)
+            and _differ(cells)
         ]
         if role in self.roles or len(left) != 1:
             return self
@@ -154,9 +163,12 @@ def names_of(path: AnyPath, how: Reading) -> list[str]:
         return list(COLUMNS)
     names: list[str] = []
     reading = Reading(how.format, how.delimiter, how.encoding, True, how.quotes)
-    rows = Rows(path, ("1", "2"), reading, BadRows(skip=True), names.extend, is_head=_is_head)
+    bad = BadRows(skip=True)
+    rows = Rows(path, ("1", "2"), reading, bad, names.extend, is_head=_is_head)
     for _ in islice(rows, 1):
         pass
+    if not names and bad.first is not None:
+        raise bad.first
     return names
 
 
@@ -173,13 +185,37 @@ def _first_cells(path: AnyPath, names: Sequence[str], how: Reading) -> dict[str,
     unreadable: set[str] = set()
     if len(columns) < 2:
         return cells
-    rows = Rows(
-        path, columns, how, BadRows(skip=True), optional=columns, on_unusable=unreadable.add
-    )
+    bad = BadRows(skip=True)
+    rows = Rows(path, columns, how, bad, optional=columns, on_unusable=unreadable.add)
     for _, row in islice(rows, _LOOKED_AT):
         for name, cell in zip(columns, row, strict=True):
             cells[name].append(cell)
+    if bad.first is not None and not any(cells.values()):
+        raise bad.first
     return {name: column for name, column in cells.items() if name not in unreadable}
+
+
+def columns_of_counts(
+    path: AnyPath, how: Reading, names: Sequence[str], used: Collection[str]
+) -> list[str]:
+    """Those of the columns ``names`` that may be numbers of clicks, by their cells.
+
+    They have integers, small ones among them, are not ``used``, and their names mean nothing else.
+    """
+    known = (*ROLES, OTHER, *FIELDS)
+    rest = [name for name in names if name and not any(meaning.has(name) for meaning in known)]
+    rest = [name for name in rest if name not in used]
+    cells = _first_cells(path, names, how) if rest else {}
+    return [name for name in rest if _may_be_counts(cells.get(name, ()))]
+
+
+def _may_be_counts(cells: Sequence[str]) -> bool:
+    if not _fits("clicks", cells):
+        return False
+    counts = Counts()
+    counts.look_at(cells)
+    numbers = {number for cell in cells for number in _counts_in(cell, counts) or ()}
+    return len(numbers) > 1 and min(numbers) <= _SMALL and max(numbers) > 1
 
 
 def _fits(role: str, cells: Sequence[str]) -> bool:
@@ -189,7 +225,7 @@ def _fits(role: str, cells: Sequence[str]) -> bool:
         return not cells
     counts = Counts()
     counts.look_at(filled)
-    n_counts = sum(_is_count(cell, counts) for cell in filled)
+    n_counts = sum(_counts_in(cell, counts) is not None for cell in filled)
     if role == "clicks":
         return n_counts > _COUNTED * len(filled)
     return role == "id" or n_counts < len(filled)
@@ -206,14 +242,13 @@ def _ordered(roles: Mapping[str, str]) -> dict[str, str]:
     return {role: roles[role] for role in _ROLES if role in roles}
 
 
-def _is_count(cell: str, counts: Counts) -> bool:
+def _counts_in(cell: str, counts: Counts) -> list[int] | None:
+    """The numbers of clicks in a cell, which may be a list; None if it has something else."""
     values = listed_in(cell)
     try:
-        for value in [cell] if values is None else values:
-            counts.read(value)
+        return [counts.read(value) for value in ([cell] if values is None else values)]
     except SentembError:
-        return False
-    return True
+        return None
 
 
 def _fields(
@@ -294,6 +329,13 @@ def shared_id(clicks: Guess, products: Guess, path: AnyPath, how: Reading) -> Sh
             )
         return SharedId((clicks.roles["id"],), (products.roles["id"],))
     best = max(fitting, key=rank)
+    is_product = matches[best].is_product, _plain(best[1]) in asked[best[0]]
+    for guess, name, is_id in zip((clicks, products), best, is_product, strict=True):
+        if is_id:
+            raise SentembError(
+                f"{guess.name}: the first line has a product ({brief(name)}) and no names of "
+                "columns; add a line of names"
+            )
     second = matches[best].second
     if second is None:
         return SharedId(best[:1], best[1:])
@@ -307,11 +349,13 @@ class _Match:
     n_asked : distinct cells that are looked for
     rows : the rows of each cell that was found: those of other shared columns, and titles
     shared : the other columns that both tables share, each with the cells in the clicks
+    is_product : whether the name of the column in the clicks was found, too
     """
 
     n_asked: int
     shared: Sequence[tuple[str, str]]
     rows: dict[str, list[tuple[tuple[str, ...], str]]] = field(default_factory=dict)
+    is_product: bool = False
 
     @property
     def share(self) -> float:
@@ -347,9 +391,7 @@ def _matches(
                 (name, same)
                 for name in asked
                 for same in columns
-                if letters_of(name) == letters_of(same)
-                and name != ours
-                and same not in (theirs, title)
+                if _may_be_one(name, same) and name != ours and same not in (theirs, title)
             ]
             pairs[ours, theirs] = _Match(len(values), shared)
     number = {name: k for k, name in enumerate(columns)}
@@ -357,6 +399,7 @@ def _matches(
     for ours, values in asked.items():
         for value in values:
             asking.setdefault(value, []).append(ours)
+    named = {_plain(ours): ours for ours in asked}
     rows = Rows(
         path, columns, how, BadRows(skip=True), optional=columns, on_unusable=lambda _: None
     )
@@ -365,12 +408,19 @@ def _matches(
         is_titled = title is None or bool(shown and not is_missing(shown))
         for theirs, cell in zip(columns, cells, strict=True):
             value = _plain(cell)
+            if value in named:
+                pairs[named[value], theirs].is_product = True
             for ours in asking.get(value, ()):
                 match = pairs[ours, theirs]
                 known = match.rows.setdefault(value, [])
                 if not known or (is_titled and len(known) < _KEPT_ROWS):
                     known.append((tuple(cells[number[same]] for _, same in match.shared), shown))
     return pairs
+
+
+def _may_be_one(ours: str, theirs: str) -> bool:
+    """Whether columns of two tables may hold the same, by their names."""
+    return letters_of(ours) == letters_of(theirs) or (LOCALE.has(ours) and LOCALE.has(theirs))
 
 
 def _values(cells: Sequence[str]) -> frozenset[str]:

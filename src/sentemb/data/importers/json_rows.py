@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from sentemb.data.column_names import Meaning
@@ -20,6 +20,8 @@ from sentemb.data.importers.columns import (
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
 
+# Records whose keys are the columns: the first may lack some.
+_LOOKED_AT = 1_000
 # How deep the rows of a whole object may be, as in {"hits": {"hits": [...]}}.
 _DEEPEST = 3
 _BLANKS = " \t\r\n\ufeff"
@@ -30,14 +32,16 @@ _MOST_WHOLE = 1 << 28
 
 def json_rows(table: TableFile, lines: Iterable[tuple[int, str]]) -> Iterator[Row]:
     """The rows in ``lines``; a `SentembError` if none of them has one of the columns."""
-    steps: list[tuple[str, list[str]]] = []
-    missing, names = set(table.columns) - set(table.optional), None
-    for number, record in _records(table, lines):
+    missing, records = set(table.columns) - set(table.optional), _records(table, lines)
+    first = list(islice(records, _LOOKED_AT))
+    if not first:
+        return
+    keys = list(dict.fromkeys(key for _, record in first for key in record))
+    names = _names_in_all([record for _, record in first])
+    table.on_names(names)
+    steps = [_steps(column, keys, names, table.name) for column in table.columns]
+    for number, record in chain(first, records):
         where = f"{table.name}:{number}"
-        if names is None:
-            names = names_in(record)
-            table.on_names(names)
-            steps = [_steps(column, record, names, where) for column in table.columns]
         values = [field_of(record, *step) for step in steps]
         if missing:
             pairs = zip(table.columns, values, strict=True)
@@ -45,11 +49,11 @@ def json_rows(table: TableFile, lines: Iterable[tuple[int, str]]) -> Iterator[Ro
         texts = table.texts(values, where)
         if texts is not None:
             yield number, texts
-    if missing and names is not None:
+    if missing:
         lacking = next(column for column in table.columns if column in missing)
         column = lacking.what if isinstance(lacking, Meaning) else lacking
         raise SentembError(
-            f"{table.name}: no line has {brief(column)}; the first line has {listed(names)}; "
+            f"{table.name}: no line has {brief(column)}; the first lines have {listed(names)}; "
             f"{remedy(column, names)}"
         )
 
@@ -63,15 +67,20 @@ def names_in(record: dict[str, Any]) -> list[str]:
     return names
 
 
-def _steps(
-    column: Wanted, record: dict[str, Any], names: list[str], where: str
-) -> tuple[str, list[str]]:
+def _names_in_all(records: Iterable[dict[str, Any]]) -> list[str]:
+    """The columns of records, of which some may lack an object that others have."""
+    names = dict.fromkeys(name for record in records for name in names_in(record))
+    objects = {name[:at] for name in names for at, letter in enumerate(name) if letter == "."}
+    return [name for name in names if name not in objects]
+
+
+def _steps(column: Wanted, keys: list[str], names: list[str], name: str) -> tuple[str, list[str]]:
     """A column, and the path to it."""
     if isinstance(column, Meaning):
-        column = usual_name(column, names, where.rpartition(":")[0])
-    same = same_names(column, list(record)) or same_names(column, names)
+        column = usual_name(column, names, name)
+    same = same_names(column, keys) or same_names(column, names)
     if len(same) == 1:
-        return same[0], [same[0]] if same[0] in record else same[0].split(".")
+        return same[0], [same[0]] if same[0] in keys else same[0].split(".")
     return column, column.split(".")
 
 
@@ -199,7 +208,7 @@ def _record(table: TableFile, line: str, where: str) -> dict[str, Any] | None:
     """The object on a line; None, and a bad row, if it is not one."""
     reason = "not an object"
     try:
-        record = json.loads(line.removeprefix("\ufeff"))
+        record = json.loads(line.removeprefix("\ufeff").rstrip(", \t\r\n"))
         if isinstance(record, dict):
             return record
     except json.JSONDecodeError as error:

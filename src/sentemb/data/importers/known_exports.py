@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sentemb.data.column_names import GRADE, ID, QUERY, SEARCH, TITLE, letters_of
+from sentemb.data.spreadsheets import ids_alone
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, is_folder
 from sentemb.system.paths import AnyPath
@@ -27,14 +28,8 @@ def check_folder(path: AnyPath) -> None:
 
 def what_is_lacking(names: Sequence[str]) -> str:
     """The kind of a table with these columns, and the remedy; empty if nothing is known of it."""
-    letters = [letters_of(name) for name in names]
-    if {"queryid", "corpusid"} <= set(letters):
-        return "these are judgments in the format of BEIR: use `sentemb data beir FOLDER`"
-    if len(names) == 4 and names[1] in ("0", "Q0") and names[3].lstrip("-").isdigit():
-        return (
-            "these look like judgments of TREC, ids without texts: put queries, documents and "
-            "judgments in the format of BEIR and use `sentemb data beir FOLDER`"
-        )
+    if ids := ids_alone(names):
+        return ids
     if len(names) > 1 and {"_id", "text"} <= set(names) <= {"_id", "title", "text", "metadata"}:
         return "these are texts in the format of BEIR: use `sentemb data beir FOLDER`"
     if len(names) == 4 and names[0].isdigit() and names[3].startswith(("http://", "https://")):

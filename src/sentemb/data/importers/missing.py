@@ -1,26 +1,50 @@
-"""Cells such as NULL, which mark a missing value, and rows that sum up others."""
+"""Cells such as NULL, which mark a missing value, and rows that sum up others or hold nothing."""
 
 import re
 from collections.abc import Iterable
 
-# In small letters; NA alone counts in capitals only, because na is a word.
-_MISSING = frozenset(
-    {
-        "null", "(null)", "<null>", "[null]", r"\n", "nan", "<nan>", "n/a", "#n/a", "<na>", "nat",
-        "none", "(none)", "<none>", "nil", "undefined", "not set", "(not set)", "(not provided)",
-        "(empty)", "(blank)", "(missing)", "#null!", "#ref!", "#value!", "#name?", "#div/0!",
-        "-", "--", "---", "–", "—",
-    }
-)  # fmt: skip
-_LONGEST = max(map(len, _MISSING))
+_WORDS = r"""null|none|nil|undefined|nan|n/a|not[ ]set"""
+# Words of which a text may consist; and those that only brackets tell from a text.
+_ALONE = rf"{_WORDS}|nat|n\.a\.|n\\a|n/d|k\.[ ]?a\.|\\n|keine[ ]angabe"
+_BRACKETED = (
+    rf"{_WORDS}|na|not[ ](?:provided|available|applicable)|no[ ](?:value|data)|empty|blank|missing"
+    r"|unknown|other(?:[ ].*)?|object[ ]object|leer|vide|vacío|vuoto|vazio|leeg"
+)
+_MISSING = re.compile(
+    rf"""
+    (?i:{_ALONE}) | NA
+    | [\[({{<] \s* (?i:{_BRACKETED})? \s* [\])}}>]
+    | \#N/?[ABDTV] | \#[¿¡]?[^\W\d_a-zà-ÿ]+(?:/0)?[!?]    # errors of spreadsheets
+    | [-–—_.…?*]+ | '' | ""
+    """,
+    re.VERBOSE,
+)
+_LONGEST = 24
+# White space, and characters of no width.
+_BLANK = " \t\r\n\v\f\u00a0\u200b\u200c\u200d\u2060\ufeff"
 # What cells begin with that may say it; most do not, and are looked at no further.
-_STARTS = frozenset("NA \t\r\n\u00a0").union(*((word[0], word[0].upper()) for word in _MISSING))
+_STARTS = frozenset("nukNUK\\[({<#-–—_.…?*'\"" + _BLANK)
+
 _TOTAL = re.compile(
-    r"(?:grand|sub|report|overall)?[ -]?(?:totals?|gesamt(?:summe)?|summen?|somme|suma|totales)"
-    r"(?:\s*[:(–-].*)?",
-    re.IGNORECASE,
+    r"""
+    (?: (?:(?:grand|sub|report|overall|column|row)?[ -]?)totals?
+        (?:[ ](?:général|general|geral))?
+      | gesamt(?:summe|zahl|ergebnis)? | insgesamt | summen? | somme | ensemble | suma | totales
+      | total[ei](?:[ ](?:generale|complessivo))? | somma | soma | (?:eind|sub)?totaal | razem
+      | summa | sum | i[ ]alt | yhteensä | összesen | celkem | toplam | итого | всего
+      | [合总総總小][計计] | 합계 | 총계 )
+    (?:\s*[:(–-].*)?
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 _FIGURE = re.compile(r"[-+<>~]?[0-9][0-9.,'’\s\u00a0\u202f]*%?")
+# What the consoles of databases print around a table.
+_RULED = re.compile(r"[-+=|:─┼│╪═\s]+")
+_ROW_COUNT = re.compile(
+    r"\(?[0-9][0-9,.]* (?:rows?|lignes?|zeilen?|filas?|righe)\b(?: (?:affected|selected|in set)"
+    r".*)?\)?\.?",
+    re.IGNORECASE,
+)
 
 
 def is_missing(cell: str) -> bool:
@@ -33,8 +57,8 @@ def is_missing(cell: str) -> bool:
     """
     if cell[:1] not in _STARTS or len(cell) > 2 * _LONGEST:
         return False
-    bare = cell.strip()
-    return bare.lower() in _MISSING or bare == "NA"
+    bare = cell.strip(_BLANK)
+    return _MISSING.fullmatch(bare) is not None if bare else bool(cell.strip())
 
 
 def is_total(cells: Iterable[str]) -> bool:
@@ -47,18 +71,28 @@ def is_total(cells: Iterable[str]) -> bool:
     >>> is_total(["Total: Search terms", "--"]), is_total(["total", "Total Quartz 5W-30"])
     (True, False)
     """
-    there = [cell.strip() for cell in cells if cell.strip() and not is_missing(cell)]
-    return bool(there) and all(_TOTAL.fullmatch(cell) for cell in there)
+    says_so = False
+    for cell in map(str.strip, cells):
+        if _TOTAL.fullmatch(cell):
+            says_so = True
+        elif cell and not is_missing(cell):
+            return False
+    return says_so
 
 
-def is_total_row(cells: Iterable[str]) -> bool:
+def is_no_row(cells: Iterable[str]) -> bool:
     """Whether a whole row sums up others: its cells are figures, empty, or say "total".
 
-    A row of figures alone is a total too: it names nothing.
+    A row of figures alone is a total too: it names nothing. So are the lines and the number of rows
+    that the console of a database prints.
     """
     there = [cell.strip() for cell in cells if cell.strip() and not is_missing(cell)]
     names = [cell for cell in there if not _FIGURE.fullmatch(cell)]
-    return bool(there) and all(_TOTAL.fullmatch(cell) for cell in names)
+    if all(_RULED.fullmatch(cell) for cell in names) or (
+        len(names) == len(there) == 1 and _ROW_COUNT.fullmatch(names[0])
+    ):
+        return True
+    return all(_TOTAL.fullmatch(cell) for cell in names)
 
 
 def missing_cells(count: int) -> str:

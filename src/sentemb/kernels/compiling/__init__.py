@@ -1,4 +1,4 @@
-"""What stands between a kernel and machine code: decorators, the cache, Numba's private names.
+"""Decorators of kernels, the cache of machine code, and the private names of Numba.
 
 ===========================  ====================================================================
 decorator of `jit`           when

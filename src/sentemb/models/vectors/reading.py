@@ -44,7 +44,8 @@ def read_word_vectors(
         are checked, and the vectors are mapped without being read. Files have no checksum.
     note : callable, optional
         Called with each remark, such as the number of duplicate words (the first vector is kept),
-        or of words that no text can have: empty, or not UTF-8.
+        or of words that are left out: empty, not UTF-8, or with a row that has too few or too many
+        numbers, NaN, infinity or a number above 1e12.
 
     Returns
     -------
@@ -55,9 +56,8 @@ def read_word_vectors(
     Raises
     ------
     SentembError
-        With the place and a remedy: a row with too few or too many numbers, NaN, infinity or a
-        number above 1e12, a header that contradicts the rows, a truncated file, many words that
-        are not UTF-8, a folder that was changed, no vectors, a file of another format.
+        With the place and a remedy: a header that contradicts the rows, a truncated file, many
+        words that cannot be used, a folder that was changed, no vectors, a file of another format.
     """
     name = place_name(path_of(path))
     if limit is not None:

@@ -16,6 +16,11 @@ def is_sound(numbers: np.ndarray) -> bool:
     return -MAX_NUMBER <= float(numbers.min()) <= float(numbers.max()) <= MAX_NUMBER
 
 
+def sound_rows(rows: np.ndarray) -> np.ndarray:
+    """Whether each of ``rows``, (k, d), is sound; (k,) bool."""
+    return np.array([is_sound(row) for row in rows], bool)
+
+
 def first_unsound(rows: np.ndarray) -> int:
     """The first row that is not sound; there must be one. ``rows`` is (k, d)."""
     return next(k for k, row in enumerate(rows) if not is_sound(row))

@@ -6,7 +6,7 @@ All are exact for the queries that a model may get wrong: those that were typed 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -31,9 +31,10 @@ class Clicks:
     """The clicks for exactly this query: ln(1 + c / `KAPPA`), by `sentemb.text.words.exact_key`.
 
     ``queries`` has the keys of all queries of the log, also of those without clicks on these
-    titles: whether a query has clicks does not depend on the titles that are scored. ``clicks``
-    (n_entries,) are those of its entries, and ``totals`` (n_keys,) those of each query on whatever
-    title.
+    titles: whether a query has clicks does not depend on the titles that are scored. Of an index
+    with several segments one has them all, and another those with clicks on its own titles.
+    ``clicks`` (n_entries,) are those of its entries, and ``totals`` (n_keys,) those of each query
+    on whatever title.
     """
 
     queries: Postings
@@ -56,6 +57,14 @@ class Clicks:
     def knows(self, asked: Asked) -> NDArray[np.bool_]:
         """Which queries the log has clicks for, on whatever title; (m,)."""
         return asked.numbers_in(self.queries) >= 0
+
+    def mark_typed(self, asked: Asked) -> None:
+        """Let names not add their scores for the queries that the log has clicks for."""
+        asked.is_typed = asked.is_typed | self.knows(asked)
+
+    def with_totals_of(self, every: Clicks) -> Self:
+        """These with the totals of ``every``, which has all queries of the log."""
+        return replace(self, totals=every.totals[every.queries.numbers(self.queries.keys)])
 
     def of_query(self, asked: Asked, q: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The titles that were clicked for query ``q``, ascending, and their clicks."""

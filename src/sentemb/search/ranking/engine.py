@@ -78,9 +78,10 @@ def of_pairs(
     values = {name: parts[name].of_pairs(*pairs, workers) for name in recipe.parts}
     clicks = _clicks(parts, recipe)
     if clicks is not None:
+        clicks.mark_typed(asked)
         if NAME in values:
             majorities = clicks.majorities(*pairs)
-            values[NAME] *= np.where(clicks.knows(asked)[query_index], majorities, 1.0)
+            values[NAME] *= np.where(asked.is_typed[query_index], majorities, 1.0)
         if recipe.weight(CLICKED_BM25) < 0:
             values[CLICKED_BM25][values[CLICKS] > 0] = 0
     return weighted_sum(recipe, values), values
@@ -227,7 +228,7 @@ class _Request:
         candidates: list[NDArray[np.int64]] = [np.empty(0, np.int64)] * len(asked)
         clicks = _clicks(self.parts, self.recipe)
         if clicks is not None:
-            asked.is_typed = clicks.knows(asked)
+            clicks.mark_typed(asked)
         named = _named(self.parts, self.recipe, asked, clicks)
 
         def find(first: int, end: int) -> None:
@@ -323,7 +324,7 @@ def _approximate(
     errors, reach, steps = np.zeros(len(asked)), np.zeros(len(asked)), 0
     clicks = _clicks(parts, recipe)
     if clicks is not None:
-        asked.is_typed = clicks.knows(asked)
+        clicks.mark_typed(asked)
     weights = {name: recipe.weight(name) for name in recipe.parts}
     if bound is not None:  # so that its vectors are not read
         weights[MEMORY] += weights.pop(COSINE)

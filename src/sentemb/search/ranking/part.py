@@ -128,6 +128,7 @@ class Asked:
         part = Asked(self.queries[which], lambda _: self._vectors[which], self._recipe)
         part._look_up = lambda lists: self.words_in(lists).part(which)
         part.keys, part.names = self.keys[which], self.names[which]
+        part.is_typed = self.is_typed[which]
         return part
 
     @cached_property

@@ -29,7 +29,7 @@ from sentemb.search.ranking.floor import Floor
 from sentemb.search.ranking.part import Asked, Fields, Material, Part
 from sentemb.search.ranking.parts import PART_TYPES, Bm25, Memory
 from sentemb.search.ranking.ranker_files import StoredRanker, write_ranker
-from sentemb.search.ranking.recipe import COSINE, PARTS, Recipe
+from sentemb.search.ranking.recipe import CLICKS, COSINE, PARTS, Recipe
 from sentemb.search.ranking.shortlist import Shortlist
 from sentemb.system.bounds import whole
 from sentemb.system.files import path_of
@@ -643,6 +643,7 @@ class HybridRanker:
         vectors: np.ndarray | Int8Rows | None = None,
         counted_words: Set[str] | None = None,
         searched: Sequence[FieldTexts] = (),
+        behind: Catalogue | None = None,
         scratch: AnyPath | None = None,
     ) -> Catalogue:
         """The parts of the recipe over some titles.
@@ -659,6 +660,9 @@ class HybridRanker:
             The words that BM25 counts: those of all queries that will be asked. By default all.
         searched : sequence of FieldTexts, optional
             The fields of the titles in which words are searched.
+        behind : Catalogue, optional
+            A catalogue of this ranker which knows all queries of the log. Of the log only what
+            concerns the titles is read then.
         scratch : path, optional
             A folder on the disk that large arrays are kept on, and what is read of the clicked
             queries is not kept for another catalogue; see `sentemb.search.index.Index.build`.
@@ -668,10 +672,13 @@ class HybridRanker:
         if needs and scratch is None:
             queries = self.read_queries
         else:
-            queries = ReadQueries(clicks.queries, self._embed, scratch is None)
+            queries = ReadQueries(clicks.queries, self._embed, is_kept=scratch is None)
         if vectors is None:
             vectors = np.asarray(self.model.unit_vectors(titles, "document"), np.float32)
         of_titles = clicks.of_titles(titles, ids)
+        if behind is not None:
+            used, of_titles = of_titles.of_few_queries()
+            queries = queries.of(used)
         fields = self.fields if self.recipe.reads_words else None
         of_log = of_titles, queries, self.recipe, fields
         material = Material(titles, vectors, *of_log, counted_words, searched, scratch)
@@ -680,6 +687,9 @@ class HybridRanker:
             for part in PART_TYPES
             if self.recipe.weight(part.name) or part.name == COSINE
         }
+        clicks_of, every = parts.get(CLICKS), None if behind is None else behind.parts.get(CLICKS)
+        if isinstance(clicks_of, Clicks) and isinstance(every, Clicks):
+            parts[CLICKS] = clicks_of.with_totals_of(every)
         return Catalogue(titles, parts, material.is_empty, counted_words)
 
     def _words_in(self, asked: Asked) -> Set[str]:

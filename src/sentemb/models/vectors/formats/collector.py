@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
-from sentemb.models.vectors.vector_limits import MAX_NUMBER, first_unsound, is_sound
+from sentemb.models.vectors.vector_limits import MAX_NUMBER, is_sound, sound_rows
 from sentemb.models.vectors.word_vectors import WordVectors
 
 # How much larger the array becomes when it is full.
 _GROWTH = 1.25
-# If more words than both are unusable, the file is damaged or not UTF-8.
+# If more words than this and this share are unusable, the file is damaged or not UTF-8; in a file
+# of few words half of them may be.
 _MOST_UNUSABLE, _UNUSABLE_SHARE = 20, 0.05
 
 
@@ -47,23 +48,28 @@ class Collector:
         self._seen.add(word)
         return self._chosen is None or word in self._chosen
 
-    def pass_over(self, location: str, why: str) -> None:
-        """Leave out a word that no text can have, and count it; ``location`` is where it is."""
+    def pass_over(self, location: str, why: str, word: str = "") -> None:
+        """Leave out a word that no text can have, or that has no sound vector, and count it.
+
+        ``location`` is where it is, ``word`` the word if it was wanted before.
+        """
         self._first_unusable = self._first_unusable or f"{location}: {why}"
         self._n_unusable += 1
+        self._seen.discard(word)
 
     def add(self, words: Sequence[str], rows: np.ndarray, location: Callable[[int], str]) -> None:
-        """Keep k words with their vectors, (k, d) float32 or float64.
+        """Keep k words with their vectors, (k, d) float32 or float64, but not what is not sound.
 
         ``location`` gives, for messages, where a row is in the file.
         """
+        if not is_sound(rows):
+            sound = sound_rows(rows)
+            for k in np.flatnonzero(~sound).tolist():
+                why = f"a number is NaN, infinite or above {MAX_NUMBER:.0e}"
+                self.pass_over(location(k), why, words[k])
+            words, rows = [words[k] for k in np.flatnonzero(sound).tolist()], rows[sound]
         if not words:
             return
-        if not is_sound(rows):
-            raise SentembError(
-                f"{location(first_unsound(rows))}: a number is NaN, infinite or above "
-                f"{MAX_NUMBER:.0e}; correct the row or remove it"
-            )
         first, end = len(self._words), len(self._words) + len(words)
         if end > len(self._vectors):
             # In place where the system can: two arrays of gigabytes may not fit.
@@ -75,7 +81,8 @@ class Collector:
     def collected(self, note: Callable[[str], None]) -> WordVectors:
         """The words and vectors that were kept."""
         n_words = len(self._seen) + self._duplicates + self._n_unusable
-        if self._n_unusable > max(_MOST_UNUSABLE, _UNUSABLE_SHARE * n_words):
+        few = min(_MOST_UNUSABLE, n_words / 2)
+        if self._n_unusable > max(few, _UNUSABLE_SHARE * n_words):
             raise SentembError(
                 f"{self._first_unusable}, as {self._n_unusable:,} of {n_words:,} words; save the "
                 "file as UTF-8, or get the whole file again"

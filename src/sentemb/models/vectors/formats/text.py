@@ -83,39 +83,49 @@ class _Rows:
 
     def read(self, line: int, raw: bytes) -> None:
         """Read one row; ``line`` is its number in the file."""
-        fields = raw.rsplit(None, self._dim)
-        is_blank = _is_blank(raw) and len(fields) == self._dim and all(map(is_number, fields))
-        if (len(fields) <= self._dim and not is_blank) or b"\0" in raw:
-            raise self._fault(line, raw)
+        if not raw.strip():
+            return
         self._count += 1
         if self._header is not None and self._count > self._header.n_words:
             raise SentembError(
                 f"{self._name}:{line}: the header says {self._header.n_words:,} words, but here is "
                 "one more; correct the header in line 1"
             )
-        if is_blank:
-            self._collector.pass_over(f"{self._name}:{line}", "a word is empty")
-            return
-        try:
-            word = fields[0].decode("utf-8")
-        except UnicodeDecodeError as error:
-            location = f"{self._name}:{line}:{error.start + 1}"
-            self._collector.pass_over(location, "a word is not valid UTF-8")
-            return
-        if _has_one_more(fields[0]):
-            raise self._fault(line, raw)
-        if not self._collector.wants(word):
+        fields = raw.rsplit(None, self._dim)
+        word = self._word(line, raw, fields)
+        if word is None or not self._collector.wants(word):
             return
         try:
             if b"_" in raw and b"_" in b"".join(fields[1:]):  # Python reads 1_0 as 10
                 raise ValueError
             self._numbers.extend(map(float, fields[1:]))
         except ValueError:
-            raise self._fault(line, raw) from None
+            del self._numbers[self._dim * len(self._words) :]
+            self._collector.pass_over(f"{self._name}:{line}", self._fault(raw), word)
+            return
         self._words.append(word)
         self._lines.append(line)
         if len(self._words) == _ROWS:
             self._flush()
+
+    def _word(self, line: int, raw: bytes, fields: list[bytes]) -> str | None:
+        """The word of a row; None if there is none that a text can have, or no row."""
+        why = ""
+        if _is_blank(raw) and len(fields) == self._dim and all(map(is_number, fields)):
+            why = "a word is empty"
+        elif len(fields) <= self._dim or b"\0" in raw or _has_one_more(fields[0]):
+            why = self._fault(raw)
+        try:
+            word = fields[0].decode("utf-8")
+        except UnicodeDecodeError as error:
+            line_and_column = f"{line}:{error.start + 1}"
+            self._collector.pass_over(
+                f"{self._name}:{line_and_column}", why or "a word is not valid UTF-8"
+            )
+            return None
+        if why:
+            self._collector.pass_over(f"{self._name}:{line}", why)
+        return None if why else word
 
     def check_end(self, line: int, raw: bytes, note: Callable[[str], None]) -> None:
         """Check the end of the file, whose last line is ``raw``."""
@@ -138,24 +148,20 @@ class _Rows:
         self._collector.add(self._words, rows, lambda k: f"{self._name}:{lines[k]}")
         self._words, self._lines, self._numbers = [], [], array("d")
 
-    def _fault(self, line: int, raw: bytes) -> SentembError:
-        """The error for a row that cannot be read."""
-        where = f"{self._name}:{line}"
+    def _fault(self, raw: bytes) -> str:
+        """The fault of a row that cannot be read."""
         if b"\0" in raw:
-            return SentembError(f"{where}: a NUL character; save the file as UTF-8 text")
+            return "a NUL character"
         fields = raw.split()
         last = fields[-self._dim :]
         if len(fields) > self._dim and not all(map(is_number, last)):
             wrong = next(field for field in last if not is_number(field))
-            return SentembError(
-                f"{where}: {brief(wrong.decode('utf-8', 'replace'))} is not a number; a row is a "
-                f"word and {_numbers(self._dim)}: correct it"
+            return (
+                f"{brief(wrong.decode('utf-8', 'replace'))} is not a number; a row is a word and "
+                f"{_numbers(self._dim)}"
             )
         expected = "line 1 has" if self._header is None else "the header says"
-        return SentembError(
-            f"{where}: {_numbers(numbers_at_end(fields))} in the row, but {expected} {self._dim}"
-            "; correct the row, or get the whole file again"
-        )
+        return f"{_numbers(numbers_at_end(fields))} in the row, but {expected} {self._dim}"
 
 
 def _dim_of(raw: bytes, name: str) -> int:
