@@ -75,7 +75,7 @@ class MemoryRows:
         scales = np.zeros(len(codes), np.float32)
         texts = np.empty(len(codes), np.int32)
 
-        def put(where: NDArray[np.int64], rows: Int8Rows, of: int | NDArray[np.int32]) -> None:
+        def put(where: NDArray[np.int64], rows: Int8Rows, of: int | NDArray[np.integer]) -> None:
             codes[where], scales[where], texts[where] = rows.codes, rows.scales, of
 
         for low in range(0, n, _TITLES):
