@@ -34,6 +34,8 @@ K1, B, MAX_K1 = 0.9, 0.4, 1e6
 MAX_FIELD_WEIGHT = 100.0
 # Titles whose words are counted at a time.
 _TITLES = 65_536
+# Words whose lists are weighed at a time.
+_WORDS = 65_536
 
 
 class FieldTexts(NamedTuple):
@@ -290,10 +292,16 @@ class Lists:
         """Weigh counted words."""
         lengths = counts.lengths / statistics.mean_length
         saturation = k1 * (1 - b + b * lengths)
-        idf = np.repeat(statistics.idf(counts.words), np.diff(counts.offsets))
-        weights = idf * (counts.counts / (counts.counts + saturation[counts.titles]))
-        entries = counts.offsets, counts.titles, weights.astype(np.float32)
-        return cls(counts.words, *entries, counts.lengths.size)
+        idf, sizes = statistics.idf(counts.words), np.diff(counts.offsets)
+        weights = np.empty(counts.counts.size, np.float32)
+        for low in range(0, idf.size, _WORDS):
+            words = slice(low, low + _WORDS)
+            entries = slice(counts.offsets[low], counts.offsets[min(low + _WORDS, idf.size)])
+            of_words, titles = counts.counts[entries], counts.titles[entries]
+            share = of_words / (of_words + saturation[titles])
+            weights[entries] = np.repeat(idf[words], sizes[words]) * share
+        lists = counts.offsets, counts.titles, weights
+        return cls(counts.words, *lists, counts.lengths.size)
 
     @cached_property
     def rows(self) -> TextRows:

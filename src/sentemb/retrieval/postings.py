@@ -11,6 +11,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.text.batch import Tokens
+
 
 @dataclass(frozen=True, eq=False)
 class Postings:
@@ -41,15 +43,18 @@ class Postings:
         of each pair, (n,).
         """
         distinct = np.unique(keys if known is None else np.concatenate([keys, known]))
-        cells = _cells(distinct, keys, titles, n_titles)
-        cells, entry = np.unique(cells, return_inverse=True)
+        number = np.searchsorted(distinct, keys)
+        cells, entry = np.unique(number * max(n_titles, 1) + titles, return_inverse=True)
         return cls._of_cells(distinct, cells, n_titles), entry
 
     @classmethod
-    def of_pairs(cls, keys: NDArray[np.int64], titles: NDArray[np.integer], n_titles: int) -> Self:
-        """As `of`, without the entries of the pairs, in a third of the memory."""
-        distinct = np.unique(keys)
-        cells = _cells(distinct, keys, titles, n_titles)
+    def of_tokens(cls, keys: NDArray[np.int64], tokens: Tokens) -> Self:
+        """The titles that hold words: ``tokens`` are the titles, ``keys`` the key of each word."""
+        distinct, number_of = np.unique(keys, return_inverse=True)
+        n_titles = tokens.offsets.size - 1
+        cells = number_of[tokens.word_index]
+        cells *= n_titles
+        cells += np.repeat(np.arange(n_titles, dtype=np.int32), np.diff(tokens.offsets))
         cells.sort()
         return cls._of_cells(distinct, cells[np.diff(cells, prepend=-1) > 0], n_titles)
 
@@ -110,19 +115,6 @@ class Postings:
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         n_titles = self.n_titles + behind.n_titles
         return type(self)(keys, offsets, titles.astype(np.int32), n_titles), order
-
-
-def _cells(
-    distinct: NDArray[np.int64],
-    keys: NDArray[np.int64],
-    titles: NDArray[np.integer],
-    n_titles: int,
-) -> NDArray[np.int64]:
-    """A number for each pair of a key and a title, in the order of both."""
-    cells = np.searchsorted(distinct, keys)
-    cells *= max(n_titles, 1)
-    cells += titles
-    return cells
 
 
 def is_in(few: NDArray[np.integer], many: NDArray[np.integer]) -> NDArray[np.bool_]:

@@ -224,9 +224,7 @@ class Name:
     def build(cls, material: Material) -> Self:
         texts = zip(material.titles, *(field.texts for field in material.searched), strict=True)
         folded = tokenize(map(" ".join, texts), folded_words)
-        keys = hashes_of(folded.words)[folded.word_index]
-        n = len(material.titles)
-        return cls(Postings.of_pairs(keys, np.repeat(np.arange(n), np.diff(folded.offsets)), n))
+        return cls(Postings.of_tokens(hashes_of(folded.words), folded))
 
     def titles(self, asked: Asked, q: int) -> NDArray[np.int32]:
         """The titles with all words of query ``q``, ascending, whether it has clicks or not."""
