@@ -18,17 +18,20 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.memory import add_best, best_of_pairs
+from sentemb.kernels.memory import add_best, add_best_of_one, best_of_pairs
 from sentemb.retrieval.clicked_queries import ClicksOfTitles
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.read_queries import ReadQueries
 from sentemb.retrieval.row_products import FEW, QueryRows, products
 from sentemb.system.contracts import Runner
 from sentemb.system.growing import scratch_array
+from sentemb.system.parallel import ALONE
 from sentemb.system.paths import AnyPath
 
-# Rows that are multiplied at a time, with many queries and with few.
-_ROWS, _ROWS_OF_FEW = 1024, 65536
+# Rows that are multiplied with many queries at a time.
+_ROWS = 1024
+# Rows that are not worth another thread.
+_FEW_ROWS = 65_536
 # Titles, or clicked queries, that are embedded at a time.
 _TITLES = 16_384
 # Rows without a text of the log: the title by the document tower, and by the query tower.
@@ -124,9 +127,15 @@ class MemoryRows:
         self, total: NDArray[np.float32], weight: float, queries: QueryRows, workers: Runner
     ) -> None:
         """Add ``weight`` times the memory of every title to ``total``, (n_queries, n_titles)."""
-        size = _ROWS_OF_FEW if len(queries) < FEW else _ROWS
-        n_tasks = max(1, -(-int(self.offsets[-1]) // size))
-        bounds = np.searchsorted(self.offsets, np.arange(n_tasks) * size)
+        if len(queries) < FEW:
+            rows = self.offsets, self.rows.codes, self.rows.scales
+            runner = workers if self.offsets[-1] > _FEW_ROWS else ALONE
+            for q, (query, step) in enumerate(zip(queries.integers, queries.steps, strict=True)):
+                of_query = total[q], np.float32(weight), *rows, query, np.float32(step)
+                runner.over(self.n_titles, add_best_of_one, *of_query)
+            return
+        n_tasks = max(1, -(-int(self.offsets[-1]) // _ROWS))
+        bounds = np.searchsorted(self.offsets, np.arange(n_tasks) * _ROWS)
         bounds = np.append(bounds, self.n_titles)
         workers.over(n_tasks, self._add, total, np.float32(weight), queries, bounds)
 
