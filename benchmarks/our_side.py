@@ -75,6 +75,7 @@ class Ours:
         planned = self.planned.pop()
         self.workers.meanwhile(lambda: self.planned.append(self.plan(self.number + 1)))
         loss = self.task.update(planned, self.number)
+        self.workers.catch_up()
         self.number += 1
         return loss
 

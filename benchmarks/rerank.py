@@ -27,7 +27,7 @@ from sentemb.data.judged_set import JudgedSet, read_judged_set
 from sentemb.evaluation.evaluate import judged_run
 from sentemb.evaluation.fusion import fuse
 from sentemb.evaluation.metrics import ndcg
-from sentemb.evaluation.reranking import Candidates, rank_pairs
+from sentemb.evaluation.reranking import RunTitles, rank_pairs
 from sentemb.evaluation.significance import compare_all
 from sentemb.system.tables import markdown_table
 
@@ -99,7 +99,7 @@ class Collection:
         queries = dict(zip(judged.query_ids, judged.queries, strict=True))
         self._texts = queries, dict(zip(judged.title_ids, judged.titles, strict=True))
         self.run = best(tower, judged)
-        self.candidates = Candidates.of(self.run, judged.query_ids, judged.title_ids, DEPTH)
+        self.candidates = RunTitles.of(self.run, judged.query_ids, judged.title_ids, DEPTH)
 
     def reranked(self, ranker):
         """The run of a model over the candidates."""

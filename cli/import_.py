@@ -7,7 +7,7 @@ import click
 from sentemb.cli.options import Written, option, since_option, written_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note, summarise
-from sentemb.cli.table_options import delimiter_of, field_columns, table_options
+from sentemb.cli.table_options import delimiter_of, fields_kept, table_options
 from sentemb.system.amounts import amount
 from sentemb.system.terminal import working
 
@@ -111,7 +111,7 @@ def command(files: tuple[str, ...], output: str, **given: Any) -> None:
         header=given.pop("header"),
         quotes=not given.pop("no_quotes"),
     )
-    keep = _fields_kept(given.pop("fields"), given["catalogue"], how.encoding)
+    keep = fields_kept(given.pop("fields"), given["catalogue"], how.encoding)
     check_columns(list(keep))
     roles = ("query", "title", "id", "clicks", "search", "position", "catalogue_id")
     columns = Columns(**{role: given.pop(f"{role}_column") for role in roles}, keep=keep)
@@ -139,16 +139,3 @@ def command(files: tuple[str, ...], output: str, **given: Any) -> None:
         "clicks": {"read": done.clicks, "kept": done.clicks_kept, "lost": dict(done.lost)},
     }
     summarise(output, facts, "; ".join(parts), done.of_clicks())
-
-
-def _fields_kept(fields: tuple[str, ...], catalogue: str | None, encoding: str) -> dict[str, str]:
-    """The fields that are kept; a catalogue in a file says which commas belong to a name."""
-    from sentemb.data.importers.columns import Reading
-    from sentemb.data.importers.guessing import names_of
-    from sentemb.system.files import is_file
-
-    has_names = any("," in text for text in fields) and catalogue not in (None, "-")
-    names = []
-    if has_names and catalogue is not None and is_file(catalogue):
-        names = names_of(catalogue, Reading(encoding=encoding))
-    return field_columns(fields, names)

@@ -23,7 +23,7 @@ from sentemb.system.amounts import amount
 from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
-    from sentemb.evaluation.reranking import Candidates, ScoringProgress
+    from sentemb.evaluation.reranking import RunTitles, ScoringProgress
     from sentemb.models.contracts import Ranker
     from sentemb.models.sentence_encoder import SentenceEncoder
     from sentemb.search.ranking.ranker import HybridRanker
@@ -129,16 +129,16 @@ def command(
 
 def _candidates(
     path: str, query_ids: Sequence[str], title_ids: Sequence[str], depth: int
-) -> "Candidates":
+) -> "RunTitles":
     """The candidates in the run at ``path``, with a note for whatever cannot be scored."""
     from sentemb.errors import naming
-    from sentemb.evaluation.reranking import Candidates
+    from sentemb.evaluation.reranking import RunTitles
     from sentemb.evaluation.trec import read_run
     from sentemb.system.files import place_name
 
     run = read_run(path)
     with naming(place_name(path)):
-        candidates = Candidates.of(run, query_ids, title_ids, depth)
+        candidates = RunTitles.of(run, query_ids, title_ids, depth)
     for count, what in (
         (candidates.n_unknown_queries, "queries that are not in QUERIES: they are ignored"),
         (candidates.n_unknown_titles, "titles that are not in TITLES: they are ignored"),
@@ -154,7 +154,7 @@ def _by_pairs(
     ranker: "Ranker",
     query_of: dict[str, str],
     title_of: dict[str, str],
-    candidates: "Candidates | None",
+    candidates: "RunTitles | None",
     top_k: int,
 ) -> dict[str, dict[str, float]]:
     from sentemb.evaluation.reranking import rank_pairs

@@ -1,9 +1,7 @@
 """``sentemb start``: from a shop's tables to a search page."""
 
-import contextlib
 import shlex
-import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,20 +17,12 @@ from sentemb.cli.options import (
 )
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note, say, without_hints
-from sentemb.cli.table_options import delimiter_of, field_columns, table_options
+from sentemb.cli.table_options import delimiter_of, fields_kept, table_options
 from sentemb.errors import SentembError
 
 if TYPE_CHECKING:
-    from sentemb.data.importers.columns import Reading
-    from sentemb.search.shop_folder import ProductsTable, Shop
-
-# A page holds all that it searches; a server suits more titles better.
-_TITLES_OF_A_PAGE = 20_000
-# With fewer, hardly any can be held out.
-_FEWEST_QUERIES = 50
-# What is made in the folder.
-_MADE = ("pairs.tsv", "titles.tsv", "log", "model", "index", "page.html", "shop.json")
-_MADE_EXAMPLE = ("clicks.csv", "products.csv")
+    from sentemb.data.importers.click_rows import Columns
+    from sentemb.search.shop_folder import Shop
 
 
 @new_command("start")
@@ -75,6 +65,9 @@ def command(
     sentemb start products.csv -o shop/
     sentemb start --example -o shop/
     """
+    from sentemb.bridges.refresh.shop_tables import guess_tables
+    from sentemb.bridges.refresh.starting import check_empty, check_searched, removed_on_failure
+    from sentemb.data.importers.click_rows import Columns
     from sentemb.data.importers.columns import Reading
     from sentemb.data.simulation.example_shop import write_example_shop
     from sentemb.search.shop_folder import Shop
@@ -83,46 +76,30 @@ def command(
     if example == (clicks is not None):
         raise click.UsageError("give either CLICKS or --example")
     folder = Path(output)
-    if folder.is_dir() and any(folder.iterdir()) and not force:
-        raise SentembError(f"{folder}: is not empty; name another folder or use --force")
+    check_empty(folder, force)
     how = Reading(delimiter=delimiter_of(given["delimiter"]), encoding=given["encoding"])
-    with _removed_on_failure(folder):
+    with removed_on_failure(folder):
         if example:
             clicks, products = map(str, write_example_shop(make_folder(folder)))
         assert clicks is not None
         replaces = ("--force",) if force else ()
-        table = None if products is not None else _products_alone(clicks, how, given)
-        if table is not None:
-            shop = Shop(make_folder(folder), table)
-            _make_without_clicks(clicks, shop, search_fields or {}, replaces)
-            return
-        columns, table = _columns(clicks, products, how, given)
-        searched = _searched(search_fields or {}, {} if table is None else table.fields)
-        make_folder(folder)
-        _make(clicks, folder, columns, searched, replaces)
-        Shop(folder, table).save()
-
-
-def _products_alone(table: str, how: "Reading", given: dict[str, Any]) -> "ProductsTable | None":
-    """How a table is read that has products and no searches; None for any other table."""
-    from sentemb.data.importers.guessing import guess_columns
-    from sentemb.search.shop_folder import ProductsTable
-
-    ids = given["id_column"] or given["catalogue_id_column"]
-    if given["query_column"] or "query" in guess_columns(table, how).roles:
-        return None
-    ours = {"title": given["title_column"]} if given["title_column"] else {}
-    guess = guess_columns(table, how, ours | ({"id": ids[0]} if ids else {}), of_products=True)
-    if not {"id", "title"} <= guess.roles.keys():
-        return None
-    guess = guess.with_id(ids or (guess.roles["id"],))
-    say(str(guess))
-    fields = guess.fields
-    if given["fields"]:
-        fields = field_columns(given["fields"], guess.names)
-    return ProductsTable(
-        tuple(ids or (guess.roles["id"],)), guess.need("title"), dict(fields), given["encoding"]
-    )
+        keep = fields_kept(given["fields"], products or clicks, how.encoding)
+        roles = ("query", "title", "clicks")
+        named = {role: given[f"{role}_column"] for role in roles}
+        ids = {"id": given["id_column"], "catalogue_id": given["catalogue_id_column"]}
+        tables = guess_tables(clicks, products, how, Columns(**named, **ids, keep=keep))
+        for line in tables.guesses:
+            say(line)
+        weights = search_fields or {}
+        searched = dict(
+            zip(check_searched(weights, tables.products), weights.values(), strict=True)
+        )
+        shop = Shop(make_folder(folder), tables.products)
+        if tables.clicks is None:
+            _make_without_clicks(clicks, shop, searched, replaces)
+        else:
+            _make(clicks, folder, _options(tables.clicks, products, given), searched, replaces)
+        shop.save()
 
 
 def _make_without_clicks(
@@ -131,14 +108,10 @@ def _make_without_clicks(
     """Make an index of products that nobody has searched, and say what to do next."""
     from sentemb.bridges.refresh.clicks_of_shop import ONE_IN
     from sentemb.bridges.refresh.comparing import FEWEST
-    from sentemb.bridges.refresh.products_today import read_products
-    from sentemb.search.without_clicks import index_without_clicks
+    from sentemb.bridges.refresh.starting import make_without_clicks
 
-    read = read_products(shop, products, shop.path / "titles.tsv", note)
-    index = index_without_clicks(read.titles, read.ids, read.fields, searched)
-    index.save(shop.index, force=bool(replaces))
-    shop.save()
-    _make_page(shop.path, len(read.ids), replaces)
+    n_titles = make_without_clicks(products, shop, searched, bool(replaces), note)
+    _make_page(shop.path, n_titles, replaces)
     say(f"  sentemb serve {shop.path} --record {shop.path / 'searches.sqlite'}")
     say(
         f"nothing is learned yet: titles are found by their words and letters. Run `sentemb "
@@ -151,7 +124,7 @@ def _make(
     clicks: str,
     folder: Path,
     columns: list[str],
-    searched: list[str],
+    searched: dict[str, float],
     replaces: tuple[str, ...],
 ) -> None:
     """Run the commands, and say what to do with what they have made."""
@@ -166,7 +139,9 @@ def _make(
     )
     _run("evaluate", model, parts / "test.tsv", *held_out, "--compare-with", "bm25",
          "--compare-with", "bm25-clicks", "--log", parts / "pairs.tsv")  # fmt: skip
-    _run("index", model, titles, "-o", index, *searched, *replaces)
+    weights = ",".join(f"{name}:{weight:g}" for name, weight in searched.items())
+    options = ["--search-fields", weights] if weights else []
+    _run("index", model, titles, "-o", index, *options, *replaces)
     try:
         _run("calibrate", index, parts / "dev.tsv")
     except SentembError as error:  # the log is small; a search works without confidence
@@ -182,21 +157,21 @@ def _make(
 
 def _serve_all(index: Path, log: Path) -> None:
     """Let an index that is measured read all clicks, those that were held out too."""
+    from sentemb.bridges.refresh.starting import serve_all_clicks
     from sentemb.data.click_log import read_click_log
-    from sentemb.retrieval.clicked_queries import ClickedQueries
     from sentemb.search.index import Index
-    from sentemb.search.index_tuning import serve_clicks
 
     opened = Index.open(index)
-    if opened.recipe.needs_clicks:
-        serve_clicks(opened, ClickedQueries.of(read_click_log(log)))
+    if serve_all_clicks(opened, read_click_log(log)):
         opened.save(index, force=True)
         say(f"{index}: from now on it serves all clicks of {log}, those that were held out too")
 
 
 def _make_page(folder: Path, n_titles: int, replaces: tuple[str, ...]) -> None:
     """Write the search page of a small shop, and say where to search."""
-    if n_titles <= _TITLES_OF_A_PAGE:
+    from sentemb.bridges.refresh.starting import TITLES_OF_A_PAGE
+
+    if n_titles <= TITLES_OF_A_PAGE:
         page = folder / "page.html"
         heading = folder.resolve().name
         _run(
@@ -209,103 +184,31 @@ def _make_page(folder: Path, n_titles: int, replaces: tuple[str, ...]) -> None:
         say("search in the terminal, and on a page that a server shows:")
 
 
-@contextlib.contextmanager
-def _removed_on_failure(folder: Path) -> Iterator[None]:
-    """Remove what the body has made in ``folder`` if it fails; what was there before stays."""
-    from sentemb.system.files import status
-
-    made = [folder / name for name in (*_MADE, *_MADE_EXAMPLE)]
-    before = {path for path in (folder, *made) if status(path) is not None}
-    try:
-        yield
-    except Exception:
-        for path in made:
-            if path not in before and path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            elif path not in before:
-                path.unlink(missing_ok=True)
-        if folder not in before:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-        raise
-
-
-def _columns(
-    clicks: str, products: str | None, how: "Reading", given: dict[str, Any]
-) -> "tuple[list[str], ProductsTable | None]":
-    """The options of `sentemb import` for the columns, given or guessed; and those of products."""
-    from sentemb.data.column_names import QUERY
-    from sentemb.data.importers.guessing import guess_columns, shared_id
-    from sentemb.search.shop_folder import ProductsTable
-
-    roles = {role: given[f"{role}_column"] for role in ("query", "title", "clicks")}
-    ids, catalogue_ids = given["id_column"], given["catalogue_id_column"] or given["id_column"]
-    ours = {role: column for role, column in roles.items() if column is not None}
-    if products is not None:
-        ours.pop("title", None)
-    log = guess_columns(clicks, how, ours | ({"id": ids[0]} if ids else {}))
-    joining: list[str] = []
-    table = None
+def _options(columns: "Columns", products: str | None, given: dict[str, Any]) -> list[str]:
+    """The options of `sentemb import` for the columns, and those that were given."""
+    assert columns.query is not None and columns.title is not None
+    options = ["--query-column", columns.query]
+    if columns.clicks is not None:
+        options += ["--clicks-column", columns.clicks]
     if products is None:
-        log.need("query")  # named before a title that is missing
-        joining += ["--title-column", log.need("title")]
-        ids = ids or tuple(log.roles[role] for role in ("id",) if role in log.roles)
-        joining += _repeated("--id-column", ids)
-        say(str(log))
+        options += ["--title-column", columns.title, *_repeated("--id-column", columns.ids)]
     else:
-        theirs = {"title": roles["title"]} if roles["title"] else {}
-        theirs |= {"id": catalogue_ids[0]} if catalogue_ids else {}
-        catalogue = guess_columns(products, how, theirs, of_products=True)
-        if "query" not in log.roles and (query := QUERY.column(catalogue.names)):
-            raise SentembError(
-                f"{products}: has the queries ({query}), and {clicks} has none; give the clicks "
-                "first and then the products"
-            )
-        if not ids:
-            shared = shared_id(log, catalogue, products, how)
-            ids, catalogue_ids = shared.clicks, shared.products
-        log = log.with_id(ids).with_only_text("query", ids)
-        catalogue = catalogue.with_id(catalogue_ids).with_only_text("title", catalogue_ids)
-        fields = catalogue.fields
-        if given["fields"]:
-            fields = field_columns(given["fields"], catalogue.names)
-        joining += [*_repeated("--id-column", ids), "--catalogue", products]
-        joining += _repeated("--catalogue-id-column", catalogue_ids)
-        joining += ["--title-column", catalogue.need("title"), *_fields(fields)]
-        table = ProductsTable(
-            tuple(catalogue_ids), catalogue.need("title"), dict(fields), given["encoding"]
-        )
-        say(str(log))
-        say(str(catalogue))
-    options = ["--query-column", log.need("query")]
-    if "clicks" in log.roles:
-        options += ["--clicks-column", log.roles["clicks"]]
-    options += joining
-    if log.graded is not None:
-        say(f"{log.name}: {log.graded} has judgments; leave out the rows without a match first")
+        options += [*_repeated("--id-column", columns.ids), "--catalogue", products]
+        options += _repeated("--catalogue-id-column", columns.catalogue_ids)
+        options += ["--title-column", columns.title, *_fields(columns.keep)]
     source = click.get_current_context().get_parameter_source
     for name in ("delimiter", "encoding", "max_lost"):
         if source(name) is ParameterSource.COMMANDLINE:
             options += [f"--{name.replace('_', '-')}", str(given[name])]
-    return options, table
+    return options
 
 
-def _fields(fields: dict[str, str]) -> list[str]:
+def _fields(fields: Mapping[str, str]) -> list[str]:
     """The options that keep fields; a column with a comma in its name has one of its own."""
     named = [name if name == column else f"{name}={column}" for name, column in fields.items()]
     plain = ",".join(text for text in named if "," not in text)
     texts = [plain, *(text for text in named if "," in text)]
     return _repeated("--fields", [text for text in texts if text])
-
-
-def _searched(weights: Mapping[str, float], fields: Mapping[str, str]) -> list[str]:
-    """The option of `sentemb index`; a field that is not there is named before training."""
-    from sentemb.errors import naming
-    from sentemb.search.filters import known_column
-
-    with naming("search_fields"):
-        texts = [f"{known_column(name, fields)}:{weight:g}" for name, weight in weights.items()]
-    return ["--search-fields", ",".join(texts)] if texts else []
 
 
 def _repeated(name: str, values: Iterable[str]) -> list[str]:
@@ -314,22 +217,12 @@ def _repeated(name: str, values: Iterable[str]) -> list[str]:
 
 
 def _held_out(clicks: str, log: Path) -> list[str]:
-    """The options of `sentemb split`: single clicks too if there are counts, more of a small log.
-
-    Raises `SentembError` if the log has too few queries to hold some out.
-    """
+    """The options of `sentemb split` that suit the log."""
+    from sentemb.bridges.refresh.starting import split_of
     from sentemb.data.click_log import read_click_log
     from sentemb.data.split_description import QUERY
-    from sentemb.data.splitting import suited_split
 
-    read = read_click_log(log)
-    n_queries = len(read.queries)
-    if n_queries < _FEWEST_QUERIES:
-        raise SentembError(
-            f"{clicks}: has {n_queries:,} queries with clicks, too few to learn from and to hold "
-            f"some out; give at least {_FEWEST_QUERIES}"
-        )
-    by, share = suited_split(read)
+    by, share = split_of(clicks, read_click_log(log))
     options = [] if by == QUERY else ["--by", by]
     if share > 0.05:
         options += ["--dev", f"{share:.0%}", "--test", f"{share:.0%}"]

@@ -88,6 +88,19 @@ def delimiter_of(text: str | None) -> str | None:
     return "\t" if text in ("\\t", "tab") else text
 
 
+def fields_kept(fields: tuple[str, ...], catalogue: str | None, encoding: str) -> dict[str, str]:
+    """The fields that are kept; a catalogue in a file says which commas belong to a name."""
+    from sentemb.data.importers.columns import Reading
+    from sentemb.data.importers.guessing import names_of
+    from sentemb.system.files import is_file
+
+    has_names = any("," in text for text in fields) and catalogue not in (None, "-")
+    names = []
+    if has_names and catalogue is not None and is_file(catalogue):
+        names = names_of(catalogue, Reading(encoding=encoding))
+    return field_columns(fields, names)
+
+
 def field_columns(texts: tuple[str, ...], names: list[str]) -> dict[str, str]:
     """Names and columns of each ``name,name=column``.
 

@@ -53,6 +53,13 @@ if TYPE_CHECKING:
     "Clicks of a query then count by how often its titles were looked at. [default for an index: "
     "what it has]"
 )
+@option(
+    "--embedding",
+    metavar="NAME",
+    help="Another embedding, whose cosine is one more part: a folder or name for "
+    "sentence-transformers, or an ONNX file with its tokenizer.json. [default for an index: what "
+    "it has]",
+)
 @option("--dry-run", is_flag=True, help="Change nothing in the index or the model folder.")
 @json_option(instead_of="text")
 @threads_option()
@@ -63,6 +70,7 @@ def command(
     replay: str | None,
     catalogue: str | None,
     record: tuple[str, ...],
+    embedding: str | None,
     skip_bad_lines: bool,
     dry_run: bool,
     as_json: bool,
@@ -83,6 +91,7 @@ def command(
     sentemb tune model/ dev/ --log pairs.tsv
     sentemb tune index/ log/dev.tsv --log log/pairs.tsv
     sentemb tune index/ log/dev.tsv --log log/pairs.tsv --record searches.sqlite
+    sentemb tune model/ log/dev.tsv --log log/pairs.tsv --embedding transformer/
     """
     from sentemb.data.lines import write_lines
     from sentemb.errors import SentembError
@@ -91,7 +100,7 @@ def command(
 
     if is_index(source):
         refuse({"--replay": replay, "--catalogue": catalogue}, "an index; it has its titles")
-        ranker = _of_index(source, dev, log, record, skip_bad_lines, dry_run)
+        ranker = _of_index(source, dev, log, record, embedding, skip_bad_lines, dry_run)
     elif not is_model(source):
         raise SentembError(
             f"{source}: this folder holds neither an index nor a model; make one with "
@@ -100,7 +109,7 @@ def command(
     elif log is None:
         raise click.UsageError("a model needs --log, the click log that it was trained on")
     else:
-        ranker = _of_model(source, dev, log, replay, catalogue, record, skip_bad_lines)
+        ranker = _of_model(source, dev, log, replay, catalogue, record, embedding, skip_bad_lines)
         if not dry_run:
             ranker.save(source)
     if as_json:
@@ -117,6 +126,7 @@ def _of_model(
     replay: str | None,
     catalogue: str | None,
     record: tuple[str, ...],
+    embedding: str | None,
     skip_bad_lines: bool,
 ) -> "HybridRanker":
     from sentemb.models.loading import load
@@ -132,6 +142,7 @@ def _of_model(
             replay=None if replay is None else log_and_share(replay),
             catalogue=catalogue,
             record=record,
+            embedding=embedding,
             seed=opened.training.get("seed") or 0,  # as the training drew the pairs of --replay
             skip_bad_lines=skip_bad_lines,
             **asked,
@@ -144,6 +155,7 @@ def _of_index(
     dev: str,
     log: str | None,
     record: tuple[str, ...],
+    embedding: str | None,
     skip_bad_lines: bool,
     dry_run: bool,
 ) -> "HybridRanker":
@@ -163,7 +175,9 @@ def _of_index(
     if outside:
         note(f"{amount(outside, 'clicked title')} not in the index count as missed")
     was_calibrated = opened.confidence is not None
-    ranker = fitted(lambda **asked: tune(opened, clicks, learned, record, **asked))
+    ranker = fitted(
+        lambda **asked: tune(opened, clicks, learned, record, embedding=embedding, **asked)
+    )
     if not dry_run:
         opened.save(index, force=True)
         if was_calibrated:

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from sentemb.system import parallel
+
 # A shell lets jobs in the background ignore Ctrl-C, and their children too; some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -36,6 +38,13 @@ def laboratory(monkeypatch):
 
 
 TEXTS = ["hotels in shanghai", "shanghai hotels and resorts", "fix a bath tub", "bath tub repair"]
+
+
+@pytest.fixture
+def fine_parts(monkeypatch):
+    """Work is cut into as many parts as there may be, however little each of them has."""
+    monkeypatch.setattr(parallel, "PAYS", 1)
+    monkeypatch.setattr(parallel, "_ADDED_ANYWAY", parallel.PARTS)
 
 
 @pytest.fixture(scope="session")

@@ -301,3 +301,24 @@ def with_slow_function(monkeypatch, fields, seconds):
 
     monkeypatch.setattr(product_fields.ProductFields, "_opened", opened_with)
     fields._local = threading.local()
+
+
+class WordSums:
+    """An embedding for tests: sums of random vectors of words, others for queries and titles."""
+
+    def __init__(self, dim=10, seed=0):
+        self.dim, self.seed = dim, seed
+
+    def encode_query(self, texts):
+        return [self._sum(text, 1) for text in texts]
+
+    def encode_document(self, texts):
+        return [self._sum(text, 0.5) for text in texts]
+
+    def _sum(self, text, share):
+        total = np.zeros(self.dim)
+        for word in text.lower().split():
+            key = [self.seed, *word.encode()]
+            own, other = np.random.default_rng(key).standard_normal((2, self.dim))
+            total += share * own + (1 - share) * other
+        return total

@@ -554,19 +554,22 @@ def bm25_scores(query, titles, k1, b):
 # -- ranking -------------------------------------------------------------------------------------
 
 
-def ranker_scores(weights, cosines, rows, whole, clicked, has_clicks, counts, total, names, looked):
+def ranker_scores(
+    weights, cosines, rows, near, whole, clicked, has_clicks, counts, total, names, looked
+):
     """The score of every title for a query, part by part.
 
     ``rows[t]`` are the cosines of the memory's rows of title t, each times the root of its share;
-    ``whole`` and ``clicked`` are the scores of both fields of BM25; ``counts`` the clicks of each
-    title for exactly this query, ``total`` those that the log has for it; ``names`` whether each
-    title has all its words, and ``looked`` how often each was looked at for exactly this query.
+    ``near`` are the cosines of an embedding, ``whole`` and ``clicked`` the scores of both fields of
+    BM25; ``counts`` the clicks of each title for exactly this query, ``total`` those that the log
+    has for it; ``names`` whether each title has all its words, and ``looked`` how often each was
+    looked at for exactly this query.
     """
     weight = {name: weights.get(name, 0) for name in naive_part_names}
     scores = []
     for t, cosine in enumerate(cosines):
         score = weight["cosine"] * cosine + weight["memory"] * max(rows[t], default=0)
-        score += weight["bm25"] * whole[t]
+        score += weight["embedding"] * near[t] + weight["bm25"] * whole[t]
         counts_against = weight["clicks"] and counts[t] and weight["clicked_bm25"] < 0
         score += 0 if counts_against else weight["clicked_bm25"] * clicked[t]
         score += weight["unclicked"] * (not has_clicks[t])
@@ -580,7 +583,7 @@ def ranker_scores(weights, cosines, rows, whole, clicked, has_clicks, counts, to
 
 
 naive_part_names = ("cosine", "memory", "bm25", "clicked_bm25", "unclicked", "clicks", "name")
-naive_part_names += ("examined",)
+naive_part_names += ("examined", "embedding")
 
 
 def bm25_of_fields(query, fields, statistics, k1, b):

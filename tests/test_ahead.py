@@ -262,6 +262,7 @@ OF_THE_FIRST_PROCESS = {
     *("lstm_forward", "dense_softmax", "normalise_rows", "normalise_rows_backward"),
     *("add_matmul_rows", "add_matmul_columns", "add_rows", "lstm_backward"),
     *("set_recurrent_gradient", "gather_rows", "sum_rows", "sum_words"),
+    *("add_parts", "copy_last_rows"),
 }
 
 

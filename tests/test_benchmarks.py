@@ -380,5 +380,11 @@ assert not failed, failed
 
 
 def test_a_task_goes_to_the_first_thread_that_is_free(run):
-    code = "import speed_cores; print([speed_cores.span([3, 1, 1, 2], n) for n in (1, 2, 9)])"
-    assert run(code).strip() == "[7.0, 4.0, 3.0]"  # with two: 3, and 1 + 1 + 2
+    code = """
+from speed_cores import Phase, span
+beside = [Phase(1, [4], aside=True), Phase(1, [1, 1, 1, 1])]
+for phases in ([Phase(0, [3, 1, 1, 2])], beside):
+    print([span(phases, threads) for threads in (1, 2, 9)])
+"""
+    # With two threads: 3, and 1 + 1 + 2; then 4 tasks from 2 to 6 on the thread that is left.
+    assert run(code).split("\n")[:2] == ["[7.0, 4.0, 3.0]", "[10.0, 6.0, 5.0]"]

@@ -18,6 +18,7 @@ import scale
 from bulk_reader import StandIn, read_folder
 from click.testing import CliRunner
 from threadpoolctl import threadpool_limits
+from tiny_transformer import write_transformer
 
 from sentemb import Index, SentenceEncoder
 from sentemb.cli import main
@@ -163,6 +164,27 @@ def test_the_page_of_sentence_transformers_runs(shop, monkeypatch):
     assert [names["results"][f"cosine_{name}"] for name in theirs] == pytest.approx(
         ours.mean, abs=0.01
     )
+
+
+@pytest.mark.slow
+def test_the_page_of_a_transformer_runs(shop, monkeypatch):
+    """With a tiny one that is made on the spot."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for package in ("datasets", "accelerate"):
+        pytest.importorskip(package, reason="training needs sentence-transformers[train]")
+    monkeypatch.chdir(shop)
+    if not (shop / "index").exists():
+        run_page("shop", shop)
+    log = read_click_log("log/pairs.tsv")
+    write_transformer(shop / "transformer-start", [*log.queries, *log.titles])
+    printed, names = run_page("transformer", shop)
+    assert names["triplets"].column_names == ["anchor", "positive", "negative_1", "negative_2"]
+    assert len(names["triplets"]) > 0.9 * log.query_index.size
+    of = {command.split()[1]: text for (_, command), text in printed.items()}
+    assert ", embedding 0." in of["tune"]
+    # Whether it has a weight is up to dev.
+    has_embedding = "embedding" in Index.open("index-both").recipe.parts
+    assert ("embedding" in of["explain"]) == has_embedding
 
 
 @pytest.mark.slow

@@ -93,16 +93,16 @@ def ignore(progress):
     pass
 
 
-def test_the_loop_plans_the_next_mini_batch_while_one_is_trained_on():
+def test_the_loop_plans_the_next_mini_batch_before_it_goes_on():
     task, loop = loop_of(epochs=2)
     loop.prepare(resume=False)
     saved = loop.run(ignore, StopRequest())
     assert task.calls == [
         ("before", 0), ("plan", 0, 0),
-        ("plan", 0, 1), ("update", 0, 0), ("plan", 0, 2), ("update", 1, 1), ("update", 2, 2),
+        ("update", 0, 0), ("plan", 0, 1), ("update", 1, 1), ("plan", 0, 2), ("update", 2, 2),
         ("flush", 3),
         ("before", 1), ("plan", 1, 0),
-        ("plan", 1, 1), ("update", 10, 3), ("plan", 1, 2), ("update", 11, 4), ("update", 12, 5),
+        ("update", 10, 3), ("plan", 1, 1), ("update", 11, 4), ("plan", 1, 2), ("update", 12, 5),
         ("flush", 6),
     ]  # fmt: skip
     assert [line["loss"] for line in saved.history] == [1.0, 11.0]

@@ -239,6 +239,7 @@ def test_unknown_form_is_refused():
         gradient_of(model, texts, np.ones((1, model.dim)), workers, form="exact")
 
 
+@pytest.mark.usefixtures("fine_parts")
 @pytest.mark.parametrize(**each_variant())
 def test_threads_and_repetition_change_no_bit(variant):
     rng = np.random.default_rng(3)
@@ -247,7 +248,7 @@ def test_threads_and_repetition_change_no_bit(variant):
     batch, weights = model.vocabulary.batch(texts), model.weights["query"]
     V = rng.standard_normal((len(texts), model.dim)).astype(np.float32)
     runs = []
-    for threads in (1, 1, 2, 3):
+    for threads in (1, 1, 2, 3, 33):
         with Workers(threads) as workers:
             done = model.encoder.forward(weights, batch, workers)
             gradient = model.encoder.backward(weights, done, V, workers)

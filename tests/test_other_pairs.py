@@ -200,8 +200,8 @@ def test_gradcheck_of_the_reconstruction_passes_and_notices_a_missing_term(monke
     assert report.passed and len(report.blocks) == 5
     from sentemb.models.pairs import urae
 
-    def without_the_chain(D, dh, E, H, steps, W, chunk, n_chunks):
-        unfold_errors(D, dh, E, H, steps, 0 * W, chunk, n_chunks)
+    def without_the_chain(D, dh, E, H, steps, W, first, end):
+        unfold_errors(D, dh, E, H, steps, 0 * W, first, end)
 
     unfold_errors = urae.unfold_errors
     monkeypatch.setattr(urae, "unfold_errors", without_the_chain)

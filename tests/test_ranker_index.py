@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import made_up_model
+from helpers import WordSums, made_up_model
 
 from sentemb import Index, SentembError
 from sentemb.data.click_log import ClickLog, ClickLogBuilder
@@ -15,8 +15,9 @@ from sentemb.data.examinations import Examinations, Shown
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
 from sentemb.search.index_tuning import tune
+from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.ranker import HybridRanker
-from sentemb.search.ranking.recipe import MODEL_ALONE, PARTS, Recipe
+from sentemb.search.ranking.recipe import MODEL_ALONE, Recipe
 
 WORDS = ["red", "green", "blue", "small", "large", "cotton", "woollen", "hat", "bag", "coat"]
 # Words that the model does not know: their trigrams are in no title that it was made from.
@@ -27,6 +28,7 @@ WEIGHTS |= {"clicks": 0.4, "name": 0.3, "examined": 0.2}
 RECIPE = Recipe(WEIGHTS, k1=1.2, b=0.6)
 RECIPES = {
     "all": RECIPE,
+    "embedding": RECIPE.weighted({**WEIGHTS, "embedding": 0.5}),
     "no cosine": Recipe({"memory": 1.0, "bm25": 0.5}),
     "memory": Recipe({"memory": 1.0}),
     "words": Recipe({"bm25": 1.0}),
@@ -70,7 +72,16 @@ def rankers(bag, clicks):
         if TITLES.count(TITLES[k]) == 1  # without ids, equal titles are one product
     )
     known = replace(ClickedQueries.of(clicks), examinations=examinations)
-    return lambda recipe: HybridRanker(bag, recipe, known, threads=1)
+    embedding = Embedding.of(WordSums())
+    return lambda recipe: HybridRanker(bag, recipe, known, threads=1, embedding=embedding)
+
+
+def opened_index(path, threads=None):
+    """An index whose embedding, if it has one, is given again."""
+    index = Index.open(path, threads)
+    if index.ranker.embedding is not None:
+        index.ranker.embedding.use(WordSums())
+    return index
 
 
 @pytest.fixture
@@ -88,20 +99,20 @@ def test_an_index_scores_as_its_ranker_to_the_bit(rankers, name, tmp_path):
     assert index.recipe == ranker.recipe
     expected = ranker.over(TITLES).find(QUERIES, 12)
     index.save(tmp_path / "index")
-    opened = Index.open(tmp_path / "index", 1)
+    opened = opened_index(tmp_path / "index", 1)
     Index.verify(tmp_path / "index")
     for one in (index, opened, copy.deepcopy(index), pickle.loads(pickle.dumps(opened))):
         assert one.recipe == ranker.recipe and one.search(QUERIES, 12) == index.search(QUERIES, 12)
         assert all(map(np.array_equal, one.find(QUERIES, 12), expected))
     opened.save(tmp_path / "index", force=True)
-    assert Index.open(tmp_path / "index", 3).search(QUERIES, 12) == index.search(QUERIES, 12)
+    assert opened_index(tmp_path / "index", 3).search(QUERIES, 12) == index.search(QUERIES, 12)
 
 
 def test_hits_say_what_they_consist_of(index, clicks):
     for query, hits in zip(QUERIES, index.search(QUERIES, 6), strict=True):
         explained = index.explain(query, [hit.id for hit in hits])
         for hit, shares in zip(hits, explained, strict=True):
-            assert list(hit.parts) == [share.part for share in shares] == list(PARTS)
+            assert list(hit.parts) == [share.part for share in shares] == list(RECIPE.parts)
             assert [part["value"] for part in hit.parts.values()] == [
                 share.value for share in shares
             ]
@@ -203,11 +214,12 @@ def test_clicks_belong_to_ids_and_then_to_titles(bag):
 # -- changes ----------------------------------------------------------------------------------
 
 
-def test_added_and_removed_is_as_built_from_the_rest(rankers, tmp_path):
-    ranker = rankers(RECIPE)
+@pytest.mark.parametrize("name", ["all", "embedding"])
+def test_added_and_removed_is_as_built_from_the_rest(rankers, name, tmp_path):
+    ranker = rankers(RECIPES[name])
     first = Index.build(ranker, TITLES[:100], IDS[:100], threads=1)
     first.save(tmp_path / "index")
-    changed = Index.open(tmp_path / "index", 1)
+    changed = opened_index(tmp_path / "index", 1)
     changed.add(TITLES[100:], IDS[100:])
     changed.remove(IDS[20:80])
     left = [*range(20), *range(80, 150)]
@@ -217,10 +229,11 @@ def test_added_and_removed_is_as_built_from_the_rest(rankers, tmp_path):
     assert changed.explain("red x7", ids) == again.explain("red x7", ids)
     changed.save(tmp_path / "index", force=True)
     again.save(tmp_path / "again")
-    for part in ("cosine", "memory", "unclicked"):
+    parts = {"cosine", "memory", "unclicked", "embedding"} & {*again.recipe.parts}
+    for part in parts:
         for file in (tmp_path / "again" / part).iterdir():
             assert file.read_bytes() == (tmp_path / "index" / part / file.name).read_bytes()
-    assert Index.open(tmp_path / "index", 1).search(QUERIES, 90) == again.search(QUERIES, 90)
+    assert opened_index(tmp_path / "index", 1).search(QUERIES, 90) == again.search(QUERIES, 90)
     with pytest.raises(SentembError, match="the id p0 is in the index already"):
         changed.add(["one", "two"], ["new", "p0"])
     assert changed.search(QUERIES, 90) == again.search(QUERIES, 90)

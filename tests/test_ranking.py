@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import naive
 import numpy as np
 import pytest
+from helpers import WordSums
 
 from sentemb.data.click_log import ClickLog
 from sentemb.data.examinations import Examinations, Shown
@@ -14,8 +15,10 @@ from sentemb.retrieval import bm25
 from sentemb.retrieval.bm25 import count_words
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.int8_rows import Int8Rows
+from sentemb.retrieval.similarity import unit_rows
 from sentemb.retrieval.words_and_stems import tokens_of, words_of
 from sentemb.search.ranking import engine
+from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.part import Asked, Bound, Fields
 from sentemb.search.ranking.parts import PART_TYPES, stored_rows
 from sentemb.search.ranking.ranker import HybridRanker, shares
@@ -26,6 +29,8 @@ from sentemb.system.parallel import Workers
 WORDS = ("hotels", "in", "shanghai", "resorts", "fix", "a", "bath", "tub", "repair", "and", "red")
 OF_MODEL = {"cosine": 0.5, "memory": 2.0, "bm25": 0.7, "clicked_bm25": -0.3, "unclicked": 0.4}
 ALL = Recipe({**OF_MODEL, "clicks": 0.9, "name": 1.7, "examined": 0.4}, k1=1.2, b=0.6)
+# All parts that need nothing but a model and a log, and one by an embedding.
+EVERY = ALL.weighted({**ALL.weights, "embedding": 1.1})
 QUERIES = ["hotels in shanghai", "red tub", "a a bath", "nothing known", "qqqq zzzz", "fix tub xyz"]
 # Queries of the log of `made_log`, in another spelling and in another order.
 TYPED = ["Resorts a?", "a resorts", "tub  TUB", "jjjj"]
@@ -87,7 +92,15 @@ def made_ranker(model, log, titles, recipe=ALL, threads=1):
     words = words_of(recipe.stem)
     queries = tokens_of(clicks.queries, words)
     fields = Fields.of(count_words(titles, clicks.of_titles(titles), queries, words))
-    return HybridRanker(model, recipe, clicks, fields, titles, threads=threads)
+    embedding = Embedding.of(WordSums())
+    return HybridRanker(model, recipe, clicks, fields, titles, threads=threads, embedding=embedding)
+
+
+def embedded(query, titles):
+    """The cosines of the embedding, those of titles rounded to 8 bits."""
+    (asked,) = unit_rows(np.array(WordSums().encode_query([query])))
+    rows = unit_rows(np.float32(WordSums().encode_document(titles)))
+    return Int8Rows.of(rows).vectors() @ asked
 
 
 def naive_parts(model, recipe, query, titles, log):
@@ -135,7 +148,8 @@ def naive_parts(model, recipe, query, titles, log):
             for place, title in enumerate(titles):
                 looked[place] += (one.title == title.strip()) * one.times / one.position**0.7
     clicked = [bool(some) for some in of_titles]
-    return cosines, rows, *lexical, clicked, counts, of_log, names, looked
+    near = embedded(query, titles)
+    return cosines, rows, near, *lexical, clicked, counts, of_log, names, looked
 
 
 def naive_key(query):
@@ -158,8 +172,8 @@ def all_pairs(ranker, queries, titles):
 @pytest.mark.parametrize(
     "weights",
     [
-        ALL.weights,
-        {**ALL.weights, "clicked_bm25": 0.3},
+        EVERY.weights,
+        {**EVERY.weights, "clicked_bm25": 0.3},
         *(
             {name: weight}
             for name in PARTS
@@ -170,7 +184,7 @@ def all_pairs(ranker, queries, titles):
     ids=lambda weights: "+".join(f"{name}{weight:g}" for name, weight in weights.items()),
 )
 def test_scores_are_those_of_the_definition(bag, log, titles, weights):
-    recipe = ALL.weighted(weights)
+    recipe = EVERY.weighted(weights)
     queries = [*QUERIES, *TYPED, *log.queries[:8]]
     expected = [naive_scores(bag, recipe, query, titles, log) for query in queries]
     found = all_pairs(made_ranker(bag, log, titles, recipe), queries, titles)
@@ -178,7 +192,7 @@ def test_scores_are_those_of_the_definition(bag, log, titles, weights):
 
 
 def test_the_score_of_a_title_does_not_depend_on_others(bag, log, titles):
-    ranker = made_ranker(bag, log, titles)
+    ranker = made_ranker(bag, log, titles, EVERY)
     of_all = all_pairs(ranker, QUERIES, titles)
     some = [titles[t] for t in (3, 1, 27, 8)]
     assert np.array_equal(all_pairs(ranker, QUERIES, some), of_all[:, [3, 1, 27, 8]])
@@ -215,8 +229,8 @@ def test_words_are_counted_as_by_a_loop(log, titles, counted, portion, monkeypat
 
 def test_given_titles_have_the_same_scores_whatever_else_is_asked(bag, log, titles):
     """BM25 counts the words of the queries alone, and all of them when titles come again."""
-    of_all = all_pairs(made_ranker(bag, log, titles), QUERIES, titles)
-    ranker = made_ranker(bag, log, titles)
+    of_all = all_pairs(made_ranker(bag, log, titles, EVERY), QUERIES, titles)
+    ranker = made_ranker(bag, log, titles, EVERY)
     for query, row in zip(QUERIES, of_all, strict=True):
         assert np.array_equal(all_pairs(ranker, [query], titles)[0], row)
     for query, pairs in zip(QUERIES, best_by_pairs(ranker, QUERIES, titles, 100), strict=True):
@@ -240,7 +254,7 @@ def test_a_stray_click_is_worth_its_share(bag):
 
 def test_every_part_bounds_its_errors(bag, log, titles):
     """The float32 scores of a part are no further from the exact ones than it says."""
-    ranker = made_ranker(bag, log, titles)
+    ranker = made_ranker(bag, log, titles, EVERY)
     catalogue, workers = ranker.catalogue(titles), Workers(1)
     q, t = np.divmod(np.arange(len(QUERIES) * len(titles)), len(titles))
     for queries in (QUERIES, QUERIES[:2]):
@@ -285,7 +299,7 @@ def test_titles_within_twice_the_error_of_the_best_are_looked_at(bag):
         exact[first], exact[second] = 0.95, 0.95 - 0.1 * error
         errors = np.zeros(n)
         errors[first], errors[second] = -error, error
-        asked, recipe = Asked(["a"], bag.encode_query, ALL), Recipe({"bm25": 1.0})
+        asked, recipe = Asked(["a"], bag.encode_query, EVERY), Recipe({"bm25": 1.0})
         parts = {"bm25": Rough(exact, errors)}
         found = engine.best(parts, recipe, asked, 1, np.zeros(n, bool), Workers(1))
         assert found.titles.tolist() == [[first]]
@@ -321,11 +335,11 @@ def as_pairs(places, scores):
 @pytest.mark.parametrize("k", [1, 4, 100])
 @pytest.mark.parametrize(
     "weights",
-    [ALL.weights, OF_MODEL, {"cosine": 2.0}, {"bm25": 1.0}, {"memory": -1.0}, {"clicks": 1.0}],
+    [EVERY.weights, OF_MODEL, {"cosine": 2.0}, {"bm25": 1.0}, {"memory": -1.0}, {"clicks": 1.0}],
 )
 def test_the_best_titles_are_those_of_all_pairs_to_the_bit(bag, log, titles, k, weights):
     queries = [*QUERIES, *TYPED, *log.queries]
-    ranker = made_ranker(bag, log, titles, ALL.weighted(weights))
+    ranker = made_ranker(bag, log, titles, EVERY.weighted(weights))
     found = as_pairs(*ranker.find(queries, k))
     expected = best_by_pairs(ranker, queries, titles, k)
     assert found == expected
@@ -334,12 +348,12 @@ def test_the_best_titles_are_those_of_all_pairs_to_the_bit(bag, log, titles, k, 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8"])
 def test_other_vectors_and_a_mask(bag, log, titles, dtype):
-    ranker, workers = made_ranker(bag, log, titles), Workers(1)
+    ranker, workers = made_ranker(bag, log, titles, EVERY), Workers(1)
     vectors = stored_rows(bag.unit_vectors(titles, "document"), dtype)
     catalogue, asked = ranker.catalogue(titles, vectors=vectors), ranker.asked(QUERIES)
     mask = np.arange(len(titles)) % 3 > 0
     k = 6
-    arguments = catalogue.parts, ALL, asked
+    arguments = catalogue.parts, EVERY, asked
     found = engine.best(*arguments, k, catalogue.is_empty, workers, mask)
     q, t = np.divmod(np.arange(len(QUERIES) * len(titles)), len(titles))
     scores, _ = engine.of_pairs(*arguments, q, t, workers)
@@ -354,16 +368,16 @@ def test_other_vectors_and_a_mask(bag, log, titles, dtype):
 
 def test_no_score_depends_on_threads_or_blocks(bag, log, titles, monkeypatch):
     queries = made_texts(np.random.default_rng(5), 40)
-    expected = made_ranker(bag, log, titles).find(queries, 7)
+    expected = made_ranker(bag, log, titles, EVERY).find(queries, 7)
     monkeypatch.setattr(engine, "_CELLS", 3 * len(titles))
-    found = made_ranker(bag, log, titles, threads=3).find(queries, 7)
+    found = made_ranker(bag, log, titles, EVERY, threads=3).find(queries, 7)
     assert all(map(np.array_equal, found, expected))
 
 
 def test_many_equal_scores_fill_the_room_for_candidates(bag, log, monkeypatch):
     titles = ["red tub"] * 150 + ["blue tub"]
     monkeypatch.setattr(engine, "_ROOM", 1)
-    places, scores = made_ranker(bag, log, titles).find(["red tub"], 3)
+    places, scores = made_ranker(bag, log, titles, EVERY).find(["red tub"], 3)
     assert places.tolist() == [[0, 1, 2]] and len(set(scores[0])) == 1
 
 
@@ -395,6 +409,11 @@ def test_unknown_words_find_nothing_and_unknown_titles_only_words(bag, log, titl
     place = titles.index("zzzz qqqq")
     assert [found for found, _ in ranker.rank("qqqq zzzz")] == [place]
     assert place not in [found for found, _ in ranker.rank("red tub")]
+    # An embedding may know what the model does not; a query without words finds nothing.
+    knowing = made_ranker(bag, log, titles, EVERY)
+    assert len(knowing.rank("gggg kkkk")) == len(titles)
+    assert place in [found for found, _ in knowing.rank("red tub")]
+    assert knowing.rank("?!") == []
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -427,7 +446,7 @@ def test_more_clicks_never_lower_a_title(bag, seed):
 
 
 def test_titles_that_come_and_go_score_as_if_they_had_been_there(bag, log, titles):
-    ranker, workers = made_ranker(bag, log, titles), Workers(1)
+    ranker, workers = made_ranker(bag, log, titles, EVERY), Workers(1)
     asked = ranker.asked(QUERIES)
     is_kept = np.arange(len(titles)) % 4 != 1
     kept = [title for title, stays in zip(titles, is_kept, strict=True) if stays]
@@ -438,20 +457,22 @@ def test_titles_that_come_and_go_score_as_if_they_had_been_there(bag, log, title
     assert list(changed.parts) == [part.name for part in PART_TYPES]
     for k in (1, 5, 50):
         found = [
-            engine.best(one.parts, ALL, asked, k, one.is_empty, workers) for one in (changed, again)
+            engine.best(one.parts, EVERY, asked, k, one.is_empty, workers)
+            for one in (changed, again)
         ]
         assert np.array_equal(found[0].titles, found[1].titles)
         assert np.array_equal(found[0].scores, found[1].scores)
 
 
 def test_all_titles_removed(bag, log, titles):
-    ranker = made_ranker(bag, log, titles)
+    ranker = made_ranker(bag, log, titles, EVERY)
     nothing = ranker.catalogue(titles).without(np.zeros(len(titles), bool), [])
-    found = engine.best(nothing.parts, ALL, ranker.asked(QUERIES), 3, nothing.is_empty, Workers(1))
+    asked = ranker.asked(QUERIES)
+    found = engine.best(nothing.parts, EVERY, asked, 3, nothing.is_empty, Workers(1))
     assert found.titles.shape == (len(QUERIES), 0)
     back = nothing.joined(ranker.catalogue(["red tub"]), ["red tub"])
     assert engine.best(
-        back.parts, ALL, ranker.asked(["red tub"]), 3, back.is_empty, Workers(1)
+        back.parts, EVERY, ranker.asked(["red tub"]), 3, back.is_empty, Workers(1)
     ).titles.tolist() == [[0]]
 
 
@@ -479,7 +500,7 @@ def test_clicks_of_titles_and_their_shares():
 @pytest.mark.parametrize("query", ["a red bath", "qqqq zzzz"])
 def test_shares_and_words_add_up_to_the_score(bag, log, titles, query, title):
     title = titles[title] if isinstance(title, int) else title
-    ranker = made_ranker(bag, log, titles)
+    ranker = made_ranker(bag, log, titles, EVERY)
     found = ranker.explain(query, title)
     (score,) = all_pairs(ranker, [query], [title])[0]
     assert sum(share.added for share in found) == pytest.approx(score, abs=1e-12)
@@ -489,7 +510,7 @@ def test_shares_and_words_add_up_to_the_score(bag, log, titles, query, title):
             assert sum(added for _, added in share.words) == pytest.approx(share.value, abs=1e-6)
             assert {word for word, _ in share.words} <= set(query.split())
     among_all = shares(
-        ranker.catalogue(titles), ALL, ranker.asked([query]), titles.index(title),
+        ranker.catalogue(titles), EVERY, ranker.asked([query]), titles.index(title),
         ranker.clicks.queries, Workers(1),
     )  # fmt: skip
     assert among_all == found
@@ -540,6 +561,12 @@ def test_weights_follow_the_units_of_the_parts():
     fit = fit_weights(features, candidates)
     scaled = fit_weights(features * [1, 10, 0.01], candidates)
     np.testing.assert_allclose(scaled.weights * [1, 10, 0.01], fit.weights, rtol=1e-5)
+
+
+def test_a_part_that_differs_by_rounding_alone_has_no_weight():
+    features, candidates = made_candidates()
+    features[:, 1] = 0.7 + 2.0**-53 * np.random.default_rng(1).integers(-1, 2, len(features))
+    assert abs(fit_weights(features, candidates).weights[1]) < 1e-6
 
 
 def test_a_part_that_separates_everything_has_a_finite_weight():

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from helpers import run_python
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny_transformer import write_onnx
 
 from sentemb import Index, SentembError
 from sentemb.analysis.explanation import explain
@@ -24,6 +25,7 @@ from sentemb.data.recorded_searches import RecordedSearch
 from sentemb.data.search_record import Searched, SearchRecord
 from sentemb.retrieval.clicked_queries import PIN, ClickedQueries
 from sentemb.search.index_files import read_description
+from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.shop_folder import Shop
 
 COLOURS = ["red", "blue", "green", "black", "white", "brown", "grey", "pink", "orange", "yellow"]
@@ -128,9 +130,9 @@ def test_a_new_model_is_searched_if_it_is_not_behind(shop, tmp_path, monkeypatch
     record_month(shop, tmp_path / "r.sqlite")
     index = Index.open(shop / "index")
     fields = {"price": [5] * len(index), "brand": ["Acme"] * len(index)}
-    searched = Index.build(
-        index.ranker, index.titles, index.ids, fields, search_fields={"brand": 0.5}
-    )
+    ranker = index.ranker.weighted({**index.recipe.weights, "embedding": 1.0})
+    ranker.embedding = Embedding.of(write_onnx(tmp_path / "small", index.titles))
+    searched = Index.build(ranker, index.titles, index.ids, fields, search_fields={"brand": 0.5})
     searched.save(shop / "index", force=True)
     results = {}
     for after in (0.4, 0.6):
@@ -147,6 +149,9 @@ def test_a_new_model_is_searched_if_it_is_not_behind(shop, tmp_path, monkeypatch
     trained = read_description(ahead[2] / "index").model_sha256
     assert trained != model and ahead[1].trained == {trained: ahead[1].refreshed}
     assert Index.open(ahead[2] / "index").search_fields == {"brand": 0.5}
+    for _, _, copy in (behind, ahead):
+        found = Index.open(copy / "index").ranker.embedding
+        assert found.name == str(tmp_path / "small/onnx/model.onnx")
     # Both serve every click, those of the searches that were judged too.
     clicks = [Index.open(copy / "index").ranker.clicks for *_, copy in (behind, ahead)]
     assert clicks[0].clicks.sum() == clicks[1].clicks.sum() > 60

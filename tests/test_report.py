@@ -16,7 +16,7 @@ from sentemb.analysis.attribution import word_effects
 from sentemb.analysis.labels import MAX_WORDS
 from sentemb.analysis.report import rankings
 from sentemb.analysis.report import tower_sections as towers
-from sentemb.analysis.report.page_pairs import Pair, read_pairs
+from sentemb.analysis.report.page_pairs import ShownPair, read_pairs
 from sentemb.analysis.report.report_page import collect, page, triage_report
 from sentemb.analysis.triage import triage
 from sentemb.cli import COMMANDS, main
@@ -103,7 +103,7 @@ class TestPage:
     @pytest.mark.parametrize("name", ["rnn", "lstm", "bilstm", "irnn"])
     def test_numbers_are_those_of_the_model(self, make_model, name):
         model = make_model(name)
-        data = data_of(page_of(model, [Pair(QUERY, TITLE, grade=3, rank=1, titles=4)]))
+        data = data_of(page_of(model, [ShownPair(QUERY, TITLE, grade=3, rank=1, titles=4)]))
         (pair,) = data["pairs"]
         assert pair["score"] == pytest.approx(model.score(QUERY, TITLE), abs=1e-6)
         assert sum(pair["share"]) == pytest.approx(pair["score"], abs=1e-3)
@@ -124,7 +124,7 @@ class TestPage:
         assert data["halves"] == model.encoder.directions
 
     def test_scales_hold_all_values(self, model):
-        data = data_of(page_of(model, [Pair(QUERY, TITLE), Pair("bath tub", "tub")]))
+        data = data_of(page_of(model, [ShownPair(QUERY, TITLE), ShownPair("bath tub", "tub")]))
         for gate in data["gates"]:
             sides = [pair[side] for pair in data["pairs"] for side in ("query", "title")]
             values = np.vstack([unpacked(side["gates"][gate["key"]], model.dim) for side in sides])
@@ -136,12 +136,12 @@ class TestPage:
         model = made_up_model(("lstm", {}), [QUERY, TITLE], dtype="float32")
         model.parameters()["query"]["b3"][...] = 9
         model.parameters()["query"]["b4"][...] = 9
-        gates = {gate["key"]: gate for gate in data_of(page_of(model, [Pair(QUERY)]))["gates"]}
+        gates = {gate["key"]: gate for gate in data_of(page_of(model, [ShownPair(QUERY)]))["gates"]}
         assert gates["c"]["reach"] == 1
         assert gates["c"]["beyond"]
 
     def test_a_query_by_itself_has_gates_and_no_score(self, model):
-        (pair,) = data_of(page_of(model, [Pair(QUERY)]))["pairs"]
+        (pair,) = data_of(page_of(model, [ShownPair(QUERY)]))["pairs"]
         assert pair["title"] is None
         assert "score" not in pair
         assert pair["query"]["words"] == QUERY.split()
@@ -151,7 +151,7 @@ class TestPage:
         dev = {"ndcg@1": 0.5, "ndcg@10": 0.625}
         model.history = [{"epoch": 1, "loss": 1.5}, {"epoch": 2, "loss": 1.25, "dev": dev}]
         model.training = {"seed": 0, "epochs": 1, "truncate": None, "shared_towers": False}
-        data = data_of(page_of(model, [Pair(QUERY)]))
+        data = data_of(page_of(model, [ShownPair(QUERY)]))
         assert data["history"] == [{**model.history[0], "dev": {}}, model.history[1]]
         assert data["model"]["training"] == [
             ["seed", "0"],
@@ -174,7 +174,7 @@ class TestPage:
             {"epoch": 3, "loss": 1, "dev": ["ndcg@1"]},
             {"epoch": 4, "loss": 0.5, "dev": {"ndcg@1": "high", "ndcg@3": 0.5}},
         ]
-        assert data_of(page_of(model, [Pair(QUERY)]))["history"] == [
+        assert data_of(page_of(model, [ShownPair(QUERY)]))["history"] == [
             {"epoch": 3, "loss": 1, "dev": {}},
             {"epoch": 4, "loss": 0.5, "dev": {"ndcg@3": 0.5}},
         ]
@@ -183,21 +183,21 @@ class TestPage:
         model = make_model()
         model.parameters()["query"]["b1"][...] = np.nan
         with pytest.raises(SentembError, match="is not finite"):
-            page_of(model, [Pair(QUERY)])
+            page_of(model, [ShownPair(QUERY)])
 
     def test_new_hard_negatives_are_told(self, make_model):
         model = make_model()
         model.history = [{"epoch": epoch, "loss": 1.0} for epoch in (1, 2, 3, 4)]
-        assert data_of(page_of(model, [Pair(QUERY)]))["ranked"] == []
+        assert data_of(page_of(model, [ShownPair(QUERY)]))["ranked"] == []
         model.training = {"hard_negatives": 3}
-        assert data_of(page_of(model, [Pair(QUERY)]))["ranked"] == [3]
+        assert data_of(page_of(model, [ShownPair(QUERY)]))["ranked"] == [3]
         model.history[1]["hard_negatives_ranked"] = True
-        assert data_of(page_of(model, [Pair(QUERY)]))["ranked"] == [2]
+        assert data_of(page_of(model, [ShownPair(QUERY)]))["ranked"] == [2]
 
     def test_rows_that_training_did_not_see_are_told(self, make_model):
         model = make_model()
         model.weights["query"]["table"][0] = 0
-        facts = dict(data_of(page_of(model, [Pair(QUERY)]))["model"]["facts"])
+        facts = dict(data_of(page_of(model, [ShownPair(QUERY)]))["model"]["facts"])
         blocks = [block for side in model.parameters().values() for block in side.values()]
         stored = sum(block.size for block in blocks)
         trained = trained_parameters(model)
@@ -207,14 +207,14 @@ class TestPage:
 
     def test_shared_parameters_count_once(self):
         model = made_up_model(("rnn", {}), [QUERY], shared=True)
-        facts = dict(data_of(page_of(model, [Pair(QUERY)]))["model"]["facts"])
+        facts = dict(data_of(page_of(model, [ShownPair(QUERY)]))["model"]["facts"])
         blocks = model.parameters()["query"].values()
         assert facts["Parameters"] == f"{sum(block.size for block in blocks):,}"
 
 
 class TestAlone:
     def test_is_well_formed_and_loads_nothing(self, model):
-        text = page_of(model, [Pair(QUERY, TITLE)])
+        text = page_of(model, [ShownPair(QUERY, TITLE)])
         elements = Elements(text)
         assert text.startswith("<!doctype html>")
         assert len(elements.all("h1")) == 1
@@ -231,7 +231,7 @@ class TestAlone:
         assert "@import" not in text
 
     def test_policy_allows_this_style_sheet_and_this_script_only(self, model):
-        elements = Elements(page_of(model, [Pair(QUERY, TITLE)]))
+        elements = Elements(page_of(model, [ShownPair(QUERY, TITLE)]))
         ((policy, _),) = [found for found in elements.all("meta") if "http-equiv" in found[0]]
         rules = dict(rule.strip().split(" ", 1) for rule in policy["content"].split(";"))
         assert rules["default-src"] == "'none'"
@@ -242,7 +242,7 @@ class TestAlone:
             assert rules[rule] == f"'sha256-{digest}'"
 
     def test_texts_are_never_markup(self, model):
-        text = page(collect(model, NASTY, [Pair(NASTY, NASTY)], [NASTY]))
+        text = page(collect(model, NASTY, [ShownPair(NASTY, NASTY)], [NASTY]))
         elements = Elements(text)
         assert not elements.all("img")
         assert len(elements.all("script")) == 2
@@ -253,10 +253,12 @@ class TestAlone:
         assert title.startswith("</script><img")
 
     def test_equal_input_gives_an_equal_page(self, model):
-        assert page_of(model, [Pair(QUERY, TITLE)]) == page_of(model, [Pair(QUERY, TITLE)])
+        assert page_of(model, [ShownPair(QUERY, TITLE)]) == page_of(
+            model, [ShownPair(QUERY, TITLE)]
+        )
 
     def test_twenty_pairs_stay_small(self, make_model):
-        pairs = [Pair(f"{QUERY} {k}", f"{TITLE} {k} " + "bath tub " * 6) for k in range(20)]
+        pairs = [ShownPair(f"{QUERY} {k}", f"{TITLE} {k} " + "bath tub " * 6) for k in range(20)]
         assert len(page_of(make_model(cells=96), pairs).encode()) < 1e6
 
 
@@ -334,10 +336,10 @@ class TestJudgedSet:
         grades = {"shanghai hotels": 3, "bath tub repair": 0, "resorts": 0}
         ranked = model.rank(QUERY, list(grades))
         first = list(grades)[ranked[0][0]]
-        assert pairs[0] == Pair(QUERY, first, grades[first], 1, 3)
+        assert pairs[0] == ShownPair(QUERY, first, grades[first], 1, 3)
         if grades[first] < 3:
             place = [list(grades)[k] for k, _ in ranked].index("shanghai hotels") + 1
-            assert pairs[1] == Pair(QUERY, "shanghai hotels", 3, place, 3)
+            assert pairs[1] == ShownPair(QUERY, "shanghai hotels", 3, place, 3)
         assert all(pair.query in queries[:2] for pair in pairs)
 
     @pytest.mark.parametrize(("first", "shown"), [(0, 2), (1, 1)])
@@ -366,7 +368,7 @@ class TestPairModel:
         scorer = made_up_pair_model([QUERY, TITLE], name="arc2", maps=(4, 3), max_words=9)
         scorer.history = [{"epoch": 1, "loss": 0.5, "dev": {"accuracy": 0.75}}]
         scorer.training = {"maps": [4, 3]}
-        data = data_of(page(collect(scorer, "tiny", [Pair(QUERY, TITLE, 3, 1, 4)], [])))
+        data = data_of(page(collect(scorer, "tiny", [ShownPair(QUERY, TITLE, 3, 1, 4)], [])))
         assert ["Best on dev", "accuracy\u00a00.750, after epoch 1"] in data["model"]["facts"]
         assert ["Maps", "4, 3"] in data["model"]["facts"]
         (pair,) = data["pairs"]
@@ -550,12 +552,12 @@ class TestTriage:
 
 
 def test_a_model_whose_folder_is_not_utf_8_has_a_page(model):
-    report = page(collect(model, "caf\udce9", [Pair("hotels in shanghai")], []))
+    report = page(collect(model, "caf\udce9", [ShownPair("hotels in shanghai")], []))
     assert "caf\ufffd" in report and report.encode()
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(model, tmp_path):
-    report = page(collect(model, "a <b> model", [Pair("hotels in shanghai")], []))
+    report = page(collect(model, "a <b> model", [ShownPair("hotels in shanghai")], []))
     shown = report._repr_html_()
     assert shown.startswith("<iframe srcdoc=") and shown.endswith("></iframe>")
     framed = re.search('srcdoc="([^"]*)"', shown)[1]

@@ -11,7 +11,7 @@ from matplotlib.image import imread
 
 from sentemb import ClickLog
 from sentemb.analysis.report.difference_page import difference_page
-from sentemb.analysis.report.page_pairs import Pair
+from sentemb.analysis.report.page_pairs import ShownPair
 from sentemb.analysis.report.report_page import collect, page, triage_report
 from sentemb.analysis.triage import triage
 from sentemb.comparison.difference import difference
@@ -21,11 +21,11 @@ pytestmark = needs_chromium
 NASTY = "</script><img src=x onerror=alert(1)> cheap hotels"
 LONG = "internationalisation" * 4
 PAIRS = [
-    Pair("hotels in shanghai", "Shanghai hotels and resorts", 3, 1, 12),
-    Pair("hotels", " ".join(f"word{k}" for k in range(30))),
-    Pair("فنادق في شنغهاي", "上海 酒店 🏨 预订"),
-    Pair(LONG, NASTY),
-    Pair("bath tub"),
+    ShownPair("hotels in shanghai", "Shanghai hotels and resorts", 3, 1, 12),
+    ShownPair("hotels", " ".join(f"word{k}" for k in range(30))),
+    ShownPair("فنادق في شنغهاي", "上海 酒店 🏨 预订"),
+    ShownPair(LONG, NASTY),
+    ShownPair("bath tub"),
 ]
 QUERIES = [pair.query for pair in PAIRS]
 CLICKS = [

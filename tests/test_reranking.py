@@ -8,7 +8,7 @@ import pytest
 from sentemb.errors import SentembError
 from sentemb.evaluation import reranking
 from sentemb.evaluation.fusion import fuse
-from sentemb.evaluation.reranking import Candidates, rank_pairs
+from sentemb.evaluation.reranking import RunTitles, rank_pairs
 
 QUERIES = {f"q{k}": f"query {k}" for k in range(7)}
 TITLES = {f"t{k}": f"title {k}" for k in range(10)}
@@ -55,26 +55,26 @@ RUN = {
 
 
 def test_candidates_are_the_best_titles_of_a_run_that_have_a_text():
-    found = Candidates.of(RUN, list(QUERIES), list(TITLES), depth=3)
+    found = RunTitles.of(RUN, list(QUERIES), list(TITLES), depth=3)
     lists = [
         [f"t{t}" for t in found.titles[low:high]]
         for low, high in itertools.pairwise(found.offsets.tolist())
     ]
     assert lists == [["t0"], ["t2", "t9", "t3"], [], [], [], [], ["t9", "t8", "t7"]]
     assert (found.n_without, found.n_unknown_queries, found.n_unknown_titles) == (4, 1, 3)
-    assert Candidates.of(RUN, list(QUERIES), list(TITLES), depth=99).titles.size == 15
+    assert RunTitles.of(RUN, list(QUERIES), list(TITLES), depth=99).titles.size == 15
 
 
 def test_a_run_of_other_texts_is_refused():
     with pytest.raises(SentembError, match="none of the queries of the run has a text; give the q"):
-        Candidates.of(RUN, ["a", "b"], list(TITLES), 5)
+        RunTitles.of(RUN, ["a", "b"], list(TITLES), 5)
     with pytest.raises(SentembError, match="none of the titles of the run has a text; give the t"):
-        Candidates.of(RUN, list(QUERIES), ["a", "b"], 5)
+        RunTitles.of(RUN, list(QUERIES), ["a", "b"], 5)
 
 
 def test_depth_and_top_k_are_checked():
     with pytest.raises(SentembError, match="depth is 0; give an integer from 1"):
-        Candidates.of(RUN, list(QUERIES), list(TITLES), 0)
+        RunTitles.of(RUN, list(QUERIES), list(TITLES), 0)
     with pytest.raises(SentembError, match="top_k is -1; give an integer from 0"):
         rank_pairs(Ranker(), QUERIES, TITLES, top_k=-1)
 
@@ -90,7 +90,7 @@ def test_every_pair_is_scored_once_and_ranked_as_trec_eval_does(monkeypatch, top
     wanted = {id: list(TITLES) for id in QUERIES}
     candidates = None
     if depth is not None:
-        candidates = Candidates.of(RUN, list(QUERIES), list(TITLES), depth)
+        candidates = RunTitles.of(RUN, list(QUERIES), list(TITLES), depth)
         wanted = {"q0": ["t0"], "q1": ["t2", "t9"], "q6": ["t9", "t8"]}
     run = rank_pairs(ranker, QUERIES, TITLES, candidates, top_k, reports.append)
     assert as_lists(run) == expected_ranking(wanted, top_k or None)

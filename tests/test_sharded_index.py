@@ -5,8 +5,16 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import made_up_model
-from test_ranker_index import IDS, QUERIES, RECIPES, TITLES, WORDS, made_up_texts
+from helpers import WordSums, made_up_model
+from test_ranker_index import (
+    IDS,
+    QUERIES,
+    RECIPES,
+    TITLES,
+    WORDS,
+    made_up_texts,
+    opened_index,
+)
 
 from sentemb import Index, SentembError
 from sentemb.cli import main
@@ -14,6 +22,7 @@ from sentemb.data.click_log import ClickLogBuilder
 from sentemb.kernels.compiling.ahead import NOTE
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
+from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import MODEL_ALONE
 from sentemb.search.sharded_index import ShardedIndex
@@ -55,17 +64,18 @@ def rankers(bag):
         for place in rng.integers(0, N - 1, rng.integers(1, 4)):
             builder.add(query, TITLES[place], int(rng.integers(1, 9)))
     clicks = ClickedQueries.of(builder.build())
-    return lambda recipe: HybridRanker(bag, recipe, clicks, threads=1)
+    embedding = Embedding.of(WordSums())
+    return lambda recipe: HybridRanker(bag, recipe, clicks, threads=1, embedding=embedding)
 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_shards_find_what_one_index_finds_to_the_bit(rankers, name, tmp_path):
     ranker = rankers(RECIPES[name])
     of(ranker, slice(0, N)).save(tmp_path / "whole")
-    whole = Index.open(tmp_path / "whole", 1)
+    whole = opened_index(tmp_path / "whole")
     for k, part in enumerate(PARTS):
         of(ranker, part).save(tmp_path / str(k))
-    shards = ShardedIndex.open([tmp_path / str(k) for k in range(len(PARTS))], 1)
+    shards = ShardedIndex({str(k): opened_index(tmp_path / str(k)) for k in range(len(PARTS))}, 1)
     assert len(shards) == N
     queries = [*QUERIES, "p41", "p0", "redd hat"]
     for k in (0, 1, 7, N + 5):

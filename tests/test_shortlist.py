@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import list_again, made_up_model
+from helpers import WordSums, list_again, made_up_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_ranker_index import RECIPES, WORDS, made_up_texts
+from test_ranker_index import RECIPES, WORDS, made_up_texts, opened_index
 
 from sentemb import Index, SentembError
 from sentemb.cli import main
@@ -31,8 +31,9 @@ from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.memory import MemoryRows
 from sentemb.retrieval.row_products import QueryRows
 from sentemb.retrieval.similarity import unit_rows
-from sentemb.search import shortlisting
+from sentemb.search import segment, shortlisting
 from sentemb.search.ranking import engine, shortlist
+from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.part import Asked
 from sentemb.search.ranking.parts import Cosine, Memory
 from sentemb.search.ranking.ranker import HybridRanker
@@ -45,6 +46,7 @@ TITLES = [*made_up_texts(397, [*WORDS, "x7"], seed=3), "...", "x7", "q9"]
 IDS = [f"p{k}" for k in range(len(TITLES))]
 QUERIES = [*made_up_texts(20, WORDS, seed=8), "x7", "red x7", "q9", "nowhere", ""]
 EVERYTHING = Breadth(10**6, 10**6)
+EMBEDDING = Embedding.of(WordSums())
 
 
 @pytest.fixture(scope="module")
@@ -78,14 +80,16 @@ def few_titles(monkeypatch):
 
 @pytest.fixture
 def index(bag, clicks):
-    return Index.build(HybridRanker(bag, RECIPES["all"], clicks), TITLES, IDS, threads=1)
+    return Index.build(
+        HybridRanker(bag, RECIPES["embedding"], clicks, embedding=EMBEDDING), TITLES, IDS, threads=1
+    )
 
 
 def broad(parts, recipe):
     """A shortlist that meets all rows and keeps all titles."""
     with Workers(1) as workers:
         made = Shortlist.of(parts, recipe, workers)
-    return Shortlist(parts, recipe, made.clusters, made.net, EVERYTHING)
+    return replace(made, breadth=EVERYTHING)
 
 
 def assert_same(found, expected):
@@ -176,7 +180,7 @@ def test_the_memory_bounds_the_cosine(sign, n_queries):
 
 @pytest.fixture(scope="module")
 def parts_of_all(bag, clicks):
-    ranker = HybridRanker(bag, RECIPES["all"], clicks)
+    ranker = HybridRanker(bag, RECIPES["embedding"], clicks, embedding=EMBEDDING)
     return ranker, [
         Index.build(ranker, TITLES, IDS, dtype=dtype, exact=True).snapshot.as_one.catalogue
         for dtype in ("float32", "int8")
@@ -185,7 +189,7 @@ def parts_of_all(bag, clicks):
 
 @pytest.mark.parametrize("name", [*RECIPES, "model alone"])
 def test_what_is_found_has_exact_scores(bag, clicks, name):
-    ranker = HybridRanker(bag, RECIPES.get(name, MODEL_ALONE), clicks)
+    ranker = HybridRanker(bag, RECIPES.get(name, MODEL_ALONE), clicks, embedding=EMBEDDING)
     index = Index.build(ranker, TITLES, IDS, threads=1)
     exact = Index.build(ranker, TITLES, IDS, threads=1, exact=True)
     assert exact.clusters is None
@@ -259,7 +263,7 @@ def test_searches_in_several_threads_share_nothing(index):
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 def test_an_index_on_disk_searches_as_in_memory(bag, clicks, dtype, tmp_path):
-    ranker = HybridRanker(bag, RECIPES["all"], clicks)
+    ranker = HybridRanker(bag, RECIPES["embedding"], clicks, embedding=EMBEDDING)
     made = Index.build(ranker, TITLES, IDS, dtype=dtype, threads=1)
     made.save(tmp_path / "index")
     Index.verify(tmp_path / "index")
@@ -271,10 +275,16 @@ def test_an_index_on_disk_searches_as_in_memory(bag, clicks, dtype, tmp_path):
         "retained": made.clusters.breadth.retained,
         "recall": made.clusters.recall,
         "measured_with": "queries",
+        "embedding": {
+            "count": len(made.clusters.embedded.centres),
+            "rows": len(made.clusters.embedded.titles),
+        },
     }
-    opened = Index.open(tmp_path / "index", 3)
+    opened = opened_index(tmp_path / "index", 3)
+    read = Index.open(tmp_path / "index", 1, in_memory=True)
+    read.ranker.embedding.use(WordSums())
     for one in (
-        opened, Index.open(tmp_path / "index", 1, in_memory=True), copy.deepcopy(made),
+        opened, read, copy.deepcopy(made),
         pickle.loads(pickle.dumps(opened)),
     ):  # fmt: skip
         assert str(one.clusters) == str(made.clusters)
@@ -285,7 +295,7 @@ def test_an_index_on_disk_searches_as_in_memory(bag, clicks, dtype, tmp_path):
 
 
 def test_titles_come_and_go(bag, clicks):
-    ranker = HybridRanker(bag, RECIPES["all"], clicks)
+    ranker = HybridRanker(bag, RECIPES["embedding"], clicks, embedding=EMBEDDING)
     changed = Index.build(ranker, TITLES[:300], IDS[:300], threads=1)
     changed.add(TITLES[300:], IDS[300:])
     changed.remove(IDS[50:60])
@@ -296,16 +306,16 @@ def test_titles_come_and_go(bag, clicks):
     assert [len(hits) for hits in changed.search(QUERIES)] == list(map(len, exact))
     # As if the clusters, with the same centres, had been made of the titles that are left.
     left = changed.snapshot.as_one.catalogue
-    rows, titles = shortlist._rows(left.parts, ranker.recipe)
-    made = changed.clusters.clusters
-    with Workers(1) as workers:
-        nothing = replace(
-            made, offsets=made.offsets * 0, titles=made.titles[:0], rows=made.rows.rows(slice(0))
-        )
-        expected = nothing.joined(rows, titles, workers)
-    for name in ("offsets", "titles"):
-        assert np.array_equal(getattr(made, name), getattr(expected, name))
-    assert np.array_equal(made.rows.codes, expected.rows.codes)
+    of_model = shortlist._rows(left.parts, ranker.recipe), changed.clusters.clusters
+    of_embedding = shortlist._rows_of(left.parts["embedding"]), changed.clusters.embedded
+    for of_rows, made in (of_model, of_embedding):
+        with Workers(1) as workers:
+            none = {"titles": made.titles[:0], "rows": made.rows.rows(slice(0))}
+            nothing = replace(made, offsets=made.offsets * 0, **none)
+            expected = nothing.joined(*of_rows, workers)
+        for name in ("offsets", "titles"):
+            assert np.array_equal(getattr(made, name), getattr(expected, name))
+        assert np.array_equal(made.rows.codes, expected.rows.codes)
     assert np.array_equal(changed.clusters.net, shortlist._net(left.parts, ranker.recipe))
     changed.sync(["red hat", "blue coat"], ["a", "p3"])
     assert {hit.id for hit in changed.search("red hat")} == {"a", "p3"}
@@ -313,6 +323,32 @@ def test_titles_come_and_go(bag, clicks):
     assert changed.search("red hat") == []
     changed.add(["red hat"], ["b"])
     assert [hit.id for hit in changed.search("red hat")] == ["b"]
+
+
+def test_a_large_segment_of_new_titles_has_clusters(bag, clicks, monkeypatch):
+    monkeypatch.setattr(segment, "_FEW", 0)
+    monkeypatch.setattr(segment, "_TIMES", 1)
+    ranker = HybridRanker(bag, RECIPES["all"], clicks)
+    changed = Index.build(ranker, TITLES[:210], IDS[:210], threads=1)
+    for first, end, has_clusters in ((210, 300, False), (300, 400, True)):
+        changed.add(TITLES[first:end], IDS[first:end])
+        large, small = changed.snapshot.segments
+        assert large.catalogue.shortlist is not None and len(small) == end - 210
+        assert (small.catalogue.shortlist is not None) == has_clusters
+    exact = changed.search(QUERIES, exact=True)
+    assert [len(hits) for hits in changed.search(QUERIES)] == list(map(len, exact))
+    alone = Index.build(ranker, TITLES[:210], IDS[:210], exact=True, threads=1)
+    alone.add(TITLES[210:], IDS[210:])
+    assert all(each.catalogue.shortlist is None for each in alone.snapshot.segments)
+
+
+def test_the_model_alone_can_be_changed(index):
+    alone = index.model_alone()
+    alone.add(["red hat"], ["new"])
+    alone.remove(IDS[:5])
+    assert alone.clusters is None and "new" in {hit.id for hit in alone.search("red hat", 400)}
+    by_cosine = Index.build(alone.ranker, TITLES, IDS, threads=1)
+    assert by_cosine.model_alone().clusters is by_cosine.clusters is not None
 
 
 def test_other_weights_have_another_shortlist(index, bag, clicks):
@@ -325,7 +361,7 @@ def test_other_weights_have_another_shortlist(index, bag, clicks):
 
 
 def test_indexes_with_clusters_are_searched_together(bag, clicks):
-    ranker = HybridRanker(bag, RECIPES["all"], clicks)
+    ranker = HybridRanker(bag, RECIPES["embedding"], clicks, embedding=EMBEDDING)
     halves = {str(k): Index.build(ranker, TITLES[k::2], IDS[k::2], threads=1) for k in (0, 1)}
     found = ShardedIndex(halves, 1).search(QUERIES[:5], 7)
     for hits, *of_halves in zip(
@@ -347,6 +383,7 @@ REFUSED = {
     "scales": [lambda a: a * 90, lambda a: a + np.nan, lambda a: -a],
     "net": [lambda a: a[1:], lambda a: a + np.inf],
 }  # fmt: skip
+REFUSED |= {f"embedded_{name}": changes for name, changes in REFUSED.items() if name != "net"}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -376,7 +413,9 @@ def test_a_description_that_is_wrong_is_refused(index, tmp_path):
         {**clusters, "probed": 0}, {**clusters, "more": 1},
         {**clusters, "probed": 10**6}, {**clusters, "recall": 2},
         {**clusters, "recall": None}, {**clusters, "count": "20"},
-        {**clusters, "measured_with": "x"},
+        {**clusters, "measured_with": "x"}, {**clusters, "embedding": 3},
+        {**clusters, "embedding": {"count": 0, "rows": 1}},
+        {**clusters, "embedding": {"count": 1}},
     ):  # fmt: skip
         description.write_text(json.dumps(values | {"clusters": wrong}))
         with pytest.raises(SentembError, match='"clusters" is missing or wrong'):
@@ -390,12 +429,13 @@ def test_clusters_of_version_1_0_are_not_read(index, tmp_path):
     index.save(tmp_path / "index")
     description = tmp_path / "index" / "index.json"
     values = json.loads(description.read_text())
-    for name in ("codes", "scales", "net"):
+    of_embedding = [name for name in REFUSED if name.startswith("embedded_")]
+    for name in ("codes", "scales", "net", *of_embedding):
         (tmp_path / "index" / "clusters" / f"{name}.npy").unlink()
         del values["files"][f"clusters/{name}.npy"]
     values["clusters"] = {name: values["clusters"][name] for name in ("count", "probed", "recall")}
     description.write_text(json.dumps(values))
-    opened = Index.open(tmp_path / "index")
+    opened = opened_index(tmp_path / "index")
     assert opened.clusters is None
     assert opened.search(QUERIES) == index.search(QUERIES, exact=True)
 

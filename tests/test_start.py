@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from sentemb import Index, SentembError
+import sentemb
+from sentemb import Columns, Index, SentembError, load_ranker
 from sentemb.cli import main
 from sentemb.cli.start import _first_query
 from sentemb.data.click_log import read_click_log
 from sentemb.data.importers.columns import Reading
 from sentemb.data.importers.guessing import guess_columns, shared_id
+from sentemb.data.judged_set import read_texts
 from sentemb.data.simulation import example_shop
 from sentemb.system.parallel import available_threads
 
@@ -145,6 +147,49 @@ def test_columns_can_be_named_and_every_field_is_kept(tmp_path):
     for arguments in (["search", shop, query], ["info", shop], ["explain", shop, query]):
         done = CliRunner().invoke(main, [*map(str, arguments)])
         assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("kind", ["files", "tables"])
+def test_the_function_makes_what_the_command_makes(tmp_path, kind):
+    clicks, products = write_shop(tmp_path)
+    start(clicks, products, "-o", tmp_path / "command", *NAMED, "--threads", 1)
+    columns = Columns(query="words", title="heading", clicks="n")
+    tables = [clicks, products]
+    if kind == "tables":
+        pandas = pytest.importorskip("pandas")
+        tables = [pandas.read_csv(table, dtype=str) for table in tables]
+    steps = []
+    index = sentemb.start(
+        *tables, tmp_path / "function", columns=columns, threads=1, on_step=steps.append
+    )
+    made = [tmp_path / name for name in ("command", "function")]
+    for name in ("pairs.tsv", "titles.tsv", "log/dev.tsv", "shop.json"):
+        assert (made[0] / name).read_bytes() == (made[1] / name).read_bytes(), name
+    assert {path.name for path in made[0].iterdir()} == {path.name for path in made[1].iterdir()}
+    other = Index.open(made[0] / "index")
+    queries = read_click_log(made[0] / "pairs.tsv").queries[:20]
+    assert index.search(queries) == other.search(queries)
+    assert steps[0] == "importing the clicks" and steps[-1] == "writing the page"
+
+
+def test_the_function_names_what_is_wrong_and_leaves_nothing(tmp_path):
+    _, products = write_shop(tmp_path)
+    shop = tmp_path / "shop"
+    with pytest.raises(SentembError, match="name the folder to make, as in output='shop'"):
+        sentemb.start(products)
+    with pytest.raises(SentembError, match="has 2 queries with clicks, too few to learn from"):
+        sentemb.start({"query": ["a", "b"], "title": ["A", "B"]}, output=shop)
+    with pytest.raises(SentembError, match="search_fields: there is no column colour"):
+        sentemb.start(
+            products, output=shop, columns=Columns(title="heading"), search_fields={"colour": 1}
+        )
+    assert not shop.exists()
+    index = sentemb.start(
+        {"sku": ["1", "2"], "name": ["red lamp", "blue mug"], "tags": [["x", "y"], []]}, output=shop
+    )
+    assert index.search("lamp")[0].id == "1" and index["1"]["fields"] == {"tags": "x, y"}
+    with pytest.raises(SentembError, match="is not empty"):
+        sentemb.start(products, output=shop)
 
 
 def test_a_searched_field_that_is_missing_is_named_before_training(tmp_path):
@@ -352,7 +397,9 @@ def test_every_figure_of_a_messy_shop_is_right(tmp_path):
     clicked = defaultdict(set)
     for query, title, *_ in rows["test"]:
         clicked[query].add(title)
-    index = Index.open(shop / "index")
+    # That of the shop serves the clicks of test too.
+    ids, names = read_texts(shop / "log/titles.tsv")
+    index = Index.build(load_ranker(shop / "model"), names, ids)
     ranks = []
     for query, titles in clicked.items():
         hits = index.search(query, k=10, everything=True)

@@ -31,7 +31,8 @@ from sentemb.models.vectors.features import VectorSource
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.models.vectors.writing import write_word_vectors
 from sentemb.models.words.word_memory import WordMemory
-from sentemb.system.parallel import CHUNKS, Workers
+from sentemb.system import parallel
+from sentemb.system.parallel import PARTS, Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.word_features import WordFeatures
@@ -405,17 +406,19 @@ def test_the_gradient_at_the_rows_of_dimensions_is_the_sum_over_words():
 @pytest.mark.parametrize(
     "sizes", [[0, 3, 1, 40, 40, 2], [1] * 30, [5], [], [0, 0, 90], [0] * 800 + [100] * 80]
 )
-def test_rows_are_cut_into_parts_of_about_equal_work(sizes):
+def test_rows_are_cut_into_parts_of_about_equal_work(sizes, monkeypatch):
+    monkeypatch.setattr(parallel, "PAYS", 1)
     offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     nothing = np.zeros(0)
-    tasks = spread_rows(RowGradient(nothing, offsets, nothing, nothing), print, "one")
+    tasks = spread_rows(RowGradient(np.zeros((0, 1)), offsets, nothing, nothing), print, "one")
     assert all(task[:2] == (print, "one") for task in tasks)
     assert [row for *_, first, end in tasks for row in range(first, end)] == list(range(len(sizes)))
     costs = [size + 4 for size in sizes]
-    assert len(tasks) <= CHUNKS
+    parts = min(len(sizes), PARTS)
+    assert len(tasks) <= parts
     for *_, first, end in tasks:
         # No part is above its share by more than one row.
-        assert sum(costs[first:end]) <= sum(costs) / CHUNKS + max(costs) + 1
+        assert sum(costs[first:end]) <= sum(costs) / parts + max(costs) + 1
 
 
 # -- bad input -----------------------------------------------------------------------------------

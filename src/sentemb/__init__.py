@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sentemb.bridges.export.targets import export
     from sentemb.bridges.refresh.pins import Pinned, pin
     from sentemb.bridges.refresh.refreshing import Refreshed, refresh
+    from sentemb.bridges.refresh.starting import start
     from sentemb.comparison.baselines.chance import Chance
     from sentemb.comparison.difference import RankingDifference, diff
     from sentemb.comparison.measuring import evaluate
@@ -92,6 +93,7 @@ _SECTIONS = {
         "fit_ranker": "search.ranking.fitting",
         "load_ranker": "search.ranking.opening",
         "export": "bridges.export.targets",
+        "start": "bridges.refresh.starting",
         "refresh": "bridges.refresh.refreshing",
         "Refreshed": "bridges.refresh.refreshing",
         "pin": "bridges.refresh.pins",
@@ -226,6 +228,7 @@ __all__ = [
     "refresh",
     "simulate",
     "split_log",
+    "start",
     "sts",
     "synonyms",
     "topics",

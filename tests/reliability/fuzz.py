@@ -507,7 +507,7 @@ class Attack(Judge):
     def _read_model(self, name, repaired):
         from sentemb import PairScorer, load
         from sentemb.analysis.pair_effects import match
-        from sentemb.analysis.report.page_pairs import Pair
+        from sentemb.analysis.report.page_pairs import ShownPair
         from sentemb.analysis.report.report_page import collect, page
 
         folder, file = name.split("/")
@@ -522,7 +522,7 @@ class Attack(Judge):
             if isinstance(model, PairScorer):
                 match(model, "hotels in rome", "Rome hotels")
             elif model.encoder.recurrent:
-                page(collect(model, "name", [Pair("hotels in rome", "Rome hotels")], TEXTS))
+                page(collect(model, "name", [ShownPair("hotels in rome", "Rome hotels")], TEXTS))
         return None
 
     def _resume(self, folder):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
 from sentemb.data.judged_set import JudgedSet
-from sentemb.evaluation.catalogue import Catalogue, in_tie_order
+from sentemb.evaluation.catalogue import DistinctTitles, in_tie_order
 from sentemb.evaluation.evaluate import judged_run
 from sentemb.evaluation.held_out import AllPairs
 from sentemb.evaluation.metrics import ndcg, tie_ranks
@@ -111,13 +111,13 @@ def rank_catalogue(
     if isinstance(model, HybridRanker | PairScorer):
         given = held_out.titles if titles is None else as_texts(titles)
         texts = in_tie_order({title.strip() for title in given})
-        catalogue = Catalogue(texts)
+        catalogue = DistinctTitles(texts)
         if isinstance(model, PairScorer):
             retriever = AllPairs(model, texts)
         else:
             retriever = model.over(texts)
     else:
-        catalogue, retriever = Catalogue(model.titles), model
+        catalogue, retriever = DistinctTitles(model.titles), model
     offsets, title, grade, every = _judgments(held_out, catalogue)
     n = len(held_out.queries)
     rank = np.zeros(title.size, np.int64)
@@ -167,7 +167,7 @@ def rank_catalogue(
 
 
 def _judgments(
-    held_out: JudgedSet | ClickLog, catalogue: Catalogue
+    held_out: JudgedSet | ClickLog, catalogue: DistinctTitles
 ) -> tuple[_Integers, _Integers, _Integers, list[str]]:
     """Offsets, texts and grades by query, and all texts: the catalogue, then those it lacks.
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sentemb.analysis.gates import Reading, TextReading, chosen_gates
+from sentemb.analysis.gates import GateReading, TextReading, chosen_gates
 from sentemb.analysis.labels import fitting
 from sentemb.errors import SentembError
 from sentemb.system.files import replacing
@@ -15,7 +15,7 @@ _LONGEST_WORD = 100
 
 
 def numbers_of_gates(
-    readings: Sequence[Reading], gates: Iterable[str] | None = None
+    readings: Sequence[GateReading], gates: Iterable[str] | None = None
 ) -> dict[str, np.ndarray]:
     """The arrays of a gate figure by name, as docs/formats.md lists them."""
     chosen = chosen_gates(readings, gates)
@@ -24,7 +24,7 @@ def numbers_of_gates(
     )
 
 
-def numbers_of_cells(readings: Sequence[Reading]) -> dict[str, np.ndarray]:
+def numbers_of_cells(readings: Sequence[GateReading]) -> dict[str, np.ndarray]:
     """The arrays of a figure of the most active cells by name, as docs/formats.md lists them."""
 
     def numbers(text: TextReading) -> dict[str, np.ndarray]:
@@ -35,7 +35,7 @@ def numbers_of_cells(readings: Sequence[Reading]) -> dict[str, np.ndarray]:
 
 
 def _numbers(
-    readings: Sequence[Reading], of_text: Callable[[TextReading], dict[str, np.ndarray]]
+    readings: Sequence[GateReading], of_text: Callable[[TextReading], dict[str, np.ndarray]]
 ) -> dict[str, np.ndarray]:
     arrays = {}
     for prefix, reading in zip(("", "against."), readings, strict=False):

@@ -72,7 +72,7 @@ class TextReading:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class GateReading:
     """Gates and cells of a model over a query, and over a title if one is given.
 
     Notebooks show it as the mean size of each gate over all cells, word by word;
@@ -111,7 +111,7 @@ class Reading:
 
 def read_gates(
     model: SentenceEncoder, query: str, title: str | None = None, name: str = "model"
-) -> Reading:
+) -> GateReading:
     """Let ``model`` read a query, and a title if one is given.
 
     Raises
@@ -123,7 +123,7 @@ def read_gates(
     if title is not None:
         texts.append(_read(model, title, "title", "document"))
     encoder = cast(RecurrentEncoder, model.encoder)
-    return Reading(
+    return GateReading(
         model=name,
         texts=texts,
         cells=encoder.n_outputs,
@@ -143,7 +143,7 @@ def _read(model: SentenceEncoder, text: str, name: str, side: str) -> TextReadin
     )
 
 
-def chosen_gates(readings: Sequence[Reading], names: Iterable[str] | None = None) -> list[str]:
+def chosen_gates(readings: Sequence[GateReading], names: Iterable[str] | None = None) -> list[str]:
     """The gates to draw, in the order of `GATES`; by default every gate that one of the models has.
 
     ``readings`` has one reading per model. Raises `SentembError` for a name that is not a gate, or

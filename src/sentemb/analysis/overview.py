@@ -78,6 +78,8 @@ class Overview:
         Whether the confidence is shown, by the kind of query that the index is calibrated for.
     floor : bool or None
         Whether the ranking finds nothing for random letters; None without a ranking.
+    embedding : str or None
+        The embedding of the ranking; None if none of its parts is one.
     clusters : str or None
         How many clusters an index has and a query meets, and the recall; None without any.
     next : str
@@ -108,6 +110,7 @@ class Overview:
     calibrated: bool | None = None
     confidence: dict[str, bool] = field(default_factory=dict)
     floor: bool | None = None
+    embedding: str | None = None
     clusters: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -159,6 +162,8 @@ class Overview:
         yield "size", f"{_size(self.disk_bytes)} on disk, {_size(self.memory_bytes)} in memory"
         if self.floor is not None:
             yield "floor", "random letters find nothing" if self.floor else "none"
+        if self.embedding is not None:
+            yield "embedding", self.embedding
         if self.clicks:
             counts = ", ".join(f"{count:,} {name}" for name, count in self.clicks.items())
             yield "clicks", f"{counts} of the log, as plain text"
@@ -259,6 +264,8 @@ def _overview(
             "ranker_dev": ranker.dev.get("figures", {}),
             "floor": ranker.floor is not None,
         }
+        if ranker.embedding is not None:
+            facts["embedding"] = ranker.embedding.name or "an object in Python"
         if recipe.needs_clicks and clicks.queries:
             facts["clicks"] = {"queries": len(clicks.queries), "titles": len(clicks.titles)}
     disk_bytes, written = size_and_time(path_of(folder), description)

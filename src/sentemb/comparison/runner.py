@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sentemb.comparison.data_folder import Data
 from sentemb.comparison.row import Point, Row, apart
 from sentemb.comparison.rows import ROWS, EncoderRow
-from sentemb.comparison.store import MAX_SEEDS, Damaged, Result, Store, key_of
+from sentemb.comparison.store import MAX_SEEDS, DamagedComparison, Result, Store, key_of
 from sentemb.data.judged_set import JudgedSet
 from sentemb.errors import SentembError
 from sentemb.evaluation.evaluate import judged_run
@@ -150,7 +150,7 @@ class Comparison:
     def _is_on_my_data(self, force: bool) -> bool:
         try:
             is_mine = self._store.fingerprint() == self.data.fingerprint
-        except Damaged as error:
+        except DamagedComparison as error:
             if not force:
                 raise
             self.note(f"dropped all results: {error.what}")

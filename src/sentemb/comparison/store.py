@@ -70,34 +70,34 @@ class Store:
         return SentembError(f"{self.folder}: exists and holds no comparison; choose another place")
 
     def fingerprint(self) -> str:
-        """The hash of the data that the results are on; a `Damaged` error if the file has none."""
+        """The hash of the data that the results are on; raises `DamagedComparison` without one."""
         path = self.folder / DESCRIPTION
         try:
             described = _json(b"".join(_read(path, _MOST_DESCRIPTION)))
             if not isinstance(described, dict) or not _is_hash(described.get("data")):
                 raise _Fault('it has no SHA-256 as "data"')
         except _Fault as fault:
-            raise Damaged(
+            raise DamagedComparison(
                 f"{path}: is damaged ({fault})", "measure everything again with --force"
             ) from fault
         fingerprint: str = described["data"]
         return fingerprint
 
-    def results(self) -> "tuple[list[Result], list[Damaged]]":
+    def results(self) -> "tuple[list[Result], list[DamagedComparison]]":
         """The good lines of the results, and what is wrong with the others.
 
         Both lists are empty if the file is missing.
         """
         path = self.folder / RESULTS
         lines: list[Result] = []
-        faults: list[Damaged] = []
+        faults: list[DamagedComparison] = []
         number_of: dict[tuple[str, int, str], int] = {}
         if status(path, follow=False) is None:
             return lines, faults
         try:
             raws = _read(path, _MOST_RESULTS)
         except _Fault as fault:
-            return [], [Damaged(f"{path}: {fault}")]
+            return [], [DamagedComparison(f"{path}: {fault}")]
         for number, raw in enumerate(raws, 1):
             try:
                 line = self._checked(_json(raw))
@@ -107,7 +107,7 @@ class Store:
                 number_of[key] = number
                 lines.append(line)
             except _Fault as fault:
-                faults.append(Damaged(f"{path}:{number}: {fault}"))
+                faults.append(DamagedComparison(f"{path}:{number}: {fault}"))
         return lines, faults
 
     def _checked(self, line: Any) -> Result:
@@ -194,7 +194,7 @@ class Store:
             ) from error
 
 
-class Damaged(SentembError):
+class DamagedComparison(SentembError):
     """A file or a line that a comparison would not write; --force throws it away.
 
     ``what`` names the place and the fault there, without the remedy.

@@ -17,7 +17,7 @@ _Floats: TypeAlias = NDArray[np.float64]
 _FETCHED = 4_000_000
 
 
-class Catalogue:
+class DistinctTitles:
     """A catalogue of which titles of equal text count as one.
 
     ``titles`` are in the order of the retrievers' positions; white space around a title does not
@@ -88,8 +88,8 @@ class Catalogue:
 def in_tie_order(texts: Iterable[str]) -> list[str]:
     """Distinct texts in the order that equal scores have here: that of their hashes.
 
-    A retriever that leaves equal scores in the order of the catalogue agrees with `Catalogue` if
-    its catalogue has this order.
+    A retriever that leaves equal scores in the order of the catalogue agrees with `DistinctTitles`
+    if its catalogue has this order.
     """
     return sorted(texts, key=_tie_key)
 

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
-from sentemb.evaluation.catalogue import Catalogue
+from sentemb.evaluation.catalogue import DistinctTitles
 from sentemb.evaluation.measures import METRICS
 from sentemb.evaluation.significance import Difference, compare_all
 from sentemb.kernels.top_k import top_k
@@ -157,7 +157,7 @@ class HeldOutClicks:
         self, clicks: ClickLog, titles: Sequence[str], metrics: Iterable[str] = METRICS
     ) -> None:
         self.clicks, self.metrics = clicks, checked_metrics(metrics)
-        self._catalogue = Catalogue(titles)
+        self._catalogue = DistinctTitles(titles)
         self._kinds = [(kind, int(k)) for kind, k in (name.split("@") for name in self.metrics)]
         self._depth = min(max(k for _, k in self._kinds), len(self._catalogue))
         offsets, clicked = clicks.titles_of_queries()

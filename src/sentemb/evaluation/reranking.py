@@ -27,7 +27,7 @@ _MOST = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class RunTitles:
     """The titles of a run to score, and counts of its queries and titles without a text.
 
     offsets, titles : (n_queries + 1,), (n,); query q has ``titles[offsets[q]:offsets[q + 1]]``,
@@ -106,7 +106,7 @@ def rank_pairs(
     ranker: Ranker,
     queries: dict[str, str],
     titles: dict[str, str],
-    candidates: Candidates | None = None,
+    candidates: RunTitles | None = None,
     top_k: int = 0,
     on_progress: Callable[[ScoringProgress], None] | None = None,
 ) -> dict[str, dict[str, float]]:

@@ -47,7 +47,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class EntryExplanation:
     """Why one entry of a gradient passes or fails.
 
     Attributes
@@ -110,7 +110,7 @@ def explain_gradient(
     tolerance: float = TOLERANCE.default,
     lengths: Iterable[int] = LENGTHS,
     **settings: Any,
-) -> Explanation:
+) -> EntryExplanation:
     """Show the finite differences at one entry of the problem that `gradcheck` makes up.
 
     Parameters
@@ -152,7 +152,7 @@ def explain_gradient(
         errors = relative(second), relative(fourth)
         steps.append(Step(h, second, fourth, *errors, changes[k], k == differences.taken))
     error = relative(differences.slope)
-    return Explanation(
+    return EntryExplanation(
         model=model,
         form=form,
         fault=fault,

@@ -34,7 +34,7 @@ from sentemb.training.objectives.objective_options import MARGIN, OBJECTIVE
 _MOST_PROJECTED = 20_000_000
 
 
-class TwoTowers(CheckedProblem):
+class TwoTowerLoss(CheckedProblem):
     """The training loss of two towers, or of one shared tower, on some pairs.
 
     The pairs are made of ``words`` from the settings ``made_from``; ``rng`` is as making them left
@@ -104,7 +104,7 @@ class TwoTowers(CheckedProblem):
 @contextmanager
 def made_up_towers(
     model: str, problem: Problem, form: str, fault: str | None, encoder_settings: dict[str, Any]
-) -> Iterator[TwoTowers]:
+) -> Iterator[TwoTowerLoss]:
     """The pairs and the model of a check, for as long as the context lasts.
 
     Parameters and errors as for `sentemb.gradcheck`.
@@ -117,7 +117,7 @@ def made_up_towers(
     _check_size(encoder, sum(problem.lengths) * (2 + problem.n_negatives))
     rng = np.random.default_rng(problem.seed)
     with Workers(1) as workers:
-        yield TwoTowers(*_made_up_problem(encoder, problem, rng, workers), problem, rng)
+        yield TwoTowerLoss(*_made_up_problem(encoder, problem, rng, workers), problem, rng)
 
 
 def _check_size(encoder: Any, n_words: int) -> None:

@@ -17,8 +17,9 @@ from sentemb.gradients.traces import has_traces, trace_gradient
 from sentemb.models.towers.encoder import Encoder, ForwardPass
 from sentemb.models.towers.registry import TRUNCATION
 from sentemb.models.towers.truncation import Truncation
+from sentemb.models.words.packing import LEAST_BLOCKS
 from sentemb.system.contracts import Arrays
-from sentemb.system.parallel import CHUNKS, Workers
+from sentemb.system.parallel import Workers
 from sentemb.text.vocabulary import Vocabulary
 
 _NEW_WORDS = 1000
@@ -64,15 +65,15 @@ def made_up_lengths(n_texts: int, rng: np.random.Generator) -> list[int]:
 def in_parts(of: Callable[[slice], Arrays], n_texts: int) -> BatchForms:
     """A gradient at once, and as the sum of those of parts of its mini-batch.
 
-    ``of`` computes it for some of the texts. A part has as many texts as work is cut into, so that
-    each is alone in its block.
+    ``of`` computes it for some of the texts. A part has so few of them that each is alone in its
+    block.
     """
     at_once = of(slice(0, n_texts))
     sums = {name: np.zeros_like(array) for name, array in at_once.items()}
-    for first in range(0, n_texts, CHUNKS):
-        for name, array in of(slice(first, min(first + CHUNKS, n_texts))).items():
+    for first in range(0, n_texts, LEAST_BLOCKS):
+        for name, array in of(slice(first, min(first + LEAST_BLOCKS, n_texts))).items():
             sums[name] += array
-    return BatchForms(f"{CHUNKS} by {CHUNKS}", at_once, sums)
+    return BatchForms(f"{LEAST_BLOCKS} by {LEAST_BLOCKS}", at_once, sums)
 
 
 def tower_batch(

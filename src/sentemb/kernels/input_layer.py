@@ -103,6 +103,20 @@ def sum_rows(out, source, first, end):
             out[j] += s[j]
 
 
+@kernel
+def add_parts(total, parts, first, end):
+    """total[j] = the sum of parts[p, j] over p, in this order, for columns ``first`` to ``end``.
+
+    total : (n,) float, written; parts : (n_parts, n) float
+    """
+    out = total[first:end]
+    out[:] = 0
+    for p in range(len(parts)):
+        part = parts[p, first:end]
+        for j in range(out.size):
+            out[j] += part[j]
+
+
 @inner_kernel
 def gather_weighted_row(o, source, offsets, items, weights, k):
     """o = sum of weights[e] source[items[e]] over the entries e of list k.

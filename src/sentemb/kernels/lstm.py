@@ -35,10 +35,10 @@ def lstm_forward(
     vectors,
     matrices,
     output_gate,
-    chunk,
-    n_chunks,
+    first,
+    end,
 ):
-    """Equations (2) for the blocks ``chunk``, ``chunk + n_chunks``, ...
+    """Equations (2) for the blocks ``first`` to ``end``.
 
     The arguments are not bundled: unpacking tuples would slow down the embedding of one text.
     Peepholes that are None are left out when the kernel is compiled.
@@ -57,12 +57,12 @@ def lstm_forward(
     n = C.shape[1]
     width = Z.shape[1]
     input_, candidate, forget = _columns(n, output_gate)
-    for b in range(chunk, block_steps.size - 1, n_chunks):
-        end = step_rows[block_steps[b + 1]]
+    for b in range(first, end):
+        next_block = step_rows[block_steps[b + 1]]
         for s in range(block_steps[b], block_steps[b + 1]):
             low, high = step_rows[s], step_rows[s + 1]
             for r in range(low, high):
-                if r + AHEAD < end:
+                if r + AHEAD < next_block:
                     prefetch_row(P, words[r + AHEAD])
                 z, p = Z[r], P[words[r], column : column + width]
                 for j in range(width):
@@ -148,8 +148,8 @@ def lstm_backward(
     output_gate,
     window,
     keep_cell_path,
-    chunk,
-    n_chunks,
+    first,
+    end,
 ):
     """Errors at the gates' pre-activations, from the last step of every text to its first.
 
@@ -183,7 +183,7 @@ def lstm_backward(
     input_, candidate, forget = _columns(n, output_gate)
     E = np.empty((block_texts, n), D.dtype)  # e(t) of the block's texts
     rho = np.empty((block_texts, n), D.dtype)
-    for b in range(chunk, block_steps.size - 1, n_chunks):
+    for b in range(first, end):
         first_text = b * block_texts
         running = 0
         for s in range(block_steps[b + 1] - 1, block_steps[b] - 1, -1):
@@ -290,19 +290,20 @@ def _set_gate_errors(d, eps, C, before, k, output_gate):
 
 
 @kernel
-def set_peephole_vector_gradient(dp, C, D, output_gate, block_steps, step_rows, chunk, n_chunks):
-    """dWp = sum over t of delta * c: diagonal peepholes.
+def set_peephole_vector_gradient(sums, C, D, output_gate, block_steps, step_rows, part, first, end):
+    """sums[part] = sum over t of delta * c in some blocks, dWp: diagonal peepholes.
 
     Wp_1 sees c(t), Wp_2 and Wp_3 see c(t-1). The traces (26), (34) and the product (19), diagonals
     only, summed with the exact errors.
 
-    dp : (3, n) float; C : (n_rows, n); D : (n_rows, G n); output_gate : bool.
+    sums : (n_parts, 3, n) float; C : (n_rows, n); D : (n_rows, G n); output_gate : bool.
     """
+    dp = sums[part]
     dp[:] = 0
     n = C.shape[1]
     input_, candidate, forget = _columns(n, output_gate)
     forget_gate = D.shape[1] > forget
-    for b in range(chunk, block_steps.size - 1, n_chunks):
+    for b in range(first, end):
         for s in range(block_steps[b], block_steps[b + 1]):
             low, high = step_rows[s], step_rows[s + 1]
             for r in range(low, high):
@@ -316,16 +317,17 @@ def set_peephole_vector_gradient(dp, C, D, output_gate, block_steps, step_rows, 
 
 
 @kernel
-def set_peephole_matrix_gradient(dP, C, D, output_gate, block_steps, step_rows, chunk, n_chunks):
-    """dWp^T = sum over t of c delta^T: full peepholes, as the outer products (19), (26), (34).
+def set_peephole_matrix_gradient(sums, C, D, output_gate, block_steps, step_rows, part, first, end):
+    """sums[part] = sum over t of c delta^T, dWp^T: full peepholes, as (19), (26), (34).
 
-    dP : (3, n, n) float; C : (n_rows, n); D : (n_rows, G n); output_gate : bool.
+    sums : (n_parts, 3, n, n) float; C : (n_rows, n); D : (n_rows, G n); output_gate : bool.
     """
+    dP = sums[part]
     dP[:] = 0
     n = C.shape[1]
     input_, candidate, forget = _columns(n, output_gate)
     forget_gate = D.shape[1] > forget
-    for b in range(chunk, block_steps.size - 1, n_chunks):
+    for b in range(first, end):
         for s in range(block_steps[b], block_steps[b + 1]):
             low, high = step_rows[s], step_rows[s + 1]
             if output_gate:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sentemb.kernels.compiling.jit import inlined_kernel, kernel
+from sentemb.kernels.copying import copy_row
 from sentemb.kernels.matmul import add_matmul
 
 
@@ -55,17 +56,30 @@ def cut_texts(lengths, first_text, running, step, window):
 
 
 @kernel
-def set_recurrent_gradient(dR, Y, D, block_steps, step_rows, chunk, n_chunks):
-    """dR = sum over steps t > 1 of y(t-1) delta(t)^T: equation (9) for all gates at once.
+def copy_last_rows(embeddings, column, Y, order, last_rows, first, end):
+    """embeddings[order[k], column:] = Y[last_rows[k]] for the packed texts ``first`` to ``end``.
 
-    dR : (n, G n) float, [dWrec_1^T, dWrec_3^T, ...], stacked like the recurrent matrices
+    embeddings : (n_texts, at least column + n) float; Y : (n_rows, n) float
+    order, last_rows : see `pack_blocks`
+    """
+    n = Y.shape[1]
+    for k in range(first, end):
+        copy_row(embeddings[order[k], column : column + n], Y[last_rows[k]])
+
+
+@kernel
+def set_recurrent_gradient(dR, Y, D, block_steps, step_rows, part, first, end):
+    """dR[part] = sum over steps t > 1 of y(t-1) delta(t)^T: equation (9) for all gates at once.
+
+    dR : (n_parts, n, G n) float, [dWrec_1^T, dWrec_3^T, ...], stacked like the recurrent matrices
     Y, D : (n_rows, n), (n_rows, G n) float, outputs, and errors at the pre-activations
     block_steps, step_rows : see `pack_blocks`
-    chunk, n_chunks : the blocks ``chunk``, ``chunk + n_chunks``, ... are summed up
+    first, end : the blocks that are summed up
     """
-    dR[:] = 0
-    for b in range(chunk, block_steps.size - 1, n_chunks):
+    sums = dR[part]
+    sums[:] = 0
+    for b in range(first, end):
         for s in range(block_steps[b] + 1, block_steps[b + 1]):
             low, high = step_rows[s], step_rows[s + 1]
             before = step_rows[s - 1]
-            add_matmul(dR, Y[before : before + high - low].T, D[low:high])
+            add_matmul(sums, Y[before : before + high - low].T, D[low:high])

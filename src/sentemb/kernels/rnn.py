@@ -14,8 +14,8 @@ from sentemb.kernels.recurrent import cut_texts, start_errors
 
 
 @kernel
-def rnn_forward(Y, P, words, block_steps, step_rows, recurrent, linear, chunk, n_chunks):
-    """Equation (1), y(t) = tanh(W l(t) + Wrec y(t-1) + b), for every ``n_chunks``-th block.
+def rnn_forward(Y, P, words, block_steps, step_rows, recurrent, linear, first, end):
+    """Equation (1), y(t) = tanh(W l(t) + Wrec y(t-1) + b), in the blocks ``first`` to ``end``.
 
     Y : (n_rows, n) float, written; P : (n_words, n) float, W l + b of every distinct word
     words, block_steps, step_rows : see `pack_blocks`
@@ -23,7 +23,7 @@ def rnn_forward(Y, P, words, block_steps, step_rows, recurrent, linear, chunk, n
     linear : whether the activation is the identity instead of tanh
     """
     n = Y.shape[1]
-    for b in range(chunk, block_steps.size - 1, n_chunks):
+    for b in range(first, end):
         for s in range(block_steps[b], block_steps[b + 1]):
             low, high = step_rows[s], step_rows[s + 1]
             for r in range(low, high):
@@ -47,8 +47,8 @@ def rnn_backward(
     recurrent,
     linear,
     window,
-    chunk,
-    n_chunks,
+    first,
+    end,
 ):
     """Equation (10): delta(t) = (1 - y^2) e(t), e(t-1) = Wrec^T delta(t), from e(m) = v.
 
@@ -64,7 +64,7 @@ def rnn_backward(
     n = Y.shape[1]
     unity = Y.dtype.type(1)  # an int would turn float32 into float64
     E = np.empty((block_texts, n), D.dtype)  # e(t) of the block's texts
-    for b in range(chunk, block_steps.size - 1, n_chunks):
+    for b in range(first, end):
         first_text = b * block_texts
         running = 0
         for s in range(block_steps[b + 1] - 1, block_steps[b] - 1, -1):

@@ -14,8 +14,8 @@ from sentemb.kernels.matmul import add_matmul
 
 
 @kernel
-def unfold_rows(H, h, steps, W, bias, chunk, n_chunks):
-    """h^ of every row, for every ``n_chunks``-th block: h^_n = h, h^_{t-1} = tanh(W h^_t + b).
+def unfold_rows(H, h, steps, W, bias, first, end):
+    """h^ of the rows of some blocks: h^_n = h, h^_{t-1} = tanh(W h^_t + b).
 
     H : (n_rows, n) float, written; h : (n_texts, n) float, the vectors of the texts, h_n
     steps : Steps, the texts packed from right to left
@@ -23,7 +23,7 @@ def unfold_rows(H, h, steps, W, bias, chunk, n_chunks):
     """
     order, _, block_steps, step_rows, block_texts = steps
     n = H.shape[1]
-    for b in range(chunk, block_steps.size - 1, n_chunks):
+    for b in range(first, end):
         first_step = block_steps[b]
         for s in range(first_step, block_steps[b + 1]):
             low, high = step_rows[s], step_rows[s + 1]
@@ -39,7 +39,7 @@ def unfold_rows(H, h, steps, W, bias, chunk, n_chunks):
 
 
 @kernel
-def reconstruction_errors(losses, R, X, steps, share, chunk, n_chunks):
+def reconstruction_errors(losses, R, X, steps, share, first, end):
     """The loss of every text, and its gradient at the reconstructions, for some blocks.
 
     The loss of a text is the mean over its words of |x^ - x|^2 / 2.
@@ -53,7 +53,7 @@ def reconstruction_errors(losses, R, X, steps, share, chunk, n_chunks):
     """
     order, lengths, block_steps, step_rows, block_texts = steps
     half = R.dtype.type(0.5)
-    for b in range(chunk, block_steps.size - 1, n_chunks):
+    for b in range(first, end):
         first_text = b * block_texts
         for s in range(block_steps[b], block_steps[b + 1]):
             low = step_rows[s]
@@ -70,7 +70,7 @@ def reconstruction_errors(losses, R, X, steps, share, chunk, n_chunks):
 
 
 @kernel
-def unfold_errors(D, dh, E, H, steps, W, chunk, n_chunks):
+def unfold_errors(D, dh, E, H, steps, W, first, end):
     """The backward pass of `unfold_rows`: delta_{t-1} = (1 - h^_{t-1}^2) e_{t-1} of every row.
 
     D : (n_rows, n) float, written: the gradient at a of every row; 0 in the first step of a block,
@@ -83,7 +83,7 @@ def unfold_errors(D, dh, E, H, steps, W, chunk, n_chunks):
     """
     order, _, block_steps, step_rows, block_texts = steps
     unity = H.dtype.type(1)
-    for b in range(chunk, block_steps.size - 1, n_chunks):
+    for b in range(first, end):
         first_step = block_steps[b]
         for s in range(block_steps[b + 1] - 1, first_step - 1, -1):
             low, high = step_rows[s], step_rows[s + 1]

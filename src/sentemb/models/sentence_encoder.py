@@ -412,10 +412,13 @@ class SentenceEncoder(Face):
             end = without_words = 0
             for part in with_progress(parts, len(texts), show):
                 first, end = end, end + len(part)
-                vectors[first:end], known, n_empty = self._pass(part, *tower)
+                of_part, known, n_empty = self._pass(part, *tower)
+                self._workers.catch_up()
+                self._workers.meanwhile(np.copyto, vectors[first:end], of_part)
                 if known is not None:
                     is_known[first:end] = known
                 without_words += n_empty
+            self._workers.catch_up()
         return vectors, None if is_known.all() else is_known, without_words
 
     def _pass(self, texts: list[str], memory: WordMemory, embed: Embed) -> _Read:

@@ -109,7 +109,9 @@ class Index(Searcher):
     def __getstate__(self) -> dict[str, Any]:
         snapshot = self._snapshot
         if snapshot.source is not None:  # the other process maps the same files
-            return {"source": snapshot.source, "threads": self._threads}
+            # An embedding that is an object is in no file.
+            known = {"embedding": snapshot.ranker.embedding, "threads": self._threads}
+            return {"source": snapshot.source, **known}
         return {"snapshot": snapshot, "threads": self._threads}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -122,6 +124,7 @@ class Index(Searcher):
             raise SentembError(
                 f"{source[0]}: the index has changed since the object was pickled; open it again"
             )
+        opened.ranker.embedding = state["embedding"]
         self.__dict__ = copy(opened).__dict__
 
     # -- making and storing -------------------------------------------------------------------
@@ -214,7 +217,9 @@ class Index(Searcher):
                 )
             searched = texts_of(weights, stored_fields)
             of_titles = title_texts, id_texts, vectors
-            catalogue = ranker.catalogue(*of_titles, searched=searched, scratch=scratch)
+            catalogue = ranker.catalogue(
+                *of_titles, searched=searched, on_progress=on_progress, scratch=scratch
+            )
             if not exact:
                 catalogue = with_shortlist(catalogue, ranker, workers, on_progress, scratch)
         segment = Segment.of(id_texts, catalogue, stored_fields)
@@ -395,7 +400,7 @@ class Index(Searcher):
     @property
     def vectors(self) -> Vectors:
         """Unit vectors of the titles, (n, dim); do not change them."""
-        return self._snapshot.as_one.vectors
+        return self._snapshot.vectors
 
     @property
     def clusters(self) -> Shortlist | None:
@@ -451,13 +456,14 @@ class Index(Searcher):
         if fingerprint(ranker.model.saved()) != fingerprint(self.model.saved()):
             raise SentembError("the ranker is of another model; give a ranker of this model")
         ranker = ranker.with_ids(snapshot.titles, snapshot.ids)
-        whole = snapshot.as_one
-        searched = texts_of(snapshot.search_fields, whole.fields)
-        of_titles = whole.titles, whole.ids, whole.vectors
+        searched = texts_of(snapshot.search_fields, snapshot.fields)
+        of_titles = snapshot.titles, snapshot.ids, snapshot.vectors
+        snapshot.remember_embedding(ranker.embedding)
         catalogue = ranker.catalogue(*of_titles, searched=searched)
         if self.clusters is not None:
             catalogue = with_shortlist(catalogue, ranker, self._workers)
-        return snapshot.changed(ranker=ranker, segments=(whole.with_catalogue(catalogue),))
+        segment = Segment.of(snapshot.ids, catalogue, snapshot.fields.as_one())
+        return snapshot.changed(ranker=ranker, segments=(segment,))
 
     @property
     def search_fields(self) -> Mapping[str, float]:
@@ -605,12 +611,25 @@ class Index(Searcher):
         searched = texts_of(old.search_fields, fields)
         behind = old.segments[0].catalogue
         of_titles = titles, ids, vectors
-        catalogue = old.ranker.catalogue(*of_titles, searched=searched, behind=behind)
+        catalogue = old.ranker.catalogue(
+            *of_titles, searched=searched, behind=behind, on_progress=on_progress
+        )
         return Segment.of(ids, catalogue, fields)
 
     def _put(self, old: Snapshot, segments: Sequence[Segment]) -> None:
         """Make segments the contents of the index; ``old`` were its contents."""
-        self._snapshot = old.changed(segments=settled(segments, self._scratch))
+        self._snapshot = old.changed(
+            segments=tuple(
+                self._looked_up(old, segment) for segment in settled(segments, self._scratch)
+            )
+        )
+
+    def _looked_up(self, old: Snapshot, segment: Segment) -> Segment:
+        """A segment with a shortlist, if it is new and large, and the index has one."""
+        catalogue = segment.catalogue
+        if old.clusters is None or catalogue.shortlist is not None or segment.files is not None:
+            return segment
+        return segment.with_catalogue(with_shortlist(catalogue, old.ranker, self._workers))
 
 
 def _products(

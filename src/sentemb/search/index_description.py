@@ -16,7 +16,7 @@ from sentemb.search import shortlist_files
 from sentemb.search.confidence import Confidence
 from sentemb.search.product_fields import TYPES, check_columns
 from sentemb.search.ranking.parts import PART_TYPES
-from sentemb.search.ranking.recipe import COSINE, MEMORY
+from sentemb.search.ranking.recipe import COSINE
 from sentemb.system import descriptions
 from sentemb.system.bounds import is_finite, is_integer
 from sentemb.system.checked_files import are_listed
@@ -204,7 +204,7 @@ _IS_RIGHT: dict[str, Callable[[Any], bool]] = {
 
 def part_file(part: str) -> str:
     """The file in which the vectors of a part are, for messages."""
-    return {COSINE: f"{COSINE}/vectors.npy", MEMORY: f"{MEMORY}/scales.npy"}[part]
+    return f"{part}/{'vectors' if part == COSINE else 'scales'}.npy"
 
 
 def damaged(path: object, why: str) -> SentembError:

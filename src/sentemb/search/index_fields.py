@@ -122,6 +122,9 @@ class IndexFields:
 
     def as_one(self) -> ProductFields:
         """The fields of all titles as those of one segment."""
+        first = self._segments[0]
+        if len(self._segments) == 1 and not first.left.removed.size:
+            return first.fields
         return ProductFields.of(self.types, len(self), self.rows())
 
     # -- other titles -------------------------------------------------------------------------

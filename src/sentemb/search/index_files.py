@@ -36,7 +36,7 @@ from sentemb.search.ranking.part import Part, Unfit
 from sentemb.search.ranking.parts import PART_TYPES
 from sentemb.search.ranking.ranker import Catalogue, HybridRanker
 from sentemb.search.ranking.ranker_files import has_ranker, write_ranker
-from sentemb.search.ranking.recipe import MODEL_ALONE
+from sentemb.search.ranking.recipe import EMBEDDING, MODEL_ALONE
 from sentemb.search.segment import PRODUCTS, Segment
 from sentemb.search.snapshot import Snapshot
 from sentemb.system.checked_files import CheckedFiles, sample
@@ -274,7 +274,7 @@ def _opened_segment(
         if (np.diff(removed) <= 0).any():
             raise damaged(path / REMOVED, "its numbers do not rise")
     parts = {
-        part.name: _opened_part(files, part, segment, description.dim)
+        part.name: _opened_part(files, part, segment, _dim(part, description, ranker))
         for part in PART_TYPES
         if part.name in segment.parts
     }
@@ -300,6 +300,12 @@ def _opened_segment(
         KeptFiles.of(path.resolve(), files.listed.keys() - {REMOVED}),
         files.listed,
     )
+
+
+def _dim(kind: type[Part], description: Description, ranker: HybridRanker) -> int:
+    """Numbers of a vector of a part."""
+    embedding = ranker.embedding if kind.name == EMBEDDING else None
+    return description.dim if embedding is None else embedding.dim
 
 
 def _rows(files: CheckedFiles, name: str, count: int, n: int) -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
 from sentemb.search.index import Index
 from sentemb.search.ranking.direct_fit import with_examinations
+from sentemb.search.ranking.embedding import Embedding, TextEncoder
 from sentemb.search.ranking.fitting import fit_weights_of
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import CLICKS
@@ -48,6 +49,7 @@ def tune(
     log: ClickLog | None = None,
     record: Sequence[AnyPath] = (),
     *,
+    embedding: AnyPath | TextEncoder | None = None,
     seed: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -66,6 +68,8 @@ def tune(
     record : sequence of path
         Records of searches, as for `sentemb.fit_ranker`. By default the examinations that the
         ranker of the index has.
+    embedding : str, path or object, optional
+        As for `sentemb.fit_ranker`. By default that of the ranker of the index, if it has one.
     seed : int
         As for `sentemb.fit_ranker`.
     on_progress : function, optional
@@ -76,9 +80,11 @@ def tune(
     Raises
     ------
     SentembError
-        If another thread changes the index meanwhile.
+        If another thread changes the index meanwhile, or an embedding cannot be opened.
     """
     snapshot = index.snapshot
+    given = snapshot.ranker.embedding if embedding is None else Embedding.of(embedding)
+    snapshot.remember_embedding(given)
     served = snapshot.ranker.clicks
     examinations = read_examinations(record) if record else served.examinations
     known = replace(served if log is None else ClickedQueries.of(log), examinations=examinations)
@@ -91,6 +97,7 @@ def tune(
         known,
         known,
         typed,
+        embedding=given,
         seed=seed,
         on_progress=on_progress,
         on_note=on_note,

@@ -347,24 +347,27 @@ class ProductFields:
 
     def rows(self, left: Left | None = None) -> Iterator[tuple[Value, ...]]:
         """The fields of all products, or of those that are left, in their order."""
-        statement = "SELECT * FROM products WHERE rowid BETWEEN {} AND {} ORDER BY rowid"
-        truths = {k for k, kind in enumerate(self.types.values()) if kind == BOOLEAN}
         if not self.types:
             yield from repeat((), self.count if left is None else len(left))
             return
-        for first in range(1, self.count + 1, _PORTION):
-            portion = self._read(statement.format(first, first + _PORTION - 1))
-            if left is not None:
-                portion = list(compress(portion, left.is_left[first - 1 :]))
-            for row in portion:
-                yield (
-                    row
-                    if not truths
-                    else tuple(
-                        _shown(value, BOOLEAN) if k in truths else value
-                        for k, value in enumerate(row)
-                    )
-                )
+        for first in range(0, self.count, _PORTION):
+            rows = self._rows_between(first, min(first + _PORTION, self.count))
+            yield from rows if left is None else compress(rows, left.is_left[first:])
+
+    def _rows_between(self, first: int, end: int) -> list[tuple[Value, ...]]:
+        """The fields of products that follow each other."""
+        rows = self._read(
+            f"SELECT * FROM products WHERE rowid BETWEEN {first + 1} AND {end} ORDER BY rowid"
+        )
+        if len(rows) != end - first:
+            raise _damaged("a product is missing")
+        truths = {k for k, kind in enumerate(self.types.values()) if kind == BOOLEAN}
+        if not truths:
+            return rows
+        return [
+            tuple(_shown(value, BOOLEAN) if k in truths else value for k, value in enumerate(row))
+            for row in rows
+        ]
 
     def take(self, rows: NDArray[np.int64]) -> ProductFields:
         """The fields of the products at ``rows``, in this order."""
@@ -375,10 +378,15 @@ class ProductFields:
         if not self.types:
             yield from repeat((), len(rows))
             return
-        for first in range(0, len(rows), _PORTION):
-            portion = rows[first : first + _PORTION].tolist()
-            by_row = {row: values for row, *values in self._of("*", portion)}
-            yield from (tuple(by_row[row + 1]) for row in portion)
+        for low in range(0, len(rows), _PORTION):
+            portion = rows[low : low + _PORTION]
+            first, end = int(portion.min()), int(portion.max()) + 1
+            if end - first <= 2 * portion.size:  # less is parsed
+                between = self._rows_between(first, end)
+                yield from (between[row] for row in (portion - first).tolist())
+                continue
+            by_row = {row: values for row, *values in self._of("*", portion.tolist())}
+            yield from (tuple(by_row[row + 1]) for row in portion.tolist())
 
     def as_types(self, types: Mapping[str, str]) -> ProductFields:
         """These fields in columns of other types; one that is not here is empty."""

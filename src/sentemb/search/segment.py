@@ -20,6 +20,7 @@ from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.rows_of_texts import TextRows
 from sentemb.search.left import Left
 from sentemb.search.product_fields import ProductFields
+from sentemb.search.ranking.part import Part
 from sentemb.search.ranking.parts import Cosine
 from sentemb.search.ranking.ranker import Catalogue
 from sentemb.search.ranking.recipe import COSINE
@@ -103,7 +104,17 @@ class Segment:
     def of_cosine(self) -> Segment:
         """This for a ranking by the cosine alone."""
         cosine = {COSINE: self.catalogue.parts[COSINE]}
-        return self.with_catalogue(replace(self.catalogue, parts=cosine))
+        shortlist = self.catalogue.shortlist
+        if shortlist is not None and shortlist.recipe.parts != (COSINE,):
+            shortlist = None
+        return self.with_catalogue(replace(self.catalogue, parts=cosine, shortlist=shortlist))
+
+    def part(self, name: str) -> Part | None:
+        """A part of the score over the titles that are left."""
+        part = self.catalogue.parts.get(name)
+        if part is None or not self.left.removed.size:
+            return part
+        return part.without(self.left.is_left)
 
     def with_catalogue(self, catalogue: Catalogue) -> Segment:
         """This with other parts of the scores of all rows."""

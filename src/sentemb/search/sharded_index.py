@@ -107,6 +107,8 @@ def _rank_alike(first: HybridRanker, second: HybridRanker) -> bool:
     """Whether two rankers of one model give a pair the same score, and refuse the same queries."""
     if first.recipe != second.recipe or _facts(first.floor) != _facts(second.floor):
         return False
+    if first.embedding is not None and not first.embedding.is_like(second.embedding):
+        return False
     if first.recipe.needs_clicks and list(first.clicks.queries) != list(second.clicks.queries):
         return False
     return not first.recipe.reads_words or all(map(_are_equal, first.fields, second.fields))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -34,13 +34,22 @@ from sentemb.search.index_fields import IndexFields
 from sentemb.search.left import Left
 from sentemb.search.ranking import engine
 from sentemb.search.ranking.direct_parts import Clicks
+from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.engine import Ranked
-from sentemb.search.ranking.part import Asked
-from sentemb.search.ranking.parts import Bm25
+from sentemb.search.ranking.part import Asked, Part
+from sentemb.search.ranking.parts import Bm25, Cosine, Embedded
 from sentemb.search.ranking.ranker import HybridRanker, Share, shares
-from sentemb.search.ranking.recipe import BM25, CLICKS, COSINE, MEMORY, MODEL_ALONE, Recipe
+from sentemb.search.ranking.recipe import (
+    BM25,
+    CLICKS,
+    COSINE,
+    EMBEDDING,
+    MEMORY,
+    MODEL_ALONE,
+    Recipe,
+)
 from sentemb.search.ranking.shortlist import Shortlist
-from sentemb.search.segment import Segment, joined, texts_left
+from sentemb.search.segment import Segment, Vectors, joined, texts_left
 from sentemb.system.bounds import plain
 from sentemb.system.parallel import Workers
 from sentemb.system.time_limits import check_time
@@ -132,10 +141,31 @@ class Snapshot:
         """Price, brand and so on of the titles."""
         return IndexFields(self.segments)
 
+    def part(self, name: str) -> Part | None:
+        """A part of the score over all titles; None if it has no weight."""
+        parts = [segment.part(name) for segment in self.segments]
+        there = [part for part in parts if part is not None]
+        return reduce(lambda part, behind: part.joined(behind), there) if there else None
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        """Unit vectors of the titles, (n, dim)."""
+        cosine = self.part(COSINE)
+        assert isinstance(cosine, Cosine)
+        return cosine.rows
+
     @cached_property
     def as_one(self) -> Segment:
         """All titles as one segment; made on first use, large arrays are copied."""
         return joined(self.segments)
+
+    def remember_embedding(self, embedding: Embedding | None) -> None:
+        """Let an embedding know the vectors of these titles, if they are its own."""
+        if embedding is None or not embedding.is_like(self.ranker.embedding):
+            return
+        part = self.part(EMBEDDING)
+        if isinstance(part, Embedded):
+            embedding.know(self.titles, part.rows)
 
     def located(self, number: int) -> tuple[Segment, int]:
         """The segment that has a title, and its row there."""
@@ -239,7 +269,7 @@ class Snapshot:
 
     def _check_lengths(self, ranked: Ranked) -> None:
         """Refuse what no unit vectors give: files of vectors are not read when they are opened."""
-        for part in (COSINE, MEMORY):
+        for part in (COSINE, MEMORY, EMBEDDING):
             values = ranked.values.get(part)
             if values is not None and not (np.abs(values) <= LONGEST).all():
                 folder = Path() if self.source is None else self.source[0]

@@ -1,6 +1,6 @@
 """A small pool of threads for kernels; results do not depend on the number of threads.
 
-Work is always cut into the same `CHUNKS` parts, whatever the number of threads; each part writes
+The work alone decides into how many parts it is cut, never the number of threads; each part writes
 to its own memory, and sums are taken in the order of the parts. The threads sleep between calls,
 so another busy process on the machine costs its share of the processors and no more.
 """
@@ -13,14 +13,34 @@ import queue
 import threading
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import pairwise
+from operator import is_
 from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.system.bounds import MAX_THREADS, whole
 
-CHUNKS = 8
+# The most parts of one piece of work: with fewer, sixteen threads would wait for the longest.
+PARTS = 32
+# What a part costs at least, in numbers read or written: some 40 microseconds. For less work no
+# thread is woken.
+PAYS = 2**18
+# Products of a matrix product that cost as much as one number.
+PRODUCTS = 16
+# Parts whose sums are added up: more than some pay if each costs many times the count of its sums.
+_ADDED_ANYWAY, _TIMES_SUMS = 8, 32
 
 # A function and its arguments.
 Task: TypeAlias = tuple[Any, ...]
+
+
+class Piece(tuple[Any, ...]):
+    """A task on the items from its last but one argument to its last, each by itself.
+
+    The call for two adjoining pieces does the same as their two calls.
+    """
 
 
 _limit: int | None = None
@@ -44,15 +64,68 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def spans(size: int) -> list[tuple[int, int, int]]:
-    """Cut ``range(size)`` into `CHUNKS` parts: (chunk, first, end) of each non-empty part."""
-    edges = [size * chunk // CHUNKS for chunk in range(CHUNKS + 1)]
-    return [(c, edges[c], edges[c + 1]) for c in range(CHUNKS) if edges[c] < edges[c + 1]]
+def spans(size: int, cost: float = PAYS, sums: int = 0) -> list[tuple[int, int, int]]:
+    """Cut ``range(size)`` into parts: (part, first, end) of each.
+
+    An item costs as much as ``cost`` numbers. ``sums`` are the numbers that each part adds up and
+    that are then added up over all parts; zero where a part just writes its own rows.
+    """
+    parts = _worth(size, size * cost, sums)
+    return _between([size * part // parts for part in range(parts + 1)])
 
 
-def spread(size: int, function: Callable[..., object], *arguments: Any) -> list[Task]:
-    """Tasks that call ``function(*arguments, first, end)`` for parts of ``range(size)``."""
-    return [(function, *arguments, first, end) for _, first, end in spans(size)]
+def spans_of(costs: NDArray[Any], sums: int = 0) -> list[tuple[int, int, int]]:
+    """As `spans`, for items of unequal costs: parts that cost about as much.
+
+    ``costs`` (size + 1,) are those of the items before each item, and of all: ascending from 0.
+    """
+    size, whole_cost = costs.size - 1, float(costs[-1])
+    parts = _worth(size, whole_cost, sums)
+    inner = np.searchsorted(costs, whole_cost * np.arange(1, parts) / parts)
+    return _between([0, *inner.tolist(), size])
+
+
+def _worth(size: int, cost: float, sums: int) -> int:
+    """Into how many parts it pays to cut ``size`` items."""
+    most = PARTS
+    if sums:
+        most = min(PARTS, max(_ADDED_ANYWAY, int(cost / (_TIMES_SUMS * sums))))
+    return max(1, min(most, size, int(cost / PAYS)))
+
+
+def _between(edges: list[int]) -> list[tuple[int, int, int]]:
+    filled = [(first, end) for first, end in pairwise(edges) if first < end]
+    return [(part, *span) for part, span in enumerate(filled)]
+
+
+def spread(size: int, function: Callable[..., object], *arguments: Any, cost: float) -> list[Task]:
+    """Tasks that call ``function(*arguments, first, end)`` for parts of ``range(size)``.
+
+    An item costs ``cost``, see `spans`, and does not depend on the others.
+    """
+    return pieces(spans(size, cost), function, *arguments)
+
+
+def pieces(
+    parts: list[tuple[int, int, int]], function: Callable[..., object], *arguments: Any
+) -> list[Task]:
+    """As `spread`, for parts from `spans_of`."""
+    # Of much work each part is long enough, and between two of them Ctrl-C is heard.
+    kind = Piece if len(parts) < PARTS else tuple
+    return [kind((function, *arguments, first, end)) for _, first, end in parts]
+
+
+def _joined(tasks: list[Task]) -> list[Task]:
+    """The tasks with adjoining pieces as one: for one thread every call is a loss."""
+    joined: list[Task] = []
+    for task in tasks:
+        last = joined[-1] if joined else ()
+        adjoin = type(task) is type(last) is Piece and task[-2] == last[-1]
+        if adjoin and len(task) == len(last) and all(map(is_, task[:-2], last[:-2])):
+            joined[-1] = Piece((*last[:-1], task[-1]))
+        else:
+            joined.append(task)
+    return joined
 
 
 def one_after_the_other(*tasks: Task) -> None:
@@ -85,7 +158,6 @@ class Workers:
             self.threads = available_threads()
         else:
             self.threads = whole("threads", threads, 1, MAX_THREADS)
-        self._meanwhile: list[Task] = []
         self._closed = False
         self.renew()
         renew_after_fork(self)
@@ -95,6 +167,7 @@ class Workers:
         self._turn = threading.Lock()
         self._inboxes: list[_Inbox] | None = None
         self._job = _Job([])
+        self._aside: list[_Job] = []
 
     def run(self, tasks: list[Task]) -> None:
         """Call every ``(function, *arguments)`` of ``tasks`` once, on any free thread.
@@ -105,9 +178,8 @@ class Workers:
         """
         with self._turn:
             self._job.settle()  # in case an exception interrupted the end of the last run
-            tasks, self._meanwhile = self._meanwhile + tasks, []
             if self.threads == 1 or len(tasks) < 2:
-                one_after_the_other(*tasks)
+                one_after_the_other(*_joined(tasks))
                 return
             job = self._job = _Job(tasks)
             try:
@@ -116,9 +188,7 @@ class Workers:
                 job.take()
             finally:
                 job.settle()
-        for error in job.errors:
-            if error is not None:
-                raise error
+        job.raise_error()
 
     def _helpers(self) -> "list[_Inbox]":
         """The inboxes of the threads, which are started on first use."""
@@ -137,15 +207,35 @@ class Workers:
         return self._inboxes
 
     def meanwhile(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Call ``function(*arguments)`` together with the tasks of the next `run`.
+        """Call ``function(*arguments)`` beside the next runs, on a thread that is not the caller's.
 
-        This is for work that cannot be divided and whose result is needed after that run.
+        This is for work that cannot be divided. `catch_up` waits for it, and does it if there is
+        no such thread.
         """
-        self._meanwhile.append((function, *arguments))
+        with self._turn:
+            job = _Job([(function, *arguments)])
+            self._aside.append(job)
+            for inbox in self._helpers()[-1:]:
+                inbox.put(job)
+
+    def catch_up(self) -> None:
+        """Wait until all that `meanwhile` has begun is done; raise its exception."""
+        with self._turn:
+            while self._aside:
+                job = self._aside[0]
+                try:
+                    job.take()  # if no thread has come to it
+                finally:
+                    job.settle()
+                del self._aside[0]
+                job.raise_error()
 
     def over(self, size: int, function: Callable[..., object], *arguments: Any) -> None:
-        """Call ``function(*arguments, first, end)`` for parts of ``range(size)``."""
-        self.run(spread(size, function, *arguments))
+        """Call ``function(*arguments, first, end)`` for parts of ``range(size)``.
+
+        Every item is to cost enough for a part of its own; otherwise use `spread`.
+        """
+        self.run(spread(size, function, *arguments, cost=PAYS))
 
     def together(self, *jobs: Generator[Sequence[Task], None, Any]) -> list[Any]:
         """Do several jobs in parallel, phase by phase, and return the result of each.
@@ -219,6 +309,12 @@ class _Job:
         self._stopped = True
         while len(self.errors) < len(self._begun):
             self._ended.get()
+
+    def raise_error(self) -> None:
+        """Raise the first exception of a helping thread, once all have ended."""
+        for error in self.errors:
+            if error is not None:
+                raise error
 
 
 _Inbox: TypeAlias = "queue.SimpleQueue[_Job | None]"

@@ -121,7 +121,8 @@ class TrainingLoop:
                 at.loss_sum += task.update(batch, self.updates)
             except Diverged as diverged:
                 raise self._diverged(diverged) from None
-            self.workers.run([])  # plan, if the update left these threads alone
+            finally:
+                self.workers.catch_up()
             at.step += 1
             self._clock.did("updates")
             self._on_progress(self._progress())

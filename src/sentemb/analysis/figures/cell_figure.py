@@ -18,7 +18,7 @@ from sentemb.analysis.figures.heat_map import (
     symmetric_scale,
     word_columns,
 )
-from sentemb.analysis.gates import Reading, TextReading
+from sentemb.analysis.gates import GateReading, TextReading
 from sentemb.analysis.labels import same_words
 
 # Inches.
@@ -27,7 +27,7 @@ _FRAME_WIDTH, _FRAME_HEIGHT = 1.5, 1.2
 _PAD = 0.08
 
 
-def cells_figure(readings: Sequence[Reading], scale: str = "shared") -> Figure:
+def cells_figure(readings: Sequence[GateReading], scale: str = "shared") -> Figure:
     """The output y of each text's ten most active cells, word by word, the most active one on top.
 
     One row per model, one column per text. On the left of a cell is its number, on the right its
@@ -70,7 +70,7 @@ def _outputs(text: TextReading) -> np.ndarray:
     return text.gates["y"][text.active_cells()]
 
 
-def _number_cells(ax: Any, reading: Reading, text: TextReading) -> None:
+def _number_cells(ax: Any, reading: GateReading, text: TextReading) -> None:
     """Write the cells' numbers on the left of ``ax`` and their final values on the right.
 
     In a bidirectional model an arrow gives the direction in which the cell reads.

@@ -20,7 +20,7 @@ from sentemb.analysis.figures.heat_map import (
     symmetric_scale,
     word_columns,
 )
-from sentemb.analysis.gates import GATES, SIGMOIDS, Reading, TextReading, chosen_gates
+from sentemb.analysis.gates import GATES, SIGMOIDS, GateReading, TextReading, chosen_gates
 
 # Inches. A cell needs more than the height of a pixel.
 _CELL_HEIGHT, _PANEL_HEIGHT = 0.008, 1.2
@@ -29,7 +29,7 @@ _BAR_WIDTH = 0.6
 
 
 def gates_figure(
-    readings: Sequence[Reading], scale: str = "shared", gates: Iterable[str] | None = None
+    readings: Sequence[GateReading], scale: str = "shared", gates: Iterable[str] | None = None
 ) -> Figure:
     """One row per gate, one column per text and model; in each panel cells down, words across.
 
@@ -83,7 +83,7 @@ def gates_figure(
     return figure
 
 
-def _mark_cells(ax: Any, reading: Reading, text: TextReading) -> None:
+def _mark_cells(ax: Any, reading: GateReading, text: TextReading) -> None:
     """Number the cells at a model's first text; name both directions, if any, at its last."""
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.tick_params(axis="y", labelsize=LABEL_SIZE)

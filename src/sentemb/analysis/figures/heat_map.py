@@ -8,7 +8,7 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.ticker import MaxNLocator
 
 from sentemb.analysis.figures.drawing import LABEL_SIZE, TITLE_SIZE, letters
-from sentemb.analysis.gates import Reading
+from sentemb.analysis.gates import GateReading
 from sentemb.analysis.labels import MAX_WORDS, fitting
 from sentemb.errors import SentembError
 
@@ -26,7 +26,7 @@ _LONGEST_WORD = 14
 _LONGEST_NAME = 24
 
 
-def word_columns(readings: Sequence[Reading]) -> int:
+def word_columns(readings: Sequence[GateReading]) -> int:
     """The number of columns of the panels: the number of words of the longest text.
 
     Raises `SentembError` for a text with more than 200 words.
@@ -91,7 +91,7 @@ def label_words(ax: Any, words: Sequence[str], columns: int) -> None:
     ax.set_xticks(range(len(labels)), labels, fontsize=LABEL_SIZE, parse_math=False, **slant)
 
 
-def name_cosines(figure: Any, readings: Sequence[Reading]) -> None:
+def name_cosines(figure: Any, readings: Sequence[GateReading]) -> None:
     """Write the cosines of query and title above a figure."""
     cosines = [f"{reading.cosine:.4f}" for reading in readings if reading.cosine is not None]
     if len(cosines) == 2:
@@ -103,6 +103,6 @@ def name_cosines(figure: Any, readings: Sequence[Reading]) -> None:
         figure.suptitle(f"cosine {', '.join(cosines)}", fontsize=TITLE_SIZE, parse_math=False)
 
 
-def short_name(reading: Reading) -> str:
+def short_name(reading: GateReading) -> str:
     """The model's name, cut to what a figure has room for."""
     return fitting(reading.model, _LONGEST_NAME)

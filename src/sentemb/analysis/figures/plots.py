@@ -11,7 +11,7 @@ from sentemb.analysis.figures.gate_figure import gates_figure
 from sentemb.analysis.figures.keyword_figure import keywords_figure
 from sentemb.analysis.figures.loss_figure import loss_figure
 from sentemb.analysis.figures.match_figure import match_figure
-from sentemb.analysis.gates import Reading, read_gates
+from sentemb.analysis.gates import GateReading, read_gates
 from sentemb.analysis.histories import History, figure_of, read_history
 from sentemb.analysis.keywords import extract_keywords
 from sentemb.analysis.pair_effects import match
@@ -249,7 +249,7 @@ def plot_gradient_flow(
 
 def _readings(
     model: SentenceEncoder, compare_with: SentenceEncoder | None, query: str, title: str | None
-) -> list[Reading]:
+) -> list[GateReading]:
     models = [model] if compare_with is None else [model, compare_with]
     named = zip(models, _names(models), strict=True)
     return [read_gates(model, query, title, name) for model, name in named]

@@ -6,7 +6,7 @@ from typing import Any
 from sentemb.analysis.attribution import left_out_effects
 from sentemb.analysis.pair_effects import match
 from sentemb.analysis.report.facts import setting_facts
-from sentemb.analysis.report.page_pairs import Pair
+from sentemb.analysis.report.page_pairs import ShownPair
 from sentemb.analysis.report.tower_sections import rank_facts, rounded
 from sentemb.errors import SentembError
 from sentemb.models.pair_scorer import PairScorer
@@ -23,7 +23,7 @@ def scorer_facts(scorer: PairScorer) -> tuple[str, list[list[str]]]:
     return f"Pair model {scorer.model.name}", facts
 
 
-def collect_matches(scorer: PairScorer, pairs: Sequence[Pair]) -> dict[str, Any]:
+def collect_matches(scorer: PairScorer, pairs: Sequence[ShownPair]) -> dict[str, Any]:
     """The pairs of a page, with the effects and shares of their words.
 
     Raises `SentembError` for a pair without a title, or with a text without words.
@@ -32,7 +32,7 @@ def collect_matches(scorer: PairScorer, pairs: Sequence[Pair]) -> dict[str, Any]
     return {"pairs": [_pair(scorer, pair) for pair in pairs], "gates": [], "cells": []}
 
 
-def _pair(scorer: PairScorer, pair: Pair) -> dict[str, Any]:
+def _pair(scorer: PairScorer, pair: ShownPair) -> dict[str, Any]:
     if pair.title is None:
         raise SentembError(f"the query {pair.query[:40]!r} has no title; give pairs of both")
     shares = match(scorer, pair.query, pair.title)

@@ -18,7 +18,7 @@ from sentemb.system.paths import AnyPath
 
 
 @dataclass(frozen=True)
-class Pair:
+class ShownPair:
     """A query to show, optionally with a title and its place in a ranking.
 
     grade : the grade of the title for the query; None if it is not judged
@@ -38,7 +38,7 @@ def read_pairs(
     path: AnyPath,
     limit: int,
     ranker: Ranker | None = None,
-) -> tuple[list[Pair], list[str]]:
+) -> tuple[list[ShownPair], list[str]]:
     """Read the pairs to show, and all queries, from a file or a judged set.
 
     A folder is a judged set: for each query, in the order of the file, the title that is ranked
@@ -64,8 +64,8 @@ def read_pairs(
 
 def _of_file(
     model: SentenceEncoder | PairScorer, path: AnyPath, limit: int
-) -> tuple[list[Pair], list[str]]:
-    pairs: list[Pair] = []
+) -> tuple[list[ShownPair], list[str]]:
+    pairs: list[ShownPair] = []
     queries: list[str] = []
     for number, line in without_blank_end(clean_lines(path)):
         query, tab, rest = line.partition("\t")
@@ -81,7 +81,7 @@ def _of_file(
             )
         queries.append(query)
         if len(pairs) < limit:
-            pairs.append(Pair(query, title or None))
+            pairs.append(ShownPair(query, title or None))
     if not pairs:
         raise SentembError(
             f"{place_name(path)}: the input is empty; write one query, or query<TAB>title, per line"
@@ -89,11 +89,11 @@ def _of_file(
     return pairs, queries
 
 
-def _of_judged_set(ranker: Ranker, path: AnyPath, limit: int) -> tuple[list[Pair], list[str]]:
+def _of_judged_set(ranker: Ranker, path: AnyPath, limit: int) -> tuple[list[ShownPair], list[str]]:
     judged = read_judged_set(path)
     if isinstance(ranker, ByProduct):
         ranker = ranker.with_ids(judged.titles, judged.title_ids)
-    pairs: list[Pair] = []
+    pairs: list[ShownPair] = []
     for query, start, stop in zip(judged.queries, judged.offsets, judged.offsets[1:], strict=False):
         if start == stop:
             continue
@@ -105,7 +105,7 @@ def _of_judged_set(ranker: Ranker, path: AnyPath, limit: int) -> tuple[list[Pair
         best = max(order, key=grades.__getitem__)
         for k in [order[0]] + [best] * (grades[best] > grades[order[0]]):
             rank = order.index(k) + 1
-            pairs.append(Pair(query, titles[k], grades[k], rank, len(titles)))
+            pairs.append(ShownPair(query, titles[k], grades[k], rank, len(titles)))
         if len(pairs) >= limit:
             break
     return pairs[:limit], judged.queries
@@ -113,19 +113,19 @@ def _of_judged_set(ranker: Ranker, path: AnyPath, limit: int) -> tuple[list[Pair
 
 def worst_pairs(
     model: SentenceEncoder | PairScorer, triage: Triage
-) -> tuple[list[Pair], list[list[int]]]:
+) -> tuple[list[ShownPair], list[list[int]]]:
     """The pairs to explain of the worst queries, and which of them belong to each query.
 
     A query is shown with its first title and, if that is not one of the best titles, with the best
     one. Pairs that cannot be shown word by word are left out: those with a text without words, or
     with more than `MAX_WORDS`.
     """
-    pairs: list[Pair] = []
+    pairs: list[ShownPair] = []
     of_query: list[list[int]] = []
     for triaged in triage.worst:
         query = triage.queries[triaged.number]
         shown = [
-            Pair(query, title.title, title.grade, title.rank, triaged.n_titles)
+            ShownPair(query, title.title, title.grade, title.rank, triaged.n_titles)
             for title in _first_and_best(triaged)
             if _can_be_shown(model, query, title.title)
         ]

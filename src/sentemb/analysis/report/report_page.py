@@ -11,7 +11,7 @@ from typing import Any
 
 from sentemb.analysis.report.facts import dev_facts, shown_history, training_facts
 from sentemb.analysis.report.matches import collect_matches, scorer_facts
-from sentemb.analysis.report.page_pairs import Pair, worst_pairs
+from sentemb.analysis.report.page_pairs import ShownPair, worst_pairs
 from sentemb.analysis.report.rankings import collect_rankings
 from sentemb.analysis.report.sheet import style
 from sentemb.analysis.report.tower_sections import collect_towers, model_facts
@@ -37,7 +37,10 @@ def triage_report(model: SentenceEncoder | PairScorer, name: str, triage: Triage
 
 
 def collect(
-    model: SentenceEncoder | PairScorer, name: str, pairs: Sequence[Pair], queries: Sequence[str]
+    model: SentenceEncoder | PairScorer,
+    name: str,
+    pairs: Sequence[ShownPair],
+    queries: Sequence[str],
 ) -> dict[str, Any]:
     """The contents of the page of some pairs, as a JSON-serialisable dict.
 

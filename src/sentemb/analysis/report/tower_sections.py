@@ -12,7 +12,7 @@ from sentemb.analysis.gates import GATES, SIGMOIDS
 from sentemb.analysis.keywords import KEYWORD_SHARE, NOT_COMPARED, extract_keywords
 from sentemb.analysis.labels import TEXT_NAMES
 from sentemb.analysis.report.facts import setting_facts
-from sentemb.analysis.report.page_pairs import Pair
+from sentemb.analysis.report.page_pairs import ShownPair
 from sentemb.analysis.topics import collect_words, query_cells
 from sentemb.errors import SentembError
 from sentemb.models.parameters import parameter_fact
@@ -48,7 +48,7 @@ def model_facts(model: SentenceEncoder) -> tuple[str, list[list[str]]]:
 
 
 def collect_towers(
-    model: SentenceEncoder, pairs: Sequence[Pair], queries: Sequence[str]
+    model: SentenceEncoder, pairs: Sequence[ShownPair], queries: Sequence[str]
 ) -> dict[str, Any]:
     """The pairs of a page; of a recurrent model also gates, keywords and its cells.
 
@@ -87,7 +87,7 @@ def collect_towers(
     }
 
 
-def _traces(model: SentenceEncoder, pairs: Sequence[Pair]) -> Iterable[dict[str, GateTrace]]:
+def _traces(model: SentenceEncoder, pairs: Sequence[ShownPair]) -> Iterable[dict[str, GateTrace]]:
     for pair in pairs:
         texts = zip(SIDES, (pair.query, pair.title), strict=True)
         yield {side: model.trace(text, side) for side, text in texts if text is not None}
@@ -113,7 +113,7 @@ def _gate(gate: str, traces: Sequence[GateTrace]) -> dict[str, Any]:
     }
 
 
-def _plain_pair(model: SentenceEncoder, pair: Pair) -> dict[str, Any]:
+def _plain_pair(model: SentenceEncoder, pair: ShownPair) -> dict[str, Any]:
     """A pair of a model without gates: the effect of leaving each word out."""
     query: dict[str, Any] = {"text": pair.query, "words": model.vocabulary.split(pair.query)}
     if pair.title is None:
@@ -127,7 +127,7 @@ def _plain_pair(model: SentenceEncoder, pair: Pair) -> dict[str, Any]:
 
 def _pair(
     model: SentenceEncoder,
-    pair: Pair,
+    pair: ShownPair,
     traces: Mapping[str, GateTrace],
     gates: Sequence[str],
     stored: Sequence[str],
@@ -153,7 +153,7 @@ def _pair(
     return shown | rank_facts(pair) | {"score": round(float(query @ title), 6), "share": share}
 
 
-def rank_facts(pair: Pair) -> dict[str, Any]:
+def rank_facts(pair: ShownPair) -> dict[str, Any]:
     """Where a title is in a ranking."""
     return {"grade": pair.grade, "rank": pair.rank, "titles": pair.titles}
 

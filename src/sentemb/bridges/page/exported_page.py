@@ -16,7 +16,7 @@ from sentemb.bridges.page.public_words import MIN_QUERIES, PublicWords
 from sentemb.bridges.page.search_page import IMAGE, facts_of, search_page
 from sentemb.errors import SentembError
 from sentemb.search.product_fields import MOST_VALUES
-from sentemb.search.ranking.recipe import CLICKS
+from sentemb.search.ranking.recipe import CLICKS, EMBEDDING
 from sentemb.search.searcher import LEAST_SHARE, MOST_MATCHES, MOST_SUGGESTIONS
 from sentemb.system.html_pages import in_scope, json_data, resource
 
@@ -69,10 +69,18 @@ def write(
             f"a page holds at most {MAX_TITLES:,} titles, and the index has {len(source):,}; "
             "use `sentemb serve`"
         )
+    notes = []
+    if source.recipe.weight(EMBEDDING):
+        source = _without_embedding(source)
+        notes.append(
+            "the embedding is left out, because a browser cannot run it: the page ranks by the "
+            "other parts, whose weights were fitted together with it, and shows no confidence"
+        )
     name = heading or (Path(out).stem if str(out) != "-" else "Search")
     arrays = Arrays()
     public = PublicWords(source, min_queries)
-    header, notes = add_index(arrays, source, dtype, public)
+    header, of_index = add_index(arrays, source, dtype, public)
+    notes += of_index
     queries = public.queries(source.frequent_queries(min_queries))
     arrays.add_texts("queries", queries)
     content = arrays.content()
@@ -113,6 +121,14 @@ def write(
         "clicks; a name or a number that one person typed again and again may be among them"
     )
     return Exported([Path(out)], len(source), without_vector=source.n_empty, notes=notes)
+
+
+def _without_embedding(index: Index) -> Index:
+    """The index, ranked by its other parts."""
+    weights = {**index.recipe.weights, EMBEDDING: 0.0}
+    ranker = index.ranker.weighted(weights)
+    ranker.floor = index.ranker.floor  # it does not read the sum
+    return type(index)(index.snapshot.changed(ranker=ranker))
 
 
 def _engine() -> str:

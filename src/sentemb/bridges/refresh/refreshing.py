@@ -319,6 +319,7 @@ class _Refreshing:
             known,
             self._clicks(learned),
             typed,
+            embedding=current.ranker.embedding,
             threads=self._threads,
             on_note=self._note,
         )

@@ -58,7 +58,9 @@ class Answers:
         # Of the model, and of the index, if it is in a folder.
         self.identity = self._model_sha256, "" if source is None else source[1]
         self._began = time.monotonic()
-        # Made on first use, which takes a moment.
+        # Made on first use, which takes a moment, or fails.
+        if index.ranker.embedding is not None:
+            index.ranker.embedding.open()
         index.rows_of([])
         index.suggest("")
 

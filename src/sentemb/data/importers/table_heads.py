@@ -17,7 +17,7 @@ DELIMITERS = (",", ";", "\t", "|")
 MOST_BEFORE = 60
 
 
-class Head(NamedTuple):
+class TableHead(NamedTuple):
     """The first line of a table: the number of its line, from 0, and the delimiter."""
 
     line: int
@@ -29,7 +29,7 @@ def find_head(
     columns: Sequence[Wanted],
     delimiters: Sequence[str],
     is_head: Callable[[list[str]], bool] | None = None,
-) -> Head:
+) -> TableHead:
     """The first line that has the columns asked for, or the first with as many cells as most lines.
 
     ``is_head`` decides instead of the columns, for a caller who does not know them yet.
@@ -39,7 +39,9 @@ def find_head(
     for number in filled:
         fitting = [mark for mark in delimiters if fits(cells_of(lines[number], mark))]
         if fitting:
-            return Head(number, max(fitting, key=lambda mark: len(cells_of(lines[number], mark))))
+            return TableHead(
+                number, max(fitting, key=lambda mark: len(cells_of(lines[number], mark)))
+            )
     return _widest(lines, filled, delimiters)
 
 
@@ -65,12 +67,12 @@ def _has(columns: Sequence[Wanted]) -> Callable[[list[str]], bool]:
     return lambda cells: all(has(cells, column) for column in columns)
 
 
-def _widest(lines: Sequence[str], filled: Sequence[int], delimiters: Sequence[str]) -> Head:
+def _widest(lines: Sequence[str], filled: Sequence[int], delimiters: Sequence[str]) -> TableHead:
     """The first line with as many cells as most lines have, by the delimiter that cuts most."""
-    best, most = Head(filled[0] if filled else 0, delimiters[0]), 0
+    best, most = TableHead(filled[0] if filled else 0, delimiters[0]), 0
     for mark in delimiters:
         widths = [len(cells_of(lines[number], mark)) for number in filled]
         usual = max(widths, key=lambda width: (width > 1, widths.count(width)), default=0)
         if usual > 1 and (cut := usual * widths.count(usual)) > most:
-            best, most = Head(filled[widths.index(usual)], mark), cut
+            best, most = TableHead(filled[widths.index(usual)], mark), cut
     return best

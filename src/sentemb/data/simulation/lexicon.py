@@ -31,18 +31,18 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class WordedMeaning:
     """One meaning with its wordings in queries and in titles, each a tuple of words."""
 
     query: tuple[Wording, ...]
     title: tuple[Wording, ...]
 
 
-NOTHING = Meaning(query=((),), title=((),))
+NOTHING = WordedMeaning(query=((),), title=((),))
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TemplatePart:
     """One part of a template: a literal word, or a slot with the punctuation attached to it."""
 
     text: str
@@ -51,7 +51,7 @@ class Part:
     entity_follows: bool = False
 
 
-Template: TypeAlias = tuple[Part, ...]
+Template: TypeAlias = tuple[TemplatePart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Weighted(Generic[_T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class NeedFamily:
     """The needs of one sort in one topic.
 
     kind : ``informational``, ``navigational`` or ``transactional``
@@ -90,16 +90,16 @@ class Family:
     topic: str
     kind: str
     order: bool
-    concepts: tuple[Meaning, ...]
-    entities: tuple[Meaning, ...]
-    details: tuple[Meaning, ...]
+    concepts: tuple[WordedMeaning, ...]
+    entities: tuple[WordedMeaning, ...]
+    details: tuple[WordedMeaning, ...]
     concept_ranks: Weighted[int]
     entity_ranks: Weighted[int]
     detail_ranks: Weighted[int]
     query_templates: tuple[Weighted[Template], ...]
     title_templates: tuple[Weighted[Template], ...]
     drops_preposition: bool = False
-    field: Meaning = NOTHING
+    field: WordedMeaning = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Topic:
     """A domain of everyday life and its families of needs, the informational one first."""
 
     name: str
-    families: tuple[Family, ...]
+    families: tuple[NeedFamily, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ def _read_topic(name: str, number: int, entry: _Table, table: _Table) -> Topic:
 
 def _detailed_family(
     name: str, entry: _Table, shape: _Table, shared: _Table, order: bool
-) -> Family:
+) -> NeedFamily:
     """A family whose templates come with and without a ``{detail}``."""
     concepts = _meanings(entry["concepts"], shared)
     entities = _meanings(entry["entities"], shared)
@@ -199,7 +199,7 @@ def _detailed_family(
         plain = _popular_templates(template for template in parsed if not _has_detail(template))
         detailed = _popular_templates(template for template in parsed if _has_detail(template))
         templates[side] = (plain, *[detailed] * len(details))
-    return Family(
+    return NeedFamily(
         topic=name,
         kind="informational",
         order=order,
@@ -221,13 +221,13 @@ def _detailed_family(
 def _action_family(
     name: str,
     kind: str,
-    concepts: Sequence[Meaning],
-    entities: Sequence[Meaning],
+    concepts: Sequence[WordedMeaning],
+    entities: Sequence[WordedMeaning],
     actions: Sequence[_Table],
-    field: Meaning,
-) -> Family:
+    field: WordedMeaning,
+) -> NeedFamily:
     """A family whose details are actions (log in, buy, ...), each with its own templates."""
-    return Family(
+    return NeedFamily(
         topic=name,
         kind=kind,
         order=False,
@@ -250,25 +250,25 @@ def _action_family(
     )
 
 
-def _meanings(entries: str | list[str], shared: _Table) -> list[Meaning]:
+def _meanings(entries: str | list[str], shared: _Table) -> list[WordedMeaning]:
     """The meanings of a list, or of the shared list with that name."""
     return [_meaning(text) for text in (shared[entries] if isinstance(entries, str) else entries)]
 
 
-def _meaning(text: str) -> Meaning:
+def _meaning(text: str) -> WordedMeaning:
     """Parse ``"query / query | title / title"``; without ``|`` both share the same wordings."""
     query, _, title = text.partition("|")
-    return Meaning(query=_wordings(query), title=_wordings(title or query))
+    return WordedMeaning(query=_wordings(query), title=_wordings(title or query))
 
 
 def _wordings(text: str) -> tuple[Wording, ...]:
     return tuple(tuple(wording.split()) for wording in text.split("/"))
 
 
-def _brand(prefix: str, suffix: str) -> Meaning:
+def _brand(prefix: str, suffix: str) -> WordedMeaning:
     """A brand's name as people type it and as its own pages write it."""
     name = prefix + suffix
-    return Meaning(
+    return WordedMeaning(
         query=((name,), (prefix, suffix), (f"{name}.com",), (f"www.{name}.com",)), title=((name,),)
     )
 
@@ -282,9 +282,11 @@ def _template(text: str) -> Template:
         if slot:
             # A brand is the concept of a navigational need.
             name = "concept" if slot[1] == "brand" else slot[1]
-            parts.append(Part(slot[2], slot=name, entity_follows=following.startswith("{entity}")))
+            parts.append(
+                TemplatePart(slot[2], slot=name, entity_follows=following.startswith("{entity}"))
+            )
         else:
-            parts.append(Part(word.removeprefix("+"), keyword=word.startswith("+")))
+            parts.append(TemplatePart(word.removeprefix("+"), keyword=word.startswith("+")))
     return tuple(parts)
 
 

@@ -13,10 +13,10 @@ from typing import NamedTuple, TypeAlias, cast
 
 from sentemb.data.simulation.lexicon import (
     TOPIC_EXPONENT,
-    Family,
-    Meaning,
+    NeedFamily,
     Template,
     Weighted,
+    WordedMeaning,
     Wording,
     load_lexicon,
 )
@@ -59,7 +59,7 @@ class Need(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class WorldText:
     """A query or a title, the need that it expresses and its keywords as they are spelt in it.
 
     ``intended`` are the keywords before a misspelling, in lower case. ``name`` says that a query is
@@ -102,8 +102,8 @@ class World:
     def __init__(self, random: Random) -> None:
         self.random = random
         self.lexicon = load_lexicon()
-        self.queries: dict[str, Text] = {}
-        self.titles: list[Text] = []
+        self.queries: dict[str, WorldText] = {}
+        self.titles: list[WorldText] = []
         self._titles_of_need: dict[Need, list[int]] = {}
         self._title_texts: set[str] = set()
         self._titles_with_word: dict[str, list[int]] = {}
@@ -131,7 +131,7 @@ class World:
             weighted[sort] = Weighted.weighted(indices, weights)
         return weighted
 
-    def family(self, need: Need) -> Family:
+    def family(self, need: Need) -> NeedFamily:
         """The family that a need belongs to."""
         return self.lexicon.topics[need.topic].families[need.family]
 
@@ -175,7 +175,7 @@ class World:
             related.append(need._replace(concept=concept, entity=entity, detail=detail))
         return related
 
-    def _half_other_pair(self, pair: tuple[int, int], family: Family) -> tuple[int, int]:
+    def _half_other_pair(self, pair: tuple[int, int], family: NeedFamily) -> tuple[int, int]:
         """A pair that shares one end with ``pair``."""
         drawn = pair[0]
         while drawn in pair:
@@ -190,7 +190,7 @@ class World:
 
     # ---------------------------------------------------------------------------------- queries
 
-    def draw_query(self, sort: str, misspelt: bool, need: Need | None = None) -> Text | None:
+    def draw_query(self, sort: str, misspelt: bool, need: Need | None = None) -> WorldText | None:
         """Draw a query of the sort, misspelt or not; the same text is the same object.
 
         ``need`` is what it expresses; by default it is drawn. Returns None if the draw fails: the
@@ -208,13 +208,13 @@ class World:
             if mistyped is None:
                 return None
             words = mistyped
-        query = Text(_joined(words), need, _keywords(words), intended, misspelt)
+        query = WorldText(_joined(words), need, _keywords(words), intended, misspelt)
         known = self.queries.setdefault(query.text, query)
         return known if known == query else None
 
-    def name_query(self, words: tuple[str, ...], title: Text) -> Text | None:
+    def name_query(self, words: tuple[str, ...], title: WorldText) -> WorldText | None:
         """The query for a title by words that no other title has; None if the text is known."""
-        query = Text(" ".join(words), title.need, words, words, name=True)
+        query = WorldText(" ".join(words), title.need, words, words, name=True)
         return query if self.queries.setdefault(query.text, query) is query else None
 
     def _misspell(self, words: _Words) -> _Words | None:
@@ -262,7 +262,7 @@ class World:
                 for title in written:
                     self._add_title(title)
 
-    def _write_titles(self, needs: Sequence[Need]) -> list[Text]:
+    def _write_titles(self, needs: Sequence[Need]) -> list[WorldText]:
         """One title for each of ``needs``, with the same template, wordings and letter case."""
         family, random = self.family(needs[0]), self.random
         template = family.title_templates[needs[0].detail].draw(random)
@@ -279,10 +279,10 @@ class World:
             ):
                 words = words + [(word, False) for word in tail]
             shown = self._capitalise(words, style)
-            texts.append(Text(_joined(shown), need, _keywords(shown), _keywords(words)))
+            texts.append(WorldText(_joined(shown), need, _keywords(shown), _keywords(words)))
         return texts
 
-    def _add_title(self, title: Text) -> None:
+    def _add_title(self, title: WorldText) -> None:
         index = len(self.titles)
         self.titles.append(title)
         self._titles_of_need.setdefault(title.need, []).append(index)
@@ -309,7 +309,7 @@ class World:
     def _choose_wordings(self, need: Need, side: str) -> _Wordings:
         """A wording for each slot; ``side`` is "query" or "title"."""
         family = self.family(need)
-        meanings: dict[str | int, Meaning] = {
+        meanings: dict[str | int, WordedMeaning] = {
             "concept": family.concepts[need.concept],
             "detail": family.details[need.detail],
             "field": family.field,
@@ -329,7 +329,9 @@ class World:
             )
         return chosen
 
-    def _fill(self, template: Template, family: Family, wordings: _Wordings, need: Need) -> _Words:
+    def _fill(
+        self, template: Template, family: NeedFamily, wordings: _Wordings, need: Need
+    ) -> _Words:
         """The words of a text, each with whether it is a keyword."""
         if family.order:
             a, b = _pair(need)
@@ -358,7 +360,7 @@ class World:
 
     def candidates(
         self,
-        query: Text,
+        query: WorldText,
         exact: int,
         near: int,
         fair: int,

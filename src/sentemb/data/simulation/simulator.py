@@ -48,7 +48,7 @@ import numpy as np
 
 from sentemb.data.lines import write_lines
 from sentemb.data.simulation.click_rates import RATES, ClickRates, write_click_rates
-from sentemb.data.simulation.search_world import EXCELLENT, Need, Text, World
+from sentemb.data.simulation.search_world import EXCELLENT, Need, World, WorldText
 from sentemb.errors import SentembError
 from sentemb.system.bounds import MAX_SEED, share, whole
 from sentemb.system.files import path_of, write_text
@@ -116,7 +116,7 @@ class _Judged:
     indices of all candidates in the order of ``docs.tsv``.
     """
 
-    queries: list[Text]
+    queries: list[WorldText]
     candidates: list[list[tuple[int, int]]]
     titles: list[int]
 
@@ -125,7 +125,7 @@ class _Judged:
 class _Page:
     """A query and what is shown for it: (title index, grade), from the first place down."""
 
-    query: Text
+    query: WorldText
     results: list[tuple[int, int]]
 
 
@@ -256,7 +256,7 @@ class _Engine:
 
     def draw_judged(self, count: int) -> _Judged:
         """A judged set of ``count`` queries that are new in any word order."""
-        queries: list[Text] = []
+        queries: list[WorldText] = []
         for _ in range(count):
             sort, misspelt = self.draw_sort()
             for _ in range(MAX_DRAWS):
@@ -316,7 +316,7 @@ class _Engine:
                 progress(pairs * number // n_queries)
             yield number
 
-    def _draw_new(self) -> Text:
+    def _draw_new(self) -> WorldText:
         """A query that is new and that no judged set has in any word order."""
         sort, misspelt = self.draw_sort()
         needs = self._needs.setdefault(sort, [])
@@ -335,7 +335,7 @@ class _Engine:
                 return query
         raise _used_up(sort, f"{len(self._asked)} queries")
 
-    def _page_of(self, query: Text) -> _Page:
+    def _page_of(self, query: WorldText) -> _Page:
         """The page that the engine shows for a query: titles by their grade plus noise."""
         results = self._results.get(query.need)
         if results is None:
@@ -423,7 +423,7 @@ def _name(
     return None
 
 
-def _rates(pages: Sequence[_Page], shown: Sequence[int], titles: Sequence[Text]) -> ClickRates:
+def _rates(pages: Sequence[_Page], shown: Sequence[int], titles: Sequence[WorldText]) -> ClickRates:
     """The true rates of the clicks: a title is clicked if it is looked at and seems right."""
     shares = 1 / (np.arange(1, len(pages) + 1) + FLAT_RANKS)
     row_of = {number: row for row, number in enumerate(shown)}
@@ -445,7 +445,7 @@ def _rates(pages: Sequence[_Page], shown: Sequence[int], titles: Sequence[Text])
     )
 
 
-def _bag(query: Text) -> tuple[str, ...]:
+def _bag(query: WorldText) -> tuple[str, ...]:
     """The words of a query in any order."""
     return tuple(sorted(query.text.lower().split()))
 
@@ -498,7 +498,7 @@ def _write_catalogue(path: Path, engine: _Engine) -> None:
     )
 
 
-def _write_judged(folder: Path, name: str, judged: _Judged, titles: list[Text]) -> None:
+def _write_judged(folder: Path, name: str, judged: _Judged, titles: list[WorldText]) -> None:
     numbers = {title: number for number, title in enumerate(judged.titles, 1)}
     queries = [(f"{name}{number}", query) for number, query in enumerate(judged.queries, 1)]
     write_lines(folder / "queries.tsv", (f"{key}\t{query.text}" for key, query in queries))
@@ -526,7 +526,7 @@ def _write_truth(out: Path, engine: _Engine, judged_sets: tuple[_Judged, ...]) -
     write_lines(out / "truth.jsonl", (_json(_truth(world, *line)) for line in lines))
 
 
-def _truth(world: World, text: Text, side: str) -> dict[str, Any]:
+def _truth(world: World, text: WorldText, side: str) -> dict[str, Any]:
     family = world.family(text.need)
     return {
         "text": text.text,

@@ -42,14 +42,14 @@ from sentemb.models.pairs.registry import AND
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays, KernelTask
-from sentemb.system.parallel import CHUNKS, one_after_the_other, spans
+from sentemb.system.parallel import PAYS, PRODUCTS, one_after_the_other, spans
 
 # Cells of the first plane that are computed together: enough rows for fast products, few enough
 # for the planes of a block to stay in the second cache. No result depends on it.
 _BLOCK_CELLS = 768
 
 
-# By chunk, the blocks of pairs that are computed together: first and end of each.
+# By part, the blocks of pairs that are computed together: first and end of each.
 Blocks: TypeAlias = list[list[tuple[int, int]]]
 
 
@@ -158,7 +158,8 @@ class ARC2(PairModel):
         units = np.empty((starts[-1], maps), P.dtype)
         later = np.empty(units.shape if self.gate == AND else (0, maps), bool)
         tasks = []
-        for _, low, high in spans(texts.n_texts):
+        cost = self._cost_of_text(weights, side, texts)
+        for _, low, high in spans(texts.n_texts, cost):
             calls: list[KernelTask] = [
                 (lay_out_words, S, P, texts.word_index, texts.offsets, rows, low, high),
                 (product_rows, products, overlapping(S, self.window),
@@ -172,6 +173,11 @@ class ARC2(PairModel):
         yield tasks
         arrays = {"units": units, "starts": starts, "later": later, "windows": windows}
         return Reading(texts, arrays)
+
+    def _cost_of_text(self, weights: Arrays, side: str, texts: Texts) -> float:
+        """What the products of a text's windows cost; see `spans`."""
+        windows = 1 + texts.mean_words
+        return windows * weights[f"windows_{side}"].size / PRODUCTS
 
     # -- pairs --------------------------------------------------------------------------------
 
@@ -227,18 +233,19 @@ class ARC2(PairModel):
         state["H"] = H = space.empty("H", (n_pairs, self.inputs), dtype)
         A = space.empty("A", (n_pairs, self.mlp), dtype)
         matrix, bias = self.head.layers[0]
-        blocks = _blocks(first.starts)
+        pairs = spans(n_pairs)
+        blocks = _blocks(first.starts, pairs)
         buffers = self._room(
             "Z", [first, *(layer.convolved for layer in layers)], blocks, space, dtype
         )
         tasks = []
-        for chunk, low, high in spans(n_pairs):
+        for part, low, high in pairs:
             calls: list[KernelTask] = []
-            for start, end in blocks[chunk]:
-                X = _of(buffers[0][chunk], first, start, end, state.get("M1"))
+            for start, end in blocks[part]:
+                X = _of(buffers[0][part], first, start, end, state.get("M1"))
                 calls.append(self._first_plane_forward(X, weights, done, first, start, end))
                 for buffer, layer in zip(buffers[1:], layers, strict=True):
-                    Z = _of(buffer[chunk], layer.convolved, start, end)
+                    Z = _of(buffer[part], layer.convolved, start, end)
                     M, argmax = state[f"M{layer.number}"], state[f"argmax{layer.number}"]
                     calls += [
                         (convolve_planes, Z, X, self._matrices(weights, layer.number),
@@ -282,13 +289,11 @@ class ARC2(PairModel):
         space: Workspace,
         dtype: DTypeLike,
     ) -> list[np.ndarray]:
-        """For each layer, room for its cells of one block in every chunk."""
+        """For each layer, room for its cells of one block in every part."""
         room = []
         for layer, (cells, maps) in enumerate(zip(planes, self.maps, strict=True)):
-            sizes = [
-                cells.starts[end] - cells.starts[low] for chunk in blocks for low, end in chunk
-            ]
-            shape = (CHUNKS, int(max(sizes, default=0)), maps)
+            sizes = [cells.starts[end] - cells.starts[low] for part in blocks for low, end in part]
+            shape = (len(blocks), int(max(sizes, default=0)), maps)
             room.append(space.empty(f"{name}{layer}", shape, dtype))
         return room
 
@@ -351,8 +356,10 @@ class ARC2(PairModel):
         matrix, _ = self.head.layers[0]
         biases = ["windows_bias", *(f"maps_bias{number}" for number in self._numbers)]
         names = [matrix, *biases, *(f"maps{number}" for number in self._numbers)]
+        pairs = spans(n_pairs, PAYS, sums=sum(weights[name].size for name in names))
         parts = {
-            name: space.zeros(f"d{name}", (CHUNKS, *weights[name].shape), dtype) for name in names
+            name: space.zeros(f"d{name}", (len(pairs), *weights[name].shape), dtype)
+            for name in names
         }
         W = np.ascontiguousarray(weights[matrix].T)
         transposed = {
@@ -366,26 +373,26 @@ class ARC2(PairModel):
             for side, starts in zip(SIDES, units, strict=True)
         )
         H, dH = state["H"], space.empty("dH", state["H"].shape, dtype)
-        blocks = _blocks(first.starts)
+        blocks = _blocks(first.starts, pairs)
         buffers = self._room(
             "Z", [first, *(layer.convolved for layer in layers)], blocks, space, dtype
         )
         pooled_planes = [first, *(layer.after for layer in layers)]
         errors = self._room("dM", pooled_planes, blocks, space, dtype)
         tasks = []
-        for chunk, low, high in spans(n_pairs):
+        for part, low, high in pairs:
             calls: list[KernelTask] = [
-                (set_dense_gradient, parts[matrix][chunk], H, dA, low, high),
+                (set_dense_gradient, parts[matrix][part], H, dA, low, high),
                 (product_rows, dH, dA, W, low, high),
             ]
             if dropout is not None:
                 calls += dropout.tasks(dH, PAIR_LAYER, low, high)
-            for start, end in blocks[chunk]:
-                Z = _of(buffers[0][chunk], first, start, end, state.get("M1"))
+            for start, end in blocks[part]:
+                Z = _of(buffers[0][part], first, start, end, state.get("M1"))
                 if layers:
                     calls.append(self._first_plane_forward(Z, weights, done, first, start, end))
                 dM = _of(
-                    errors[-1][chunk], pooled_planes[-1], start, end, None if layers else all_errors
+                    errors[-1][part], pooled_planes[-1], start, end, None if layers else all_errors
                 )
                 calls.append((unflatten_planes, dM, dH, pooled_planes[-1], size, start, end))
                 for k in range(len(layers), 0, -1):
@@ -393,21 +400,21 @@ class ARC2(PairModel):
                     X = Z
                     if k > 1:
                         X = state[f"M{number - 2}"][before.starts[start] : before.starts[end]]
-                    D = _of(buffers[k][chunk], here, start, end)
+                    D = _of(buffers[k][part], here, start, end)
                     dX = _of(
-                        errors[k - 1][chunk], before, start, end, all_errors if k == 1 else None
+                        errors[k - 1][part], before, start, end, all_errors if k == 1 else None
                     )
-                    dW = self._matrices({f"maps{number}": parts[f"maps{number}"][chunk]}, number)
+                    dW = self._matrices({f"maps{number}": parts[f"maps{number}"][part]}, number)
                     calls += [
                         (unpool_planes, D, dM, state[f"M{number}"], state[f"argmax{number}"],
                          here, after, start, end),
-                        (add_convolution_gradient, dW, parts[f"maps_bias{number}"][chunk], X, D,
+                        (add_convolution_gradient, dW, parts[f"maps_bias{number}"][part], X, D,
                          before, here, start, end),
                         (convolve_planes, dX, D, transposed[number], nothing[k - 1], before, here,
                          True, start, end),
                     ]  # fmt: skip
                     dM = dX
-                at_units = (dU, dV, parts["windows_bias"][chunk], dM, Z, *units)
+                at_units = (dU, dV, parts["windows_bias"][part], dM, Z, *units)
                 calls.append(self._first_plane_backward(at_units, done, first, start, end))
             tasks.append((one_after_the_other, *calls))
         yield tasks
@@ -461,9 +468,11 @@ class ARC2(PairModel):
         padded = space.empty(f"dproducts {side}", (before + n_rows, units.shape[1]), dtype)
         padded[:before] = 0
         d_products = padded[before:]
-        parts = space.zeros(f"d{name}", (CHUNKS, *weights[name].shape), dtype)
+        cost = self._cost_of_text(weights, side, texts)
+        spans_of_texts = spans(texts.n_texts, cost, sums=weights[name].size)
+        parts = space.zeros(f"d{name}", (len(spans_of_texts), *weights[name].shape), dtype)
         tasks: list[KernelTask] = []
-        for chunk, low, high in spans(texts.n_texts):
+        for part, low, high in spans_of_texts:
             by_pair = (d_units, errors, starts, pair_starts, offsets, pairs)
             calls: list[KernelTask] = [(sum_over_pairs, *by_pair, low, high)]
             if self.gate == AND:
@@ -473,7 +482,7 @@ class ARC2(PairModel):
                 calls.append((copy_units, d_products, d_units, rows, starts, windows, low, high))
             calls += [
                 (lay_out_words, S, P, texts.word_index, texts.offsets, rows, low, high),
-                (set_dense_gradient, parts[chunk], overlapping(S, self.window), d_products,
+                (set_dense_gradient, parts[part], overlapping(S, self.window), d_products,
                  rows[low], rows[high] - before),
             ]  # fmt: skip
             tasks.append((one_after_the_other, *calls))
@@ -486,7 +495,7 @@ class ARC2(PairModel):
         dX = space.empty(f"dX {side}", (texts.word_index.size, self.width), dtype)
         lengths = np.diff(texts.offsets)
         tasks = []
-        for _, low, high in spans(texts.n_texts):
+        for _, low, high in spans(texts.n_texts, cost):
             errors_of_windows = overlapping(padded, self.window)
             at_words = (product_rows, dS, errors_of_windows, flipped, rows[low], rows[high])
             to_tokens = (copy_units, dX, dS, texts.offsets, rows, lengths, low, high)
@@ -495,16 +504,17 @@ class ARC2(PairModel):
         return gradient, dX
 
 
-def _blocks(starts: NDArray[np.int64]) -> Blocks:
-    """Pairs of each chunk in blocks of about `_BLOCK_CELLS` cells, at least one pair each."""
-    blocks: Blocks = [[] for _ in range(CHUNKS)]
-    for chunk, low, high in spans(starts.size - 1):
-        start = low
+def _blocks(starts: NDArray[np.int64], parts: list[tuple[int, int, int]]) -> Blocks:
+    """Pairs of each part in blocks of about `_BLOCK_CELLS` cells, at least one pair each."""
+    blocks: Blocks = []
+    for _, start, high in parts:
+        of_part = []
         while start < high:
             end = int(np.searchsorted(starts, starts[start] + _BLOCK_CELLS, "right")) - 1
             end = min(max(end, start + 1), high)
-            blocks[chunk].append((start, end))
+            of_part.append((start, end))
             start = end
+        blocks.append(of_part)
     return blocks
 
 

@@ -27,7 +27,7 @@ from sentemb.models.pairs.planes import starts_of
 from sentemb.models.towers.towers import SIDES, distinct_sides
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays, KernelTask
-from sentemb.system.parallel import CHUNKS, one_after_the_other, spans
+from sentemb.system.parallel import PRODUCTS, one_after_the_other, spans
 
 # What the paper's names of the parameters of a side end in.
 _SUFFIX = dict(zip(SIDES, "xy", strict=True))
@@ -184,7 +184,7 @@ class Convolved(Joined):
                 name = f"X{layer.number + 2}"
                 arrays[name] = space.empty(f"{name} {side}", shape, dtype)
         tasks = []
-        for _, low, high in spans(n_texts):
+        for _, low, high in spans(n_texts, self._cost_of_text(side, texts)):
             rows = layers[0].rows
             calls: list[KernelTask] = [
                 (lay_out_words, arrays["X1"], P, texts.word_index, texts.offsets, rows, low, high)
@@ -202,6 +202,13 @@ class Convolved(Joined):
             tasks.append((one_after_the_other, *calls))
         yield tasks
         return arrays
+
+    def _cost_of_text(self, side: str, texts: Texts) -> float:
+        """What the products of a text's windows in all layers cost; see `spans`."""
+        shapes = self.own_shapes()
+        matrices = (shapes[self._names(number, side)[0]] for number in self._numbers)
+        windows = 1 + texts.mean_words
+        return windows * sum(map(math.prod, matrices)) / PRODUCTS
 
     def _pooled(self, arrays: Arrays, layer: Layer) -> np.ndarray:
         """The outputs of a layer's pooling: the inputs of the next layer, or the vectors."""
@@ -222,11 +229,14 @@ class Convolved(Joined):
         """Back through all layers, for each part of the texts by itself."""
         texts, arrays, dtype = reading.texts, reading.arrays, dh.dtype
         layers, before = self._layers(texts), self.window - 1
+        names = [name for layer in layers for name in self._names(layer.number, side)]
+        sums = sum(weights[name].size for name in names)
+        spans_of_texts = spans(texts.n_texts, 2 * self._cost_of_text(side, texts), sums)
         parts: Arrays = {}
-        for name in (name for layer in layers for name in self._names(layer.number, side)):
-            shape = CHUNKS, *weights[name].shape
+        for name in names:
+            shape = len(spans_of_texts), *weights[name].shape
             parts[name] = space.zeros(f"d{name} {side}", shape, dtype)
-        tasks: list[list[KernelTask]] = [[] for _ in spans(texts.n_texts)]
+        tasks: list[list[KernelTask]] = [[] for _ in spans_of_texts]
         dM = dh.reshape(-1, self.maps[-1])
         for layer in reversed(layers):
             matrix, bias = self._names(layer.number, side)
@@ -243,7 +253,7 @@ class Convolved(Joined):
             S, errors = overlapping(X, self.window), overlapping(padded, self.window)
             flipped = flipped_slices(weights[matrix], self.window)
             nothing = np.zeros(X.shape[1], dtype)
-            for calls, (chunk, low, high) in zip(tasks, spans(texts.n_texts), strict=True):
+            for calls, (part, low, high) in zip(tasks, spans_of_texts, strict=True):
                 # The errors at this part's first rows read the last rows of the part before, at
                 # which no window begins. That part writes zeros there as well, perhaps later.
                 padded[layer.rows[low] : layer.rows[low] + before] = 0
@@ -251,7 +261,7 @@ class Convolved(Joined):
                 calls += [
                     (relu_errors, dM, M, 1.0, layer.pooled[low], layer.pooled[high]),
                     self.unpool_task(dU, dM, argmax, layer, low, high),
-                    (add_gradient_at, parts[matrix][chunk], parts[bias][chunk], S, dU, on),
+                    (add_gradient_at, parts[matrix][part], parts[bias][part], S, dU, on),
                 ]
                 if words or layer is not layers[0]:
                     rows = to.part(low, high), errors, layer.inputs.part(low, high)

@@ -25,7 +25,7 @@ from sentemb.models.pairs.pair_topics import topics_of_words
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays, KernelTask
-from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans, spread
+from sentemb.system.parallel import PRODUCTS, Workers, one_after_the_other, spans, spread
 from sentemb.text.batch import TextBatch
 
 # Units of the first layer per topic.
@@ -167,8 +167,13 @@ class DeepMatch(PairModel):
         S = np.empty((texts.n_texts, self.nodes), P.dtype)
         on = np.empty((texts.n_texts, self.topics), np.uint8)
         arguments = self._columns(side), texts.word_index, texts.offsets
-        yield spread(texts.n_texts, sum_topics, S, on, P, *arguments)
+        cost = self._cost_of_text(texts)
+        yield spread(texts.n_texts, sum_topics, S, on, P, *arguments, cost=cost)
         return Reading(texts, {"S": S, "on": on})
+
+    def _cost_of_text(self, texts: Texts) -> float:
+        """What the sums over the words of a text cost; see `spans`."""
+        return self.nodes * (1 + texts.mean_words)
 
     def score_tasks(
         self,
@@ -188,7 +193,7 @@ class DeepMatch(PairModel):
         x, y = queries.arrays, titles.arrays
         pair_inputs = x["S"], x["on"], query_index, y["S"], y["on"], title_index, _UNITS
         tasks: list[KernelTask] = []
-        for _, low, high in spans(n_pairs):
+        for _, low, high in spans(n_pairs, matrix.size / PRODUCTS):
             calls: list[KernelTask] = [(decide, Z, weights["nodes_bias"], *pair_inputs, low, high)]
             if dropout is not None:
                 calls += dropout.tasks(Z, PAIR_LAYER, low, high)
@@ -214,16 +219,18 @@ class DeepMatch(PairModel):
         matrix = self.head.layers[0][0]
         back = np.ascontiguousarray(weights[matrix].T)
         D = space.empty("D", Z.shape, dtype)
-        matrices = space.zeros("dW1", (CHUNKS, *weights[matrix].shape), dtype)
-        biases = space.zeros("db", (CHUNKS, self.nodes), dtype)
+        numbers = weights[matrix].size
+        pairs_of_parts = spans(len(Z), 2 * numbers / PRODUCTS, sums=numbers)
+        matrices = space.zeros("dW1", (len(pairs_of_parts), *weights[matrix].shape), dtype)
+        biases = space.zeros("db", (len(pairs_of_parts), self.nodes), dtype)
         scale = 1.0 if dropout is None else dropout.scale
         tasks: list[KernelTask] = []
-        for chunk, low, high in spans(len(Z)):
+        for part, low, high in pairs_of_parts:
             calls = (
-                (set_dense_gradient, matrices[chunk], Z, dA, low, high),
+                (set_dense_gradient, matrices[part], Z, dA, low, high),
                 (product_rows, D, dA, back, low, high),
                 (relu_errors, D, Z, scale, low, high),
-                (sum_rows, biases[chunk], D, low, high),
+                (sum_rows, biases[part], D, low, high),
             )
             tasks.append((one_after_the_other, *calls))
         yield tasks
@@ -244,7 +251,7 @@ class DeepMatch(PairModel):
             dX = space.empty(f"dX {side}", (texts.word_index.size, self.width), dtype)
             lists = self._columns(side), texts.word_index, texts.offsets
             sums = partner.arrays["S"], offsets, pairs, partner_index
-            for _, low, high in spans(texts.n_texts):
+            for _, low, high in spans(texts.n_texts, 2 * self._cost_of_text(texts)):
                 calls_of_side = (
                     (errors_at_sums, dS, D, *sums, low, high),
                     (errors_at_words, dX, dS, P, *lists, low, high),

@@ -13,7 +13,7 @@ from sentemb.kernels.layers import dense, product_rows, set_dense_gradient
 from sentemb.kernels.mlp import output_errors, output_rows, relu_errors, relu_rows
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays, KernelTask
-from sentemb.system.parallel import CHUNKS, one_after_the_other, spans
+from sentemb.system.parallel import PRODUCTS, one_after_the_other, spans
 
 # Numbers of the layers whose values are dropped: see `sentemb.kernels.dropout`.
 QUERY_LAYER, TITLE_LAYER, PAIR_LAYER, HIDDEN_LAYERS = 0, 1, 2, 3
@@ -93,7 +93,7 @@ class Head:
             values[f"Y{k}"] = space.empty(f"Y{k}", (n_pairs, self.width), dtype)
         scores = np.empty(n_pairs, dtype)
         tasks = []
-        for _, low, high in spans(n_pairs):
+        for _, low, high in spans(n_pairs, self._numbers() / PRODUCTS + self.width):
             calls: list[KernelTask] = []
             for k, (matrix, bias) in enumerate(self.layers, 1):
                 Y = values[f"Y{k}"]
@@ -109,6 +109,10 @@ class Head:
             tasks.append((one_after_the_other, *calls))
         yield tasks
         return scores, values
+
+    def _numbers(self) -> int:
+        """The weights of all layers after the first."""
+        return (len(self.layers) - 1) * self.width * self.width + self.width
 
     def backward_tasks(
         self,
@@ -132,13 +136,16 @@ class Head:
         }
         first_matrix = self.layers[0][0]
         shapes = {name: shape for name, shape in self.shapes().items() if name != first_matrix}
+        numbers = self._numbers()
+        pairs = spans(n_pairs, 2 * numbers / PRODUCTS + self.width, sums=numbers)
         parts = {
-            name: space.zeros(f"d{name}", (CHUNKS, *shape), dtype) for name, shape in shapes.items()
+            name: space.zeros(f"d{name}", (len(pairs), *shape), dtype)
+            for name, shape in shapes.items()
         }
         transposed = {matrix: np.ascontiguousarray(weights[matrix].T) for matrix, _ in self.layers}
         tasks = []
-        for chunk, low, high in spans(n_pairs):
-            outputs = parts["output"][chunk], parts["output_bias"][chunk]
+        for part, low, high in pairs:
+            outputs = parts["output"][part], parts["output_bias"][part]
             calls: list[KernelTask] = [
                 (output_errors, errors[last], *outputs, V, values[f"Y{last}"], weights["output"],
                  low, high)
@@ -148,12 +155,12 @@ class Head:
                 D = errors[k]
                 calls += [
                     (relu_errors, D, values[f"Y{k}"], scale, low, high),
-                    (sum_rows, parts[bias][chunk], D, low, high),
+                    (sum_rows, parts[bias][part], D, low, high),
                 ]
                 if k > 1:
-                    X, part = values[f"Y{k - 1}"], parts[matrix][chunk]
+                    X, dW = values[f"Y{k - 1}"], parts[matrix][part]
                     calls += [
-                        (set_dense_gradient, part, X, D, low, high),
+                        (set_dense_gradient, dW, X, D, low, high),
                         (product_rows, errors[k - 1], D, transposed[matrix], low, high),
                     ]
             tasks.append((one_after_the_other, *calls))

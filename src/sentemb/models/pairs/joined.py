@@ -19,7 +19,7 @@ from sentemb.models.pairs.pair_model import PairModel, Reading, Scoring, Texts
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays, KernelTask
-from sentemb.system.parallel import CHUNKS, one_after_the_other, spans
+from sentemb.system.parallel import PRODUCTS, one_after_the_other, spans
 
 _LAYER = dict(zip(SIDES, (QUERY_LAYER, TITLE_LAYER), strict=True))
 
@@ -89,7 +89,7 @@ class Joined(PairModel):
         A = np.empty((texts.n_texts, self.mlp), P.dtype)
         W = self._first_matrix(weights, side)
         tasks = []
-        for _, low, high in spans(texts.n_texts):
+        for _, low, high in spans(texts.n_texts, W.size / PRODUCTS):
             calls: list[KernelTask] = []
             if dropout is not None:
                 calls += dropout.tasks(h, _LAYER[side], low, high)
@@ -114,7 +114,7 @@ class Joined(PairModel):
         bias = weights[self.head.layers[0][1]]
         yield [
             (join_rows, A, bias, Ax, query_index, Ay, title_index, low, high)
-            for _, low, high in spans(query_index.size)
+            for _, low, high in spans(query_index.size, 3 * self.mlp)
         ]
         scores, values = yield from self.head.score_tasks(weights, A, space, dropout)
         return Scoring(scores, queries, titles, query_index, title_index, values)
@@ -167,12 +167,13 @@ class Joined(PairModel):
         dA_texts = space.empty(f"dA {side}", (n_texts, self.mlp), dA.dtype)
         dh = space.empty(f"dh {side}", h.shape, dA.dtype)
         W = np.ascontiguousarray(self._first_matrix(weights, side).T)
-        parts = space.zeros(f"dW1 {side}", (CHUNKS, h.shape[1], self.mlp), dA.dtype)
+        spans_of_texts = spans(n_texts, 2 * W.size / PRODUCTS, sums=W.size)
+        parts = space.zeros(f"dW1 {side}", (len(spans_of_texts), h.shape[1], self.mlp), dA.dtype)
         tasks: list[Any] = []
-        for chunk, low, high in spans(n_texts):
+        for part, low, high in spans_of_texts:
             calls: list[KernelTask] = [
                 (gather_rows, dA_texts, 0, dA, offsets, pairs, low, high),
-                (set_dense_gradient, parts[chunk], h, dA_texts, low, high),
+                (set_dense_gradient, parts[part], h, dA_texts, low, high),
                 (product_rows, dh, dA_texts, W, low, high),
             ]
             if dropout is not None:

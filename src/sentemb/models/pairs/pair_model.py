@@ -42,6 +42,11 @@ class Texts(NamedTuple):
         """The number of texts."""
         return self.offsets.size - 1
 
+    @property
+    def mean_words(self) -> float:
+        """The mean number of words of a text; 0 without texts."""
+        return self.word_index.size / max(1, self.n_texts)
+
     def cut(self, most: int) -> Texts:
         """The same texts without the words after the first ``most``."""
         lengths = np.diff(self.offsets)

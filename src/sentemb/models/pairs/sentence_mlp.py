@@ -36,7 +36,7 @@ class SenMLP(Joined):
         h = np.empty((texts.n_texts, self.vector_length), P.dtype)
         rows, starts = h.reshape(-1, self.width), self._starts(texts)
         words = P, texts.word_index, texts.offsets
-        yield spread(texts.n_texts, lay_out_words, rows, *words, starts)
+        yield spread(texts.n_texts, lay_out_words, rows, *words, starts, cost=self.vector_length)
         return {"h": h}
 
     def vector_backward_tasks(
@@ -56,5 +56,6 @@ class SenMLP(Joined):
         dX = space.empty(f"dX {side}", (texts.word_index.size, self.width), dh.dtype)
         rows, lengths = dh.reshape(-1, self.width), np.diff(texts.offsets)
         starts = self._starts(texts)
-        yield spread(texts.n_texts, copy_units, dX, rows, texts.offsets, starts, lengths)
+        places = rows, texts.offsets, starts, lengths
+        yield spread(texts.n_texts, copy_units, dX, *places, cost=self.vector_length)
         return {}, dX

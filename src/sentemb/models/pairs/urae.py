@@ -21,7 +21,7 @@ from sentemb.models.pairs.pair_model import PairModel, Phase, Reading, Texts
 from sentemb.models.words.packing import Packing
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays, KernelTask
-from sentemb.system.parallel import CHUNKS, one_after_the_other, spans
+from sentemb.system.parallel import PRODUCTS, one_after_the_other, spans, spread
 
 _FORWARD, _BACKWARD = 0, 1  # from left to right, from right to left, in a `Packing`
 
@@ -123,7 +123,7 @@ class URAE(Joined):
         H = space.empty(f"H {key}", (n_rows, n), P.dtype)
         words, W = packing.words[_FORWARD], weights["encode"]
         tasks: list[KernelTask] = []
-        for _, low, high in spans(n_rows):
+        for _, low, high in spans(n_rows, n * self.width / PRODUCTS):
             calls = (
                 (np.take, P, words[low:high], 0, X[low:high]),
                 (dense, Z, X, W[n:], weights["encode_bias"], low, high),
@@ -134,7 +134,8 @@ class URAE(Joined):
         rows = np.arange(n_rows, dtype=np.int32)
         layout = steps.block_steps, steps.step_rows
         yield [
-            (rnn_forward, H, Z, rows, *layout, W[:n], 0, chunk, CHUNKS) for chunk in range(CHUNKS)
+            (rnn_forward, H, Z, rows, *layout, W[:n], 0, first, end)
+            for _, first, end in packing.spans(n * n / PRODUCTS)
         ]
         h = np.zeros((texts.n_texts, n), P.dtype)
         h[packing.order] = H[packing.last_rows]
@@ -149,24 +150,44 @@ class URAE(Joined):
         D = space.empty("D", (n_rows, n), dtype)
         recurrent = np.ascontiguousarray(weights["encode"][:n].T)
         longest = int(steps.lengths.max(initial=1))
+        packing = done.packing
         yield [
-            (rnn_backward, D, done.H, dh, 0, steps, recurrent, False, longest, chunk, CHUNKS)
-            for chunk in range(CHUNKS)
+            (rnn_backward, D, done.H, dh, 0, steps, recurrent, False, longest, first, end)
+            for _, first, end in packing.spans(n * n / PRODUCTS)
         ]
-        parts = space.zeros("dencode", (CHUNKS, n + self.width, n), dtype)
-        biases = space.zeros("dencode_bias", (CHUNKS, n), dtype)
-        layout = steps.block_steps, steps.step_rows
-        tasks: list[KernelTask] = [
-            (set_recurrent_gradient, parts[chunk, :n], done.H, D, *layout, chunk, CHUNKS)
-            for chunk in range(CHUNKS)
-        ]
-        for chunk, low, high in spans(n_rows):
+        of_h, tasks = self._recurrent_sums("dencode h", packing, done.H, D, space)
+        of_x, of_bias, of_rows = self._dense_sums("dencode x", done.X, D, space)
+        yield tasks + of_rows
+        encode = np.concatenate([of_h.sum(axis=0), of_x.sum(axis=0)])
+        return {"encode": encode, "encode_bias": of_bias.sum(axis=0)}, D
+
+    def _recurrent_sums(
+        self, name: str, packing: Packing, H: np.ndarray, D: np.ndarray, space: Workspace
+    ) -> tuple[np.ndarray, list[KernelTask]]:
+        """Parts of the gradient of a recurrent matrix, and the tasks that set them."""
+        n, layout = self.cells, (packing.block_steps, packing.step_rows)
+        blocks = packing.spans(n * n / PRODUCTS, sums=n * n)
+        parts = space.zeros(name, (len(blocks), n, n), D.dtype)
+        return parts, [(set_recurrent_gradient, parts, H, D, *layout, *block) for block in blocks]
+
+    def _dense_sums(
+        self, name: str, X: np.ndarray, D: np.ndarray, space: Workspace
+    ) -> tuple[np.ndarray, np.ndarray, list[KernelTask]]:
+        """Parts of the gradients of X's matrix and bias at errors D, and the tasks that set them.
+
+        ``X`` (n_rows, k) and ``D`` (n_rows, m) float.
+        """
+        shape = X.shape[1], D.shape[1]
+        rows = spans(len(X), math.prod(shape) / PRODUCTS, sums=math.prod(shape))
+        parts = space.zeros(name, (len(rows), *shape), D.dtype)
+        biases = space.zeros(f"{name} bias", (len(rows), shape[1]), D.dtype)
+        tasks: list[KernelTask] = []
+        for part, low, high in rows:
             tasks += [
-                (set_dense_gradient, parts[chunk, n:], done.X, D, low, high),
-                (sum_rows, biases[chunk], D, low, high),
+                (set_dense_gradient, parts[part], X, D, low, high),
+                (sum_rows, biases[part], D, low, high),
             ]
-        yield tasks
-        return {"encode": parts.sum(axis=0), "encode_bias": biases.sum(axis=0)}, D
+        return parts, biases, tasks
 
     def _word_errors_tasks(
         self, weights: Arrays, packing: Packing, D: np.ndarray, space: Workspace, key: str
@@ -174,7 +195,7 @@ class URAE(Joined):
         """The gradient at every token through the encoder, (n_tokens, width)."""
         W = np.ascontiguousarray(weights["encode"][self.cells :].T)
         by_row = space.empty("dX rows", (packing.n_rows, self.width), D.dtype)
-        yield [(product_rows, by_row, D, W, low, high) for _, low, high in spans(packing.n_rows)]
+        yield spread(packing.n_rows, product_rows, by_row, D, W, cost=W.size / PRODUCTS)
         dX = space.empty(f"dX {key}", by_row.shape, D.dtype)
         dX[packing.tokens[_FORWARD]] = by_row
         return dX
@@ -232,14 +253,14 @@ class URAE(Joined):
         bias = weights["decode_bias"]
         H = space.empty("H unfolded", (n_rows, n), dtype)
         yield [
-            (unfold_rows, H, done.h, steps, from_h, bias[:n], chunk, CHUNKS)
-            for chunk in range(CHUNKS)
+            (unfold_rows, H, done.h, steps, from_h, bias[:n], first, end)
+            for _, first, end in packing.spans(n * n / PRODUCTS)
         ]
         X = space.empty("X unfolded", (n_rows, width), dtype)
         R = space.empty("R", (n_rows, width), dtype)
         backwards = packing.words[_BACKWARD]
         tasks: list[KernelTask] = []
-        for _, low, high in spans(n_rows):
+        for _, low, high in spans(n_rows, n * width / PRODUCTS):
             calls = (
                 (np.take, P, backwards[low:high], 0, X[low:high]),
                 (dense, R, H, to_word, bias[n:], low, high),
@@ -249,8 +270,8 @@ class URAE(Joined):
         losses = np.zeros(texts.n_texts, dtype)
         share = 1 / max(1, texts.n_texts)
         yield [
-            (reconstruction_errors, losses, R, X, steps, share, chunk, CHUNKS)
-            for chunk in range(CHUNKS)
+            (reconstruction_errors, losses, R, X, steps, share, first, end)
+            for _, first, end in packing.spans(2 * width)
         ]
         gradient, dh = yield from self._unfold_backward_tasks(
             packing, H, R, from_h, to_word, texts.n_texts, space
@@ -274,30 +295,23 @@ class URAE(Joined):
         space: Workspace,
     ) -> Job[tuple[Arrays, np.ndarray]]:
         """The gradients of the decoder, and those at the vectors of the texts."""
-        (n_rows, n), width, dtype, steps = H.shape, R.shape[1], H.dtype, packing.steps
+        (n_rows, n), dtype, steps = H.shape, H.dtype, packing.steps
         E = space.empty("E", (n_rows, n), dtype)
         D = space.empty("D unfolded", (n_rows, n), dtype)
         back = np.ascontiguousarray(to_word.T)
-        yield [(product_rows, E, R, back, low, high) for _, low, high in spans(n_rows)]
+        yield spread(n_rows, product_rows, E, R, back, cost=back.size / PRODUCTS)
         dh = np.zeros((n_texts, n), dtype)
         recurrent = np.ascontiguousarray(from_h.T)
         yield [
-            (unfold_errors, D, dh, E, H, steps, recurrent, chunk, CHUNKS) for chunk in range(CHUNKS)
+            (unfold_errors, D, dh, E, H, steps, recurrent, first, end)
+            for _, first, end in packing.spans(n * n / PRODUCTS)
         ]
-        of_h = space.zeros("ddecode h", (CHUNKS, n, n), dtype)
-        of_word = space.zeros("ddecode word", (CHUNKS, n, width), dtype)
-        of_biases = space.zeros("ddecode_bias", (CHUNKS, n + width), dtype)
-        layout = steps.block_steps, steps.step_rows
-        tasks: list[KernelTask] = [
-            (set_recurrent_gradient, of_h[chunk], H, D, *layout, chunk, CHUNKS)
-            for chunk in range(CHUNKS)
-        ]
-        for chunk, low, high in spans(n_rows):
-            tasks += [
-                (set_dense_gradient, of_word[chunk], H, R, low, high),
-                (sum_rows, of_biases[chunk, :n], D, low, high),
-                (sum_rows, of_biases[chunk, n:], R, low, high),
-            ]
-        yield tasks
+        of_h, tasks = self._recurrent_sums("ddecode h", packing, H, D, space)
+        of_word, of_bias, of_rows = self._dense_sums("ddecode word", H, R, space)
+        at_h = spans(n_rows, n, sums=n)
+        of_h_bias = space.zeros("ddecode h bias", (len(at_h), n), dtype)
+        tasks += [(sum_rows, of_h_bias[part], D, low, high) for part, low, high in at_h]
+        yield tasks + of_rows
         decode = np.concatenate([of_h.sum(axis=0), of_word.sum(axis=0)], axis=1)
-        return {"decode": decode, "decode_bias": of_biases.sum(axis=0)}, dh
+        bias = np.concatenate([of_h_bias.sum(axis=0), of_bias.sum(axis=0)])
+        return {"decode": decode, "decode_bias": bias}, dh

@@ -24,13 +24,19 @@ class WordSum(Joined):
         """Length of a word vector."""
         return self.width
 
+    def _cost_of_text(self, texts: Texts) -> float:
+        """What a text costs whose words are read or written; see `spans`."""
+        return self.width * (1 + texts.mean_words)
+
     def vector_tasks(
         self, weights: Arrays, side: str, P: np.ndarray, texts: Texts, space: Workspace
     ) -> Job[Arrays]:
         """The sums of the words."""
         h = np.empty((texts.n_texts, self.width), P.dtype)
         nothing = np.zeros(self.width, P.dtype)
-        yield spread(texts.n_texts, sum_words, h, P, 0, nothing, texts.word_index, texts.offsets)
+        words = texts.word_index, texts.offsets
+        cost = self._cost_of_text(texts)
+        yield spread(texts.n_texts, sum_words, h, P, 0, nothing, *words, cost=cost)
         return {"h": h}
 
     def vector_backward_tasks(
@@ -48,5 +54,6 @@ class WordSum(Joined):
             return {}, None
         texts = reading.texts
         dX = space.empty(f"dX {side}", (texts.word_index.size, self.width), dh.dtype)
-        yield spread(texts.n_texts, rows_of_texts, dX, dh, texts.offsets)
+        cost = self._cost_of_text(texts)
+        yield spread(texts.n_texts, rows_of_texts, dX, dh, texts.offsets, cost=cost)
         return {}, dX

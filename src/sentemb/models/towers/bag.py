@@ -11,7 +11,7 @@ from sentemb.models.towers.feed_forward import FeedForward, no_truncation
 from sentemb.models.towers.truncation import Truncation
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays, KernelTask
-from sentemb.system.parallel import spans
+from sentemb.system.parallel import spread
 
 
 class Bag(FeedForward):
@@ -42,7 +42,8 @@ class Bag(FeedForward):
     ) -> tuple[dict[str, np.ndarray], list[KernelTask]]:
         Y = workspace.empty("Y", (offsets.size - 1, self.cells), P.dtype)
         arguments = (Y, P, 0, np.zeros(self.cells, P.dtype), word_index, offsets)
-        return {"Y": Y}, [(sum_words, *arguments, low, high) for _, low, high in spans(len(Y))]
+        cost = self.cells * (1 + word_index.size / max(1, len(Y)))
+        return {"Y": Y}, spread(len(Y), sum_words, *arguments, cost=cost)
 
     def backward_tasks(
         self,

@@ -77,14 +77,14 @@ class CLSM(DSSM):
         parts: Arrays,
         dH: np.ndarray,
         batch: TextBatch,
-        chunk: int,
+        part: int,
         low: int,
         high: int,
         workspace: Workspace,
     ) -> list[KernelTask]:
         D = workspace.empty("D_tokens", (batch.word_index.size, self.hidden), dH.dtype)
         return [
-            *super()._unpool_tasks(state, parts, dH, batch, chunk, low, high, workspace),
+            *super()._unpool_tasks(state, parts, dH, batch, part, low, high, workspace),
             (spread_to_maxima, D, dH, state["argmax"], batch.offsets, low, high),
         ]
 

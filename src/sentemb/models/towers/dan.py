@@ -67,7 +67,7 @@ class DAN(Layered):
         parts: Arrays,
         dH: np.ndarray,
         batch: TextBatch,
-        chunk: int,
+        part: int,
         low: int,
         high: int,
         workspace: Workspace,

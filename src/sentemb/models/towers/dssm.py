@@ -54,12 +54,12 @@ class DSSM(Layered):
         parts: Arrays,
         dH: np.ndarray,
         batch: TextBatch,
-        chunk: int,
+        part: int,
         low: int,
         high: int,
         workspace: Workspace,
     ) -> list[KernelTask]:
         return [
             (tanh_errors, dH, dH, state["H"], low, high),
-            (sum_rows, parts["bias"][chunk], dH, low, high),
+            (sum_rows, parts["bias"][part], dH, low, high),
         ]

@@ -27,7 +27,7 @@ from sentemb.models.towers.truncation import Truncation
 from sentemb.models.words.word_reader import WordErrors
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays, KernelTask
-from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
+from sentemb.system.parallel import PRODUCTS, Workers, one_after_the_other, spans
 from sentemb.text.batch import TextBatch
 
 
@@ -124,11 +124,17 @@ class Layered(FeedForward):
             X = Y
         state["Y"] = X
         tasks: list[KernelTask] = []
-        for _, low, high in spans(n_texts):
+        cost = self._cost_of_text(word_index.size / max(1, n_texts), 1)
+        for _, low, high in spans(n_texts, cost):
             pool = self._pool_tasks(state, weights, P, word_index, offsets, low, high)
             calls = [(*layer, low, high) for layer in layers]
             tasks.append((one_after_the_other, *pool, *calls))
         return state, tasks
+
+    def _cost_of_text(self, words: float, products: int) -> float:
+        """What a text of so many words costs: its sums, and some products of every layer."""
+        dense = sum(math.prod(self.shapes(0)[matrix]) for matrix, _ in self.dense_layers)
+        return self.hidden * (1 + words) + products * dense / PRODUCTS
 
     def _values(self, state: dict[str, np.ndarray]) -> list[np.ndarray]:
         """The pooled vectors, then the output of every layer."""
@@ -172,16 +178,21 @@ class Layered(FeedForward):
             workspace.empty(f"d{k}", array.shape, V.dtype) for k, array in enumerate(values[:-1])
         ]
         D = V if self.linear else workspace.empty("D", V.shape, V.dtype)
+        shapes = {name: shape for name, shape in self.shapes(0).items() if name != "table"}
+        texts = spans(
+            batch.n_texts,
+            self._cost_of_text(batch.word_index.size / max(1, batch.n_texts), 2),
+            sums=sum(math.prod(shape) for shape in shapes.values()),
+        )
         parts = {
-            name: workspace.zeros(f"d{name}", (CHUNKS, *shape), V.dtype)
-            for name, shape in self.shapes(0).items()
-            if name != "table"
+            name: workspace.zeros(f"d{name}", (len(texts), *shape), V.dtype)
+            for name, shape in shapes.items()
         }
         transposed = {
             matrix: np.ascontiguousarray(weights[matrix].T) for matrix, _ in self.dense_layers
         }
         tasks = []
-        for chunk, low, high in spans(batch.n_texts):
+        for part, low, high in texts:
             calls: list[KernelTask] = []
             at_output, at_layer = V, D
             for k in reversed(range(len(self.dense_layers))):
@@ -189,12 +200,12 @@ class Layered(FeedForward):
                 if not self.linear:
                     calls.append((tanh_errors, at_layer, at_output, values[k + 1], low, high))
                 calls += [
-                    (set_dense_gradient, parts[matrix][chunk], values[k], at_layer, low, high),
-                    (sum_rows, parts[bias][chunk], at_layer, low, high),
+                    (set_dense_gradient, parts[matrix][part], values[k], at_layer, low, high),
+                    (sum_rows, parts[bias][part], at_layer, low, high),
                     (product_rows, errors[k], at_layer, transposed[matrix], low, high),
                 ]
                 at_output = at_layer = errors[k]
-            calls += self._unpool_tasks(state, parts, errors[0], batch, chunk, low, high, workspace)
+            calls += self._unpool_tasks(state, parts, errors[0], batch, part, low, high, workspace)
             tasks.append((one_after_the_other, *calls))
         yield tasks
         gradient = {name: part.sum(axis=0) for name, part in parts.items()}
@@ -209,14 +220,14 @@ class Layered(FeedForward):
         parts: Arrays,
         dH: np.ndarray,
         batch: TextBatch,
-        chunk: int,
+        part: int,
         low: int,
         high: int,
         workspace: Workspace,
     ) -> list[KernelTask]:
         """Tasks that carry the errors ``dH`` at the pooled vectors back to the words.
 
-        They change the rows ``low`` to ``high`` of ``dH`` and add to ``parts[name][chunk]``, the
+        They change the rows ``low`` to ``high`` of ``dH`` and add to ``parts[name][part]``, the
         gradients of the weights that pooling uses.
         """
         raise NotImplementedError

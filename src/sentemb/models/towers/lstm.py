@@ -21,7 +21,7 @@ from sentemb.models.towers.truncation import Truncation
 from sentemb.models.words.packing import Packing
 from sentemb.models.words.workspace import Workspace
 from sentemb.system.contracts import Arrays, KernelTask
-from sentemb.system.parallel import CHUNKS, Workers
+from sentemb.system.parallel import Workers
 
 
 class LSTM(RecurrentEncoder):
@@ -149,16 +149,15 @@ class LSTM(RecurrentEncoder):
         state: dict[str, np.ndarray],
         D: np.ndarray,
         packing: Packing,
-        chunk: int,
     ) -> list[KernelTask]:
-        sums = super()._prepare_sums(parts, state, D, packing, chunk)
+        sums = super()._prepare_sums(parts, state, D, packing)
         if self.peepholes != "none":
             kernel = {
                 "diagonal": set_peephole_vector_gradient,
                 "full": set_peephole_matrix_gradient,
             }[self.peepholes]
-            dp, steps = parts["peepholes"][chunk], (packing.block_steps, packing.step_rows)
-            sums.append((kernel, dp, state["C"], D, self.output_gate, *steps, chunk, CHUNKS))
+            steps = packing.block_steps, packing.step_rows
+            sums.append((kernel, parts["peepholes"], state["C"], D, self.output_gate, *steps))
         return sums
 
     def gate_values(self, state: dict[str, np.ndarray], rows: NDArray[np.int64]) -> Arrays:

@@ -21,6 +21,7 @@ name           shape                                holds
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -28,15 +29,19 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sentemb.kernels.layers import sum_words
-from sentemb.kernels.recurrent import set_recurrent_gradient
+from sentemb.kernels.recurrent import copy_last_rows, set_recurrent_gradient
 from sentemb.models.contracts import GradientPoint
 from sentemb.models.towers.encoder import Encoder, ForwardPass
 from sentemb.models.towers.layout import Layout
 from sentemb.models.towers.truncation import Truncation
-from sentemb.models.words.packing import Packing
+from sentemb.models.words.packing import BLOCK_TEXTS, Packing
+from sentemb.models.words.word_reader import tasks_of_sums
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays, KernelTask
-from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
+from sentemb.system.parallel import PRODUCTS, Workers, one_after_the_other, pieces, spread
+
+# What a value of a gate costs besides its part of the recurrent products, in numbers.
+_OF_A_VALUE = 4
 
 
 class RecurrentEncoder(Encoder):
@@ -143,21 +148,27 @@ class RecurrentEncoder(Encoder):
         """`forward` as a job for `Workers.together`; parameters as for `Encoder`."""
         weights, batch, packing = point.weights, layout.batch, layout.packing
         P = yield from self.project_tasks(point, batch, workspace)
-        embeddings = workspace.zeros("embeddings", (batch.n_texts, self.dim), P.dtype)
-        states, tasks = [], []
+        embeddings = workspace.empty("embeddings", (batch.n_texts, self.dim), P.dtype)
+        if packing.order.size < batch.n_texts:
+            embeddings[...] = 0
+        states: list[dict[str, np.ndarray]] = []
+        scans, copies = [], []
         for direction in range(self.directions):
             state, kernel, arguments = self._prepare(weights, direction, packing, P, workspace)
             states.append(state)
-            tasks += [(kernel, *arguments, chunk, CHUNKS) for chunk in range(CHUNKS)]
-        done = ForwardPass(layout, embeddings, states)
+            scans += pieces(packing.spans(self._cost_of_row(1)), kernel, *arguments)
+            ends = embeddings, direction * self.cells, state["Y"], packing.order, packing.last_rows
+            copies += spread(packing.order.size, copy_last_rows, *ends, cost=2 * self.cells)
         X = workspace.empty("X", (batch.n_texts, self.bag_dim), P.dtype)
-        yield tasks + self._bag_tasks(X, P, batch.word_index, batch.offsets)
-        for direction, state in enumerate(done.states):
-            columns = slice(direction * self.cells, (direction + 1) * self.cells)
-            embeddings[packing.order, columns] = state["Y"][packing.last_rows]
+        yield scans + self._bag_tasks(X, P, batch.word_index, batch.offsets)
         if self.bag_dim:
-            embeddings[:, self.n_outputs :] = X
-        return done
+            copies.append((np.copyto, embeddings[:, self.n_outputs :], X))
+        yield copies
+        return ForwardPass(layout, embeddings, states)
+
+    def _cost_of_row(self, products: int) -> float:
+        """What a packed row costs in one direction, with recurrent products; see `spans_of`."""
+        return self.gate_width * (products * self.cells / PRODUCTS + _OF_A_VALUE)
 
     def _bag_tasks(
         self,
@@ -171,7 +182,8 @@ class RecurrentEncoder(Encoder):
             return []
         bias = np.zeros(self.bag_dim, P.dtype)
         arguments = (X, P, self.bag_column, bias, word_index, offsets)
-        return [(sum_words, *arguments, low, high) for _, low, high in spans(len(X))]
+        cost = self.bag_dim * (1 + word_index.size / max(1, len(X)))
+        return spread(len(X), sum_words, *arguments, cost=cost)
 
     def embed(
         self,
@@ -182,7 +194,7 @@ class RecurrentEncoder(Encoder):
         workers: Workers,
     ) -> np.ndarray:
         """Embed texts without state for a backward pass, as `Encoder.embed`."""
-        packing = Packing(word_index, offsets)
+        packing = Packing(word_index, offsets, BLOCK_TEXTS)
         embeddings = np.zeros((offsets.size - 1, self.dim), P.dtype)
         scratch = [Workspace() for _ in range(workers.threads)]
 
@@ -202,7 +214,7 @@ class RecurrentEncoder(Encoder):
     def _prepare(
         self, weights: Arrays, direction: int, packing: Packing, P: np.ndarray, workspace: Workspace
     ) -> tuple[dict[str, np.ndarray], Callable[..., Any], tuple[Any, ...]]:
-        """The outputs of the forward kernel, the kernel, and its arguments without the chunks."""
+        """The outputs of the forward kernel, the kernel, and its arguments without the blocks."""
         raise NotImplementedError
 
     def _embed_block(
@@ -260,7 +272,13 @@ class RecurrentEncoder(Encoder):
         V = np.ascontiguousarray(self.by_length(V, done.batch.offsets))
         errors = self._room_for_errors(done.packing, V.dtype, Workspace())
         scans = self._scans(weights, done, errors, V, truncation or Truncation())
-        workers.run([scan for _, _, scan in scans])
+        workers.run(
+            [
+                task
+                for scan in scans
+                for task in pieces(done.packing.spans(self._cost_of_row(1)), *scan)
+            ]
+        )
         return errors
 
     def _prepare_backward(
@@ -272,7 +290,7 @@ class RecurrentEncoder(Encoder):
         V: np.ndarray,
         truncation: Truncation,
     ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """The backward kernel, which writes D, and its arguments without the chunks."""
+        """The backward kernel, which writes D, and its arguments without the blocks."""
         raise NotImplementedError
 
     def _scans(
@@ -282,14 +300,12 @@ class RecurrentEncoder(Encoder):
         errors: list[np.ndarray],
         V: np.ndarray,
         truncation: Truncation,
-    ) -> list[tuple[int, int, KernelTask]]:
-        """Direction, chunk, and the task that writes the errors of that chunk."""
+    ) -> list[KernelTask]:
+        """For each direction the call that writes the errors of some blocks, without the blocks."""
         scans = []
         for direction, D in enumerate(errors):
             kernel, arguments = self._prepare_backward(weights, direction, done, D, V, truncation)
-            scans += [
-                (direction, chunk, (kernel, *arguments, chunk, CHUNKS)) for chunk in range(CHUNKS)
-            ]
+            scans.append((kernel, *arguments))
         return scans
 
     def _room_for_errors(
@@ -312,27 +328,37 @@ class RecurrentEncoder(Encoder):
         """`backward` as a job for `Workers.together`, as `Encoder.backward_tasks`."""
         layout = done.layout
         divided = np.ascontiguousarray(self.by_length(V, done.batch.offsets))
-        # The sums of each chunk for the gradients of the dense weights: (directions, CHUNKS, ...).
-        parts = {
-            name: workspace.empty(f"d{name}", (self.directions, CHUNKS, *shape[1:]), V.dtype)
+        errors = self._room_for_errors(done.packing, V.dtype, workspace)
+        shapes = {
+            name: shape[1:]
             for name, shape in self.shapes(0).items()
             if name not in ("table", "bias")
         }
-        errors = self._room_for_errors(done.packing, V.dtype, workspace)
+        blocks = done.packing.spans(
+            self._cost_of_row(2), sums=sum(math.prod(shape) for shape in shapes.values())
+        )
+        # The sums of each part for the gradients of the dense weights.
+        parts = {
+            name: workspace.empty(f"d{name}", (self.directions, len(blocks), *shape), V.dtype)
+            for name, shape in shapes.items()
+        }
         tasks: list[KernelTask] = []
-        for direction, chunk, scan in self._scans(
-            weights, done, errors, divided, truncation or Truncation()
-        ):
-            of_direction = {name: part[direction] for name, part in parts.items()}
+        scans = self._scans(weights, done, errors, divided, truncation or Truncation())
+        for direction, scan in enumerate(scans):
             state, D = done.states[direction], errors[direction]
-            sums = self._prepare_sums(of_direction, state, D, done.packing, chunk)
-            tasks.append((one_after_the_other, scan, *sums))
+            of_direction = {name: array[direction] for name, array in parts.items()}
+            sums = self._prepare_sums(of_direction, state, D, done.packing)
+            for block in blocks:
+                calls = ((*of_part, *block) for of_part in sums)
+                tasks.append((one_after_the_other, (*scan, *block[1:]), *calls))
         yield tasks
         gradient = {}
-        for name, part in parts.items():
-            gradient[name] = workspace.empty(f"sum of {name}", part[:, 0].shape, V.dtype)
-            part.sum(axis=1, out=gradient[name])  # chunk after chunk
-
+        adding: list[KernelTask] = []
+        for name, of_parts in parts.items():
+            shape = self.directions, *shapes[name]
+            gradient[name] = workspace.empty(f"sum of {name}", shape, V.dtype)
+            for total, summed in zip(gradient[name], of_parts, strict=True):
+                adding += tasks_of_sums(total, summed)
         of_words = [
             (direction * self.gate_width, D, *layout.packed_rows_of_words[direction])
             for direction, D in enumerate(errors)
@@ -340,7 +366,7 @@ class RecurrentEncoder(Encoder):
         if self.bag_dim:
             V_bag = np.ascontiguousarray(V[:, self.n_outputs :])
             of_words.append((self.bag_column, V_bag, *layout.texts_of_words))
-        dP, bias = yield from self.gather_words_tasks(layout.batch, of_words, workspace)
+        dP, bias = yield from self.gather_words_tasks(layout.batch, of_words, workspace, adding)
         return gradient | {"bias": bias[: self.bag_column], "words": dP}
 
     def _prepare_sums(
@@ -349,11 +375,11 @@ class RecurrentEncoder(Encoder):
         state: dict[str, np.ndarray],
         D: np.ndarray,
         packing: Packing,
-        chunk: int,
     ) -> list[KernelTask]:
-        """Tasks that set a chunk's part of every gradient that is a sum over tokens.
+        """Calls that set a part of ``parts``: for every gradient the sum over tokens.
 
-        They run right after the chunk's scan, while its errors are in the processor's cache.
+        The number of the part, its first block and its end follow as the last arguments. They run
+        right after the scan of these blocks, while its errors are in the processor's cache.
         """
-        dR, steps = parts["recurrent"][chunk], (packing.block_steps, packing.step_rows)
-        return [(set_recurrent_gradient, dR, state["Y"], D, *steps, chunk, CHUNKS)]
+        steps = packing.block_steps, packing.step_rows
+        return [(set_recurrent_gradient, parts["recurrent"], state["Y"], D, *steps)]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.kernels.sif import add_moments, average_words
-from sentemb.system.parallel import CHUNKS, Workers, spans
+from sentemb.system.parallel import PRODUCTS, Workers, spans, spread
 from sentemb.text.batch import Tokens
 
 
@@ -49,18 +49,21 @@ def averages(table: np.ndarray, tokens: Tokens, workers: Workers) -> np.ndarray:
     its dtype.
     """
     X = np.empty((tokens.offsets.size - 1, table.shape[1]), table.dtype)
-    workers.over(len(X), average_words, X, table, tokens.word_index, tokens.offsets)
+    arguments = X, table, tokens.word_index, tokens.offsets
+    cost = table.shape[1] * (1 + tokens.word_index.size / max(1, len(X)))
+    workers.run(spread(len(X), average_words, *arguments, cost=cost))
     return X
 
 
 def moments(table: np.ndarray, tokens: Tokens, workers: Workers) -> Moments:
     """The moments of the `averages`, which are computed a few at a time and not kept."""
     d, n_texts = table.shape[1], tokens.offsets.size - 1
-    second, first = np.zeros((CHUNKS, d, d)), np.zeros((CHUNKS, d))
+    texts = spans(n_texts, d * d / PRODUCTS, sums=d * d)
+    second, first = np.zeros((len(texts), d, d)), np.zeros((len(texts), d))
     workers.run(
         [
             (add_moments, second[c], first[c], table, tokens.word_index, tokens.offsets, low, high)
-            for c, low, high in spans(n_texts)
+            for c, low, high in texts
         ]
     )
     has_words = np.diff(tokens.offsets) > 0

@@ -16,7 +16,7 @@ from sentemb.models.vectors.formats.folder import (
     DTYPES,
     VECTORS,
     WORDS,
-    Description,
+    VectorsDescription,
     listed_files,
 )
 from sentemb.models.vectors.vector_limits import MAX_COUNT, MAX_DIM
@@ -62,7 +62,7 @@ def write_word_vectors(
             write_text(path / name, text)
             checksums[name] = hashlib.sha256(text.encode()).hexdigest()
         checksums[VECTORS] = _write_vectors(path / VECTORS, vectors, dtype)
-        description = Description(
+        description = VectorsDescription(
             words=len(vectors),
             dim=vectors.dim,
             dtype=dtype,

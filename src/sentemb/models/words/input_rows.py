@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sentemb.kernels.input_layer import project_words
 from sentemb.models.contracts import GradientPoint
 from sentemb.system.contracts import Arrays, KernelTask
-from sentemb.system.parallel import spread
+from sentemb.system.parallel import pieces, spans_of
 
 
 class StoredRows(NamedTuple):
@@ -38,7 +38,24 @@ class StoredRows(NamedTuple):
         """Tasks that project words."""
         table, no_lead = self.table, np.zeros(self.rows.size, self.dtype)
         lists = (offsets, ids, values)
-        return spread(len(P), project_words, P, table, table, no_lead, self.rows, bias, *lists)
+        return spread_words(P, table, table, no_lead, self.rows, bias, *lists)
+
+
+def spread_words(
+    P: np.ndarray,
+    table: np.ndarray,
+    v: np.ndarray,
+    lead: np.ndarray,
+    rows: NDArray[np.int32],
+    bias: np.ndarray,
+    offsets: NDArray[np.int64],
+    ids: NDArray[np.int32],
+    values: NDArray[np.float32],
+) -> list[KernelTask]:
+    """Tasks of `project_words`, whose arguments these are, that take about equally long."""
+    arguments = P, table, v, lead, rows, bias, offsets, ids, values
+    costs = P.shape[1] * (offsets + np.arange(offsets.size))
+    return pieces(spans_of(costs), project_words, *arguments)
 
 
 def point_of(weights: Arrays, rows: NDArray[np.int32]) -> GradientPoint:

@@ -11,25 +11,34 @@ from numpy.typing import NDArray
 
 from sentemb.kernels.packing import longest_first, pack_blocks
 from sentemb.kernels.recurrent import Steps
-from sentemb.system.parallel import CHUNKS
+from sentemb.system.parallel import spans_of
 
 # Texts that run side by side: enough rows for an efficient product, few enough to stay in cache.
 BLOCK_TEXTS = 64
+# Those of a mini-batch, whose blocks are fewer: the longest is to keep no thread waiting.
+TRAINED_TEXTS = 32
+# A few texts are cut into as many blocks, so that several threads have work.
+LEAST_BLOCKS = 8
 
 
 class Packing:
     """Packed rows, steps and blocks of some texts; see `pack_blocks` for the arrays.
 
-    A packed row belongs to one token. Texts without words have no row.
+    A packed row belongs to one token. Texts without words have no row. A block has at most
+    ``most_texts`` texts.
     """
 
-    def __init__(self, word_index: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        word_index: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        most_texts: int = TRAINED_TEXTS,
+    ) -> None:
         if offsets.size == 2 and word_index.size:
             self._lay_out_one_text(word_index)
             return
         self.order, self.lengths = longest_first(offsets)
-        # A few texts are spread over all chunks, so that every thread has work.
-        self.block_texts = max(1, min(BLOCK_TEXTS, -(-self.order.size // CHUNKS)))
+        self.block_texts = max(1, min(most_texts, -(-self.order.size // LEAST_BLOCKS)))
         (
             self.block_steps,
             self.step_rows,
@@ -70,6 +79,10 @@ class Packing:
     def steps(self) -> Steps:
         """The arrays of the backward kernels, bundled."""
         return Steps(self.order, self.lengths, self.block_steps, self.step_rows, self.block_texts)
+
+    def spans(self, cost: float, sums: int = 0) -> list[tuple[int, int, int]]:
+        """Parts of the blocks, (part, first, end), if a row costs ``cost``: see `spans_of`."""
+        return spans_of(cost * self.step_rows[self.block_steps], sums)
 
     def rows_of_tokens(self, direction: int) -> NDArray[np.int64]:
         """The packed row of every token, (n_tokens,) int64."""

@@ -23,7 +23,7 @@ _LIMIT = 128 << 20
 # Longer words rarely occur again.
 _LONGEST_REMEMBERED = 100
 # Texts that one task reads.
-_TEXTS = 512
+_TEXTS = 128
 # Slots of an empty table, and rows of the first projections.
 _FIRST = 256
 
@@ -224,9 +224,9 @@ class WordMemory:
         offsets, ids, values = self._vocabulary.features_of_all(words)
         self._is_known[known:end] = np.diff(offsets) > 0
         lists = (offsets, ids, values)
-        tasks = spread(
-            len(words), sum_features, self._P[known:end], self._table, self._bias, *lists
-        )
+        cost = self._width * (1 + len(ids) / max(1, len(words)))
+        arguments = self._P[known:end], self._table, self._bias, *lists
+        tasks = spread(len(words), sum_features, *arguments, cost=cost)
         if workers is None:
             one_after_the_other(*tasks)
         else:

@@ -13,13 +13,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sentemb.kernels.input_layer import gather_rows, sum_rows
+from sentemb.kernels.input_layer import add_parts, gather_rows, sum_rows
 from sentemb.models.contracts import GradientPoint
 from sentemb.models.words.input_rows import point_of
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.aligned import aligned_zeros
-from sentemb.system.contracts import Arrays
-from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
+from sentemb.system.contracts import Arrays, KernelTask
+from sentemb.system.parallel import Workers, one_after_the_other, spans_of, spread
 from sentemb.text.batch import TextBatch
 
 # Column, errors, offsets and rows, as `WordReader.gather_words_tasks` sums them up.
@@ -108,22 +108,34 @@ class WordReader:
         batch: TextBatch,
         parts: Sequence[WordErrors],
         workspace: Workspace,
+        beside: Sequence[KernelTask] = (),
     ) -> Job[tuple[np.ndarray, np.ndarray]]:
         """The gradient at the projected words, as a job for `Workers.together`.
 
         A part is ``(column, errors, offsets, rows)``: ``dP[w, column:]`` gets the sum of
         ``errors[rows[e]]`` over the entries e of list w. Returns dP (n_words, width) float and its
-        sum over all words, (width,), the gradient at the bias; ``workspace`` holds them.
+        sum over all words, (width,), the gradient at the bias; ``workspace`` holds them. The tasks
+        ``beside`` are done in the same phase.
         """
         dtype = parts[0][1].dtype
         dP = workspace.empty("dP", (batch.n_words, self.width), dtype)
-        bias = workspace.zeros("dbias", (CHUNKS, self.width), dtype)
-        tasks = []
-        for chunk, first, end in spans(batch.n_words):
+        costs = 2 * self.width * np.arange(batch.n_words + 1)  # to write a row and to add it
+        for _, errors, offsets, _ in parts:
+            costs += errors.shape[1] * offsets
+        words = spans_of(costs, sums=self.width)
+        bias = workspace.zeros("dbias", (len(words), self.width), dtype)
+        tasks: list[KernelTask] = []
+        for part, first, end in words:
             gathers = [
                 (gather_rows, dP, column, errors, offsets, rows, first, end)
                 for column, errors, offsets, rows in parts
             ]
-            tasks.append((one_after_the_other, *gathers, (sum_rows, bias[chunk], dP, first, end)))
-        yield tasks
+            tasks.append((one_after_the_other, *gathers, (sum_rows, bias[part], dP, first, end)))
+        yield [*tasks, *beside]
         return dP, bias.sum(axis=0)
+
+
+def tasks_of_sums(total: np.ndarray, parts: np.ndarray) -> list[KernelTask]:
+    """Tasks that set ``total`` to the sum of ``parts``, (n_parts, *its shape) float, in order."""
+    numbers = total.reshape(-1), parts.reshape(len(parts), -1)
+    return spread(total.size, add_parts, *numbers, cost=len(parts))

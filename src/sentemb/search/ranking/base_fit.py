@@ -17,6 +17,7 @@ from sentemb.retrieval.bm25 import K1, B
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.read_queries import ReadQueries
 from sentemb.search.ranking import engine
+from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.part import Asked, Bound, Fields, Material, Part
 from sentemb.search.ranking.parts import PART_TYPES, Bm25, Memory
 from sentemb.search.ranking.ranker import Catalogue
@@ -25,6 +26,7 @@ from sentemb.search.ranking.recipe import (
     CLICKED_BM25,
     COSINE,
     DIRECT,
+    EMBEDDING,
     MEMORY,
     MODEL_ALONE,
     UNCLICKED,
@@ -51,7 +53,7 @@ _FEW_UNCLICKED, _MOST_HELD_BACK = 0.1, 0.5
 _FEW_TEACHING = 50
 _OF_WORDS = [BM25, CLICKED_BM25]
 # What speaks for a title may not be fitted to count against it, as few dev queries would have it.
-_NOT_NEGATIVE = (COSINE, MEMORY, BM25)
+_NOT_NEGATIVE = (COSINE, MEMORY, EMBEDDING, BM25)
 # Parameters of BM25 are compared by losses that are this near to the lowest.
 _NEARLY = 1e-6
 # Scores of the memory that are kept, 64 MB of them, and queries that are scored together.
@@ -103,7 +105,7 @@ class BaseFit:
     """The weights and parameters of one ranker.
 
     ``right`` has the right titles of the dev queries; ``titles`` and ``ids`` are the catalogue;
-    ``clicks`` are those of the log, without dev queries.
+    ``clicks`` are those of the log, without dev queries; ``embedding`` is one more part.
     """
 
     def __init__(
@@ -115,6 +117,7 @@ class BaseFit:
         clicks: ClickedQueries,
         seed: int,
         workers: Workers,
+        embedding: Embedding | None = None,
     ) -> None:
         self._model, self._right, self._titles, self._workers = model, right, titles, workers
         self._ids = ids
@@ -124,6 +127,8 @@ class BaseFit:
         self._shared: dict[tuple[ClickedQueries, str], Part] = {}
         self._read = ReadQueries(clicks.queries, self._embed)
         self._vectors = np.asarray(model.unit_vectors(titles, "document"), np.float32)
+        self._embedding = embedding
+        self._embedded = None if embedding is None else embedding.titles(titles)
         position_of = {title.strip(): position for position, title in enumerate(titles)}
         self._right_places = np.array(
             [position_of.get(title.strip(), -1) for title in right.titles], np.int64
@@ -144,6 +149,7 @@ class BaseFit:
             if part.name not in DIRECT
             and (has_clicks.any() or not part.needs_clicks)
             and (held_back or part.name != UNCLICKED)
+            and (self._embedding is not None or part.name != EMBEDDING)
         ]
         allowed = self._allowed(has_clicks, note)
         total, done = len(stems) * sum(map(len, GRID.values())) + 2, 0
@@ -264,7 +270,10 @@ class BaseFit:
             if clicks.queries is not read.texts:
                 read = ReadQueries(clicks.queries, self._embed)
             recipe = Recipe({COSINE: 1.0}, stem=stem)
-            self._materials[key] = Material(self._titles, self._vectors, of_titles, read, recipe)
+            of_log = of_titles, read, recipe
+            self._materials[key] = Material(
+                self._titles, self._vectors, *of_log, embedded=self._embedded
+            )
         return self._materials[key]
 
     def catalogue(self, recipe: Recipe, fields: Fields, also: Collection[str] = ()) -> Catalogue:
@@ -277,7 +286,9 @@ class BaseFit:
         return self._model.unit_vectors(texts, "query")
 
     def _asked(self, stem: str | None) -> Asked:
-        return Asked(self._right.queries, self._embed, Recipe({COSINE: 1.0}, stem=stem))
+        recipe = Recipe({COSINE: 1.0}, stem=stem)
+        embed_too = None if self._embedding is None else self._embedding.queries
+        return Asked(self._right.queries, self._embed, recipe, embed_too)
 
     def _parts(
         self, clicks: ClickedQueries, material: Material, names: Sequence[str]

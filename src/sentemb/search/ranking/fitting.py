@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from sentemb.search.ranking.direct_fit import (
     outweighing,
     with_examinations,
 )
+from sentemb.search.ranking.embedding import Embedding, TextEncoder
 from sentemb.search.ranking.floor_fit import fitted_floor
 from sentemb.search.ranking.opening import with_two_towers
 from sentemb.search.ranking.ranker import HybridRanker
@@ -53,6 +55,7 @@ def fit_ranker(
     replay: Replayed | None = None,
     catalogue: Titles | None = None,
     record: Sequence[AnyPath] = (),
+    embedding: AnyPath | TextEncoder | None = None,
     seed: int = 0,
     skip_bad_lines: bool = False,
     threads: int | None = None,
@@ -84,6 +87,10 @@ def fit_ranker(
         ids, and an index whose title for an id is a newer one has its clicks.
     record : sequence of path
         Records of searches: what was shown says how often titles were looked at for a query.
+    embedding : str, path or object, optional
+        Another embedding, whose cosine is one more part: a folder or name for
+        sentence-transformers, an ONNX file (``.onnx``) with ``tokenizer.json`` next to it or one
+        folder above, or any object with ``encode_query`` and ``encode_document``.
     seed : int
         Draws the pairs of ``replay``, 2,000 dev queries if there are more, and the titles whose
         clicks are held back.
@@ -103,7 +110,7 @@ def fit_ranker(
     Raises
     ------
     SentembError
-        For a pair model, bad data, or a number out of range.
+        For a pair model, bad data, a number out of range, or an embedding that cannot be opened.
 
     Examples
     --------
@@ -150,6 +157,7 @@ def fit_ranker(
         known,
         served,
         typed,
+        embedding=None if embedding is None else Embedding.of(embedding),
         seed=seed,
         threads=threads,
         on_progress=on_progress,
@@ -170,6 +178,7 @@ def fit_weights_of(
     served: ClickedQueries,
     typed: ClickLog | None = None,
     *,
+    embedding: Embedding | None = None,
     seed: int = 0,
     threads: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
@@ -189,23 +198,24 @@ def fit_weights_of(
     if examined is not known.examinations:
         clicks = replace(clicks, examinations=examined)
     single = None if typed is None else known.single_clicks(typed)
-    fitting = BaseFit(model, drawn, titles, ids, clicks, seed, Workers(threads))
+    fitting = BaseFit(model, drawn, titles, ids, clicks, seed, Workers(threads), embedding)
     base = fitting.fit(_stems(note), on_progress or _ignore, note)
     # Statistics of held-out queries are unknown too while the weights are fitted and measured.
     fields = fitting.material(clicks, base.recipe.stem).fields
-    ranker = HybridRanker(model, base.recipe, clicks, fields, titles, threads=threads)
+    given: dict[str, Any] = {"threads": threads, "embedding": embedding}
+    ranker = HybridRanker(model, base.recipe, clicks, fields, titles, **given)
     ranker.prepare(fitting.catalogue(base.recipe, fields, base.spread))
     held_out = HeldOutClicks(drawn, titles, FIGURES)
     recipe, without_names, figures = _chosen(ranker, held_out, base.spread, note)
     dev = {"queries": len(drawn.queries), "held_back": round(base.held_back, 4), "figures": figures}
     if served.queries:
         recipe = outweighing(recipe, base.spread)
-    ranker = HybridRanker(model, recipe, clicks, fields, titles, threads=threads)
+    ranker = HybridRanker(model, recipe, clicks, fields, titles, **given)
     ranker.prepare(fitting.catalogue(recipe, fields, [EXAMINED] if examined.times.size else []))
     if single is not None and len(single.queries) >= FEW_TYPED:
         knowing = ranker
         if known is not clicks:
-            knowing = HybridRanker(model, recipe, known, fields, titles, threads=threads)
+            knowing = HybridRanker(model, recipe, known, fields, titles, **given)
         drawn_single = _drawn(single, seed, note)
         recipe = fitted_to_clicks(knowing, drawn_single)
         dev["typed_queries"] = len(drawn_single.queries)
@@ -219,7 +229,7 @@ def fit_weights_of(
     figures["sum"] = _figures(of_sum)
     floor = fitted_floor(ranker, drawn.queries, seed, note)
     fields = fitting.material(served, base.recipe.stem).fields
-    return HybridRanker(model, ranker.recipe, served, fields, dev=dev, floor=floor, threads=threads)
+    return HybridRanker(model, ranker.recipe, served, fields, dev=dev, floor=floor, **given)
 
 
 def _chosen(

@@ -105,4 +105,5 @@ def opened_ranker(
         stored.dev,
         stored.floor,
         threads,
+        stored.embedding,
     )

@@ -62,6 +62,7 @@ class Material:
     counted_words : the words that BM25 counts, with given ``statistics``; None for all
     searched : the further fields in which words are searched
     scratch : a folder on the disk for large arrays; see `sentemb.system.growing.scratch_array`
+    embedded : the titles by the embedding of a ranker that has one
     """
 
     titles: Sequence[str]
@@ -73,6 +74,7 @@ class Material:
     counted_words: Collection[str] | None = None
     searched: Sequence[FieldTexts] = ()
     scratch: AnyPath | None = None
+    embedded: Int8Rows | None = None
 
     @cached_property
     def is_empty(self) -> NDArray[np.bool_]:
@@ -105,13 +107,20 @@ class Asked:
     """Queries in the forms that parts need.
 
     ``embed`` makes unit vectors of texts by the query tower; zero for a query with no known words.
+    ``embed_too`` makes those of an embedding; None where the recipe has none.
     ``recipe`` says how BM25 splits texts into words; before a part asks for words, nothing is split
     and no stemmer is needed.
     """
 
-    def __init__(self, queries: Sequence[str], embed: Embed, recipe: Recipe) -> None:
+    def __init__(
+        self,
+        queries: Sequence[str],
+        embed: Embed,
+        recipe: Recipe,
+        embed_too: Embed | None = None,
+    ) -> None:
         self.queries = queries
-        self._embed, self._recipe = embed, recipe
+        self._embed, self._embed_too, self._recipe = embed, embed_too, recipe
         # Of a part; no function of these queries themselves, which would refer to each other and
         # keep an index that is replaced until the garbage collector runs.
         self._look_up: Callable[[Lists], AskedWords] | None = None
@@ -125,7 +134,12 @@ class Asked:
 
     def part(self, which: slice) -> Asked:
         """Some of the queries, which are not read again."""
-        part = Asked(self.queries[which], lambda _: self._vectors[which], self._recipe)
+        part = Asked(
+            self.queries[which],
+            lambda _: self._vectors[which],
+            self._recipe,
+            lambda _: self.embedded.exact[which],
+        )
         part._look_up = lambda lists: self.words_in(lists).part(which)
         part.keys, part.names = self.keys[which], self.names[which]
         part.is_typed = self.is_typed[which]
@@ -139,6 +153,12 @@ class Asked:
     def rows(self) -> QueryRows:
         """The queries by the query tower."""
         return QueryRows(self._vectors)
+
+    @cached_property
+    def embedded(self) -> QueryRows:
+        """The queries by the embedding."""
+        assert self._embed_too is not None
+        return QueryRows(self._embed_too(list(self.queries)))
 
     @cached_property
     def keys(self) -> NDArray[np.int64]:

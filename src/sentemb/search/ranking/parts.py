@@ -2,6 +2,7 @@
 
     cosine(q, t)        of the two towers
     memory(q, t)        see `sentemb.retrieval.memory`
+    embedding(q, t)     the cosine of an embedding; see `sentemb.search.ranking.embedding`
     bm25(q, t)          BM25 over the words of t and of its clicked queries
     clicked_bm25(q, t)  BM25 over the words of its clicked queries alone
     unclicked(q, t)     1 for a title without clicks, else 0
@@ -40,7 +41,14 @@ from sentemb.search.ranking.part import (
     check,
     check_offsets,
 )
-from sentemb.search.ranking.recipe import BM25, CLICKED_BM25, COSINE, MEMORY, UNCLICKED
+from sentemb.search.ranking.recipe import (
+    BM25,
+    CLICKED_BM25,
+    COSINE,
+    EMBEDDING,
+    MEMORY,
+    UNCLICKED,
+)
 from sentemb.system.contracts import Arrays, Runner
 from sentemb.system.growing import joined_rows
 from sentemb.system.paths import AnyPath
@@ -65,10 +73,14 @@ class Cosine:
     def add(
         self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner
     ) -> Bound:
-        n_tasks = -(-len(self.rows) // _TITLES)
-        workers.over(n_tasks, self._add, total, np.float32(weight), asked.rows)
+        n_tasks, queries = -(-len(self.rows) // _TITLES), self._rows_of(asked)
+        workers.over(n_tasks, self._add, total, np.float32(weight), queries)
         reach = abs(weight) * LONGEST
-        return Bound(abs(weight) * asked.rows.error + 2 * UNIT * reach, reach, 1)
+        return Bound(abs(weight) * queries.error + 2 * UNIT * reach, reach, 1)
+
+    @staticmethod
+    def _rows_of(asked: Asked) -> QueryRows:
+        return asked.rows
 
     def _add(
         self,
@@ -90,7 +102,8 @@ class Cosine:
         title_index: NDArray[np.int64],
         workers: Runner,
     ) -> NDArray[np.float64]:
-        return exact_products(asked.rows, self.rows, query_index, title_index, workers)
+        queries = self._rows_of(asked)
+        return exact_products(queries, self.rows, query_index, title_index, workers)
 
     def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
         rows: np.ndarray | Int8Rows
@@ -119,6 +132,26 @@ class Cosine:
             is_float = rows.dtype in (np.float32, np.float16)
             check("vectors", rows.shape == (n_titles, dim) and is_float)
             return cls(rows)
+        return cls(int8_rows(arrays, n_titles, dim))
+
+
+class Embedded(Cosine):
+    """The cosine of an embedding; its ``rows`` are int8."""
+
+    rows: Int8Rows
+    name: ClassVar[str] = EMBEDDING
+
+    @classmethod
+    def build(cls, material: Material) -> Self:
+        assert material.embedded is not None
+        return cls(material.embedded)
+
+    @staticmethod
+    def _rows_of(asked: Asked) -> QueryRows:
+        return asked.embedded
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
         return cls(int8_rows(arrays, n_titles, dim))
 
 
@@ -329,6 +362,7 @@ class Unclicked:
 PART_TYPES: tuple[type[Part], ...] = (
     Cosine,
     Memory,
+    Embedded,
     Bm25,
     ClickedBm25,
     Unclicked,

@@ -25,11 +25,12 @@ from sentemb.retrieval.memory import DOCUMENT, TITLE
 from sentemb.retrieval.read_queries import ReadQueries
 from sentemb.search.ranking import engine
 from sentemb.search.ranking.direct_parts import Clicks, Examined
+from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.floor import Floor
 from sentemb.search.ranking.part import Asked, Fields, Material, Part
 from sentemb.search.ranking.parts import PART_TYPES, Bm25, Memory
 from sentemb.search.ranking.ranker_files import StoredRanker, write_ranker
-from sentemb.search.ranking.recipe import CLICKS, COSINE, PARTS, Recipe
+from sentemb.search.ranking.recipe import CLICKS, COSINE, EMBEDDING, PARTS, Recipe
 from sentemb.search.ranking.shortlist import Shortlist
 from sentemb.system.bounds import whole
 from sentemb.system.files import path_of
@@ -188,6 +189,8 @@ class HybridRanker:
         Which queries the titles cannot answer; see `sentemb.search.ranking.floor`.
     threads : int, optional
         By default all processors. No score depends on it.
+    embedding : Embedding, optional
+        The embedding, if the recipe has a part by one.
 
     Attributes
     ----------
@@ -195,6 +198,7 @@ class HybridRanker:
     recipe : Recipe
     dev : dict
     floor : Floor or None
+    embedding : Embedding or None
 
     Examples
     --------
@@ -214,8 +218,9 @@ class HybridRanker:
         dev: dict[str, Any] | None = None,
         floor: Floor | None = None,
         threads: int | None = None,
+        embedding: Embedding | None = None,
     ) -> None:
-        self.floor = floor
+        self.floor, self.embedding = floor, embedding
         self.model, self.recipe, self.dev = model, recipe, dev or {}
         self._clicks, self._fields, self._threads = clicks, fields, threads
         self._workers = Workers(threads)
@@ -238,6 +243,7 @@ class HybridRanker:
             "dev": self.dev,
             "floor": self.floor,
             "threads": self._threads,
+            "embedding": self.embedding,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -350,7 +356,8 @@ class HybridRanker:
         """The same weights and statistics with other clicks, and without a catalogue."""
         fields = self.fields if self.recipe.reads_words else self._fields
         return HybridRanker(
-            self.model, self.recipe, clicks, fields, None, self.dev, self.floor, self._threads
+            *(self.model, self.recipe, clicks, fields, None),
+            *(self.dev, self.floor, self._threads, self.embedding),
         )
 
     def _with(
@@ -363,7 +370,8 @@ class HybridRanker:
         floor = self.floor if recipe == self.recipe else None
         known = clicks or (self.clicks if needs else self._clicks)
         copy = HybridRanker(
-            self.model, recipe, known, fields, titles, self.dev, floor, self._threads
+            *(self.model, recipe, known, fields, titles),
+            *(self.dev, floor, self._threads, self.embedding),
         )
         if needs:
             copy._read = self.read_queries
@@ -628,13 +636,16 @@ class HybridRanker:
             self.clicks if needs else None,
             self.fields if needs and self.recipe.reads_words else None,
             self.floor,
+            self.embedding if self.recipe.weight(EMBEDDING) else None,
         )
 
     # -- for catalogues -----------------------------------------------------------------------
 
     def asked(self, queries: Sequence[str]) -> Asked:
         """Queries in the forms that the parts need."""
-        return Asked(queries, self._embed, self.recipe)
+        embedding = self.embedding
+        embed_too = None if embedding is None else embedding.queries
+        return Asked(queries, self._embed, self.recipe, embed_too)
 
     def catalogue(
         self,
@@ -643,6 +654,7 @@ class HybridRanker:
         vectors: np.ndarray | Int8Rows | None = None,
         counted_words: Set[str] | None = None,
         searched: Sequence[FieldTexts] = (),
+        on_progress: Callable[[int, int], None] | None = None,
         behind: Catalogue | None = None,
         scratch: AnyPath | None = None,
     ) -> Catalogue:
@@ -660,6 +672,8 @@ class HybridRanker:
             The words that BM25 counts: those of all queries that will be asked. By default all.
         searched : sequence of FieldTexts, optional
             The fields of the titles in which words are searched.
+        on_progress : function, optional
+            Called with how many titles an embedding has read, and how many there are.
         behind : Catalogue, optional
             A catalogue of this ranker which knows all queries of the log. Of the log only what
             concerns the titles is read then.
@@ -681,7 +695,10 @@ class HybridRanker:
             queries = queries.of(used)
         fields = self.fields if self.recipe.reads_words else None
         of_log = of_titles, queries, self.recipe, fields
-        material = Material(titles, vectors, *of_log, counted_words, searched, scratch)
+        embedded = None
+        if self.recipe.weight(EMBEDDING):
+            embedded = self._needed_embedding.titles(titles, on_progress)
+        material = Material(titles, vectors, *of_log, counted_words, searched, scratch, embedded)
         parts = {
             part.name: part.build(material)
             for part in PART_TYPES
@@ -691,6 +708,12 @@ class HybridRanker:
         if isinstance(clicks_of, Clicks) and isinstance(every, Clicks):
             parts[CLICKS] = clicks_of.with_totals_of(every)
         return Catalogue(titles, parts, material.is_empty, counted_words)
+
+    @property
+    def _needed_embedding(self) -> Embedding:
+        if self.embedding is None:
+            raise SentembError("the recipe has a part by an embedding; give the ranker one")
+        return self.embedding
 
     def _words_in(self, asked: Asked) -> Set[str]:
         """The words of queries that BM25 counts."""

@@ -25,9 +25,10 @@ from sentemb.models.files.tensor_files import Damaged, TensorFile, open_tensors,
 from sentemb.models.files.text_files import lines_of, text_of
 from sentemb.retrieval.bm25 import Statistics
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.floor import FEATURES, Floor, Letters
 from sentemb.search.ranking.part import Fields
-from sentemb.search.ranking.recipe import Recipe
+from sentemb.search.ranking.recipe import EMBEDDING, Recipe
 from sentemb.system.bounds import is_finite, is_integer
 from sentemb.system.descriptions import check_format
 from sentemb.system.files import is_file, make_folder, path_of, write_text
@@ -35,6 +36,8 @@ from sentemb.system.paths import AnyPath
 from sentemb.version import __version__
 
 _FORMAT = 1
+# The tensor by which an embedding is known again: a unit vector, as far as float32 says, or zeros.
+_PROBE, _NEARLY = "embedding_probe", 1e-4
 # No catalogue has more titles.
 _MOST = 2**31 - 1
 # Attributes of a `ClickedQueries`, those that are texts and those that are numbers.
@@ -56,6 +59,7 @@ class StoredRanker:
     dev : the dev figures
     clicks : its clicks; a stored ranker has a function, which reads them
     fields : the statistics of BM25, or a function that returns them
+    embedding : the embedding of one of its parts, which may not be open
     """
 
     model_sha256: str
@@ -64,6 +68,7 @@ class StoredRanker:
     clicks: ClickedQueries | Callable[[], ClickedQueries] | None
     fields: Fields | Callable[[], Fields] | None
     floor: Floor | None = None
+    embedding: Embedding | None = None
 
 
 def has_ranker(folder: AnyPath) -> bool:
@@ -83,23 +88,7 @@ def write_ranker(folder: Path, stored: StoredRanker) -> None:
     tensors: dict[str, np.ndarray] = {}
     clicks = stored.clicks() if callable(stored.clicks) else stored.clicks
     if clicks is not None:
-        for name in _TEXTS:
-            tensors[name] = _bytes_of(getattr(clicks, name))
-        for name, dtype in _NUMBERS.items():
-            tensors[name] = np.ascontiguousarray(getattr(clicks, name), dtype)
-        description["clicks"] = {
-            "products": len(clicks.keys),
-            "queries": len(clicks.queries),
-            "pairs": clicks.clicks.size,
-        }
-        examinations = clicks.examinations
-        if examinations.times.size:
-            for name in _TEXTS_EXAMINED:
-                tensors[f"examined_{name}"] = _bytes_of(getattr(examinations, name))
-            for name, dtype in _NUMBERS_EXAMINED.items():
-                array = np.ascontiguousarray(getattr(examinations, name), dtype)
-                tensors[f"examined_{name}"] = array
-            description["clicks"]["examined"] = examinations.times.size
+        description["clicks"] = _add_clicks(tensors, clicks)
     fields = stored.fields() if callable(stored.fields) else stored.fields
     if fields is not None:
         description["fields"] = {}
@@ -115,10 +104,32 @@ def write_ranker(folder: Path, stored: StoredRanker) -> None:
         counts = stored.floor.letters.counts
         tensors["letters"] = _bytes_of(list(counts))
         tensors["letter_counts"] = np.array(list(counts.values()), np.int64)
+    if stored.embedding is not None:
+        description["embedding"] = stored.embedding.name
+        tensors[_PROBE] = stored.embedding.probe
     path = make_folder(folder / RANKER)
     write_tensors(path / RANKER_FILE, tensors, description, singly=True)
     copy = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
     write_text(path / RANKER_COPY, copy)
+
+
+def _add_clicks(tensors: dict[str, np.ndarray], clicks: ClickedQueries) -> dict[str, int]:
+    """Add the tensors of clicks; their numbers, for the description."""
+    for name in _TEXTS:
+        tensors[name] = _bytes_of(getattr(clicks, name))
+    for name, dtype in _NUMBERS.items():
+        tensors[name] = np.ascontiguousarray(getattr(clicks, name), dtype)
+    numbers = {"products": len(clicks.keys), "queries": len(clicks.queries)}
+    numbers["pairs"] = clicks.clicks.size
+    examinations = clicks.examinations
+    if examinations.times.size:
+        for name in _TEXTS_EXAMINED:
+            tensors[f"examined_{name}"] = _bytes_of(getattr(examinations, name))
+        for name, dtype in _NUMBERS_EXAMINED.items():
+            array = np.ascontiguousarray(getattr(examinations, name), dtype)
+            tensors[f"examined_{name}"] = array
+        numbers["examined"] = examinations.times.size
+    return numbers
 
 
 def _bytes_of(lines: Sequence[str]) -> np.ndarray:
@@ -140,7 +151,7 @@ def read_ranker(folder: Path, in_memory: bool = False) -> StoredRanker:
         if not {"clicks", "fields"} & record.keys():
             # Otherwise it is checked together with them.
             file.check()
-        floor = _floor(path, file, record)
+        floor, embedding = _floor(path, file, record), _embedding(file, record)
 
     def clicks() -> ClickedQueries:
         with _naming_the_ranker():
@@ -157,7 +168,20 @@ def read_ranker(folder: Path, in_memory: bool = False) -> StoredRanker:
         clicks if "clicks" in record else None,
         fields if "fields" in record else None,
         floor,
+        embedding,
     )
+
+
+def _embedding(file: TensorFile, record: dict[str, Any]) -> Embedding | None:
+    """The embedding of a ranker, if it has one."""
+    if not Recipe.of(record["recipe"]).weight(EMBEDDING):
+        return None
+    is_right = isinstance(record.get("embedding"), str) and file.dtype(_PROBE) == np.float32
+    probe = file[_PROBE] if is_right else np.empty(0, np.float32)
+    length = float(np.linalg.norm(probe))
+    if probe.ndim != 1 or not probe.size or not (length == 0 or abs(length - 1) < _NEARLY):
+        raise file.damaged("its embedding is missing or wrong")
+    return Embedding(record["embedding"], np.array(probe))
 
 
 def _floor(path: Path, file: TensorFile, record: dict[str, Any]) -> Floor | None:

@@ -12,9 +12,10 @@ from sentemb.retrieval.bm25 import K1, MAX_K1, B
 from sentemb.retrieval.words_and_stems import Words, words_of
 from sentemb.system.bounds import brief, number, share
 
-COSINE, MEMORY, BM25, CLICKED_BM25, UNCLICKED, CLICKS, NAME, EXAMINED = (
+COSINE, MEMORY, EMBEDDING, BM25, CLICKED_BM25, UNCLICKED, CLICKS, NAME, EXAMINED = (
     "cosine",
     "memory",
+    "embedding",
     "bm25",
     "clicked_bm25",
     "unclicked",
@@ -28,6 +29,7 @@ DIRECT = (CLICKS, NAME, EXAMINED)
 PARTS = {
     COSINE: "cosine",
     MEMORY: "memory",
+    EMBEDDING: "embedding",
     BM25: "BM25",
     CLICKED_BM25: "BM25 of clicked queries",
     UNCLICKED: "no clicks",
@@ -39,6 +41,7 @@ PARTS = {
 MEANINGS = {
     COSINE: "how near the model puts query and title, from -1 to 1",
     MEMORY: "how often the title was clicked for this query and queries like it, from 0 to 1",
+    EMBEDDING: "how near another embedding puts query and title, from -1 to 1",
     BM25: "words of the query that are in the title, rare ones more",
     CLICKED_BM25: "words of the query that are in queries clicked on the title",
     UNCLICKED: "1 for a title that has no clicks yet",

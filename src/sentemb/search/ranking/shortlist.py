@@ -1,16 +1,17 @@
 """Titles that can be among the best of a catalogue, found without a look at most of them.
 
 The cosine and the memory of a title are products of the query with rows of the title: the rows of
-the nearest clusters are met (`sentemb.retrieval.cluster_rows`). The other parts are lists of
-titles: for each word there is one, with the weighted sum of both BM25. Words that all together add
-little are not walked, as in MaxScore (Turtle and Flood, Information Processing & Management 31,
-1995). The titles with the highest sums of lists, and those of the rows with the highest sums of
-product and lists, are scored exactly: a title may be missed, a score is the score.
+the nearest clusters are met (`sentemb.retrieval.cluster_rows`); an embedding has clusters of its
+own. The other parts are lists of titles: for each word there is one, with the weighted sum of both
+BM25. Words that all together add little are not walked, as in MaxScore (Turtle and Flood,
+Information Processing & Management 31, 1995). The titles with the highest sums of lists, and those
+of the rows with the highest sums of product and lists, are scored exactly: a title may be missed, a
+score is the score.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -30,12 +31,14 @@ from sentemb.kernels.top_k import highest
 from sentemb.retrieval.bm25 import Lists
 from sentemb.retrieval.cluster_rows import ClusterRows
 from sentemb.retrieval.int8_rows import Int8Rows
+from sentemb.retrieval.row_products import QueryRows
 from sentemb.search.ranking.part import Asked, Part
 from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked
 from sentemb.search.ranking.recipe import (
     BM25,
     CLICKED_BM25,
     COSINE,
+    EMBEDDING,
     MEMORY,
     UNCLICKED,
     Recipe,
@@ -113,6 +116,8 @@ class Shortlist:
         The share of the 10 best titles that was found when the breadth was chosen.
     measured_with : {"titles", "queries"}
         The queries that it was measured with: titles, or queries of the log.
+    embedded : ClusterRows or None
+        The rows of the embedding, if a part is one.
     """
 
     parts: Mapping[str, Part]
@@ -122,6 +127,7 @@ class Shortlist:
     breadth: Breadth
     recall: float = 0.0
     measured_with: str = OF_TITLES
+    embedded: ClusterRows | None = None
     # Sums of zeros that no search uses now.
     _unused: list[NDArray[np.float32]] = field(default_factory=list, repr=False)
 
@@ -136,26 +142,41 @@ class Shortlist:
     ) -> Self:
         """Of the parts of a catalogue, in which some title has a row; the breadth is not chosen."""
         clusters = ClusterRows.of(*_rows(parts, recipe), workers, on_progress, scratch)
-        return cls(parts, recipe, clusters, _net(parts, recipe), Breadth(1, 1))
+        embedded = None
+        if recipe.weight(EMBEDDING):
+            embedded = ClusterRows.of(*_rows_of(parts[EMBEDDING]), workers, on_progress, scratch)
+        net = _net(parts, recipe)
+        return cls(parts, recipe, clusters, net, Breadth(1, 1), embedded=embedded)
 
     def without(self, parts: Mapping[str, Part], is_kept: NDArray[np.bool_]) -> Self:
         """This one over the titles where ``is_kept`` is true, whose parts are ``parts``."""
-        return self._over(parts, self.clusters.without(is_kept))
+        embedded = self.embedded and self.embedded.without(is_kept)
+        return self._over(parts, self.clusters.without(is_kept), embedded)
 
     def joined(self, parts: Mapping[str, Part], behind: Mapping[str, Part]) -> Self:
         """This one with more titles, of the parts ``behind``; ``parts`` are those of all."""
-        rows, titles = _rows(behind, self.recipe)
+        embedded = self.embedded
         with Workers() as workers:
-            clusters = self.clusters.joined(rows, titles + np.int32(self.n_titles), workers)
-        return self._over(parts, clusters)
+            clusters = self._with_more(self.clusters, *_rows(behind, self.recipe), workers)
+            if embedded is not None:
+                embedded = self._with_more(embedded, *_rows_of(behind[EMBEDDING]), workers)
+        return self._over(parts, clusters, embedded)
 
-    def _over(self, parts: Mapping[str, Part], clusters: ClusterRows) -> Self:
+    def _with_more(
+        self, clusters: ClusterRows, rows: Int8Rows, titles: NDArray[np.int32], workers: Workers
+    ) -> ClusterRows:
+        return clusters.joined(rows, titles + np.int32(self.n_titles), workers)
+
+    def _over(
+        self, parts: Mapping[str, Part], clusters: ClusterRows, embedded: ClusterRows | None
+    ) -> Self:
         measured = self.breadth, self.recall, self.measured_with
-        return type(self)(parts, self.recipe, clusters, _net(parts, self.recipe), *measured)
+        net = _net(parts, self.recipe)
+        return type(self)(parts, self.recipe, clusters, net, *measured, embedded)
 
     def __reduce__(self) -> tuple[type[Shortlist], tuple[object, ...]]:
         arrays = self.parts, self.recipe, self.clusters, self.net
-        return type(self), (*arrays, self.breadth, self.recall, self.measured_with)
+        return type(self), (*arrays, self.breadth, self.recall, self.measured_with, self.embedded)
 
     def __str__(self) -> str:
         of_what = "queries of the log" if self.measured_with == OF_QUERIES else "titles as queries"
@@ -237,8 +258,10 @@ class Shortlist:
         values = np.empty(n, np.float32)
         sums_of(values, met, sums, self._constants)
         chosen = [met[highest(values, breadth.retained)]]
-        if asked.rows.exact[q].any():
-            chosen.append(self._near(asked, q, breadth, sums, allowed, share))
+        for clusters, rows, weight in self._near_rows(asked):
+            if rows.exact[q].any():
+                of_query = rows, q, np.float32(weight)
+                chosen.append(self._near(clusters, *of_query, breadth, sums, allowed, share))
         titles = np.unique(np.concatenate(chosen))
         values = np.empty(titles.size, np.float32)
         sums_of(values, titles, sums, self._constants)
@@ -260,23 +283,30 @@ class Shortlist:
         left = order[:n_left]
         return _Words(words[order[n_left:]], float(least[left].sum()), float(most[left].sum()))
 
+    def _near_rows(self, asked: Asked) -> Iterator[tuple[ClusterRows, QueryRows, float]]:
+        """Clusters, with the queries and the weight of a product."""
+        yield self.clusters, asked.rows, self._of_rows
+        if self.embedded is not None:
+            yield self.embedded, asked.embedded, self.recipe.weight(EMBEDDING)
+
     def _near(
         self,
-        asked: Asked,
+        clusters: ClusterRows,
+        rows: QueryRows,
         q: int,
+        weight: np.float32,
         breadth: Breadth,
         sums: NDArray[np.float32],
         mask: NDArray[np.bool_],
         share: float,
     ) -> NDArray[np.int32]:
         """The titles of the rows with the highest sums in the nearest clusters."""
-        clusters, rows = self.clusters, asked.rows
         probed = min(int(breadth.probed / share), len(clusters.centres))
         nearest = clusters.nearest(rows.single[q], probed)
         size = int((clusters.offsets[nearest + 1] - clusters.offsets[nearest]).sum())
         values, met = np.empty(size, np.float32), np.empty(size, np.int32)
         codes = clusters.offsets, clusters.titles, clusters.rows.codes, clusters.rows.scales
-        query = rows.integers[q], np.float32(rows.steps[q]), np.float32(self._of_rows)
+        query = rows.integers[q], np.float32(rows.steps[q]), weight
         meet_clusters(values, met, nearest, *codes, *query, sums, self._constants, mask)
         best = highest(values, breadth.retained)
         return met[best[values[best] > -np.inf]] if mask.size else met[best]
@@ -298,7 +328,7 @@ class Shortlist:
             return titles
         total = values.astype(np.float64)
         pairs = asked, np.full(titles.size, q), titles, ALONE
-        for name in (COSINE, MEMORY):
+        for name in (COSINE, MEMORY, EMBEDDING):
             if self.recipe.weight(name):
                 total += self.recipe.weight(name) * self.parts[name].of_pairs(*pairs)
         above = titles.size - k
@@ -315,8 +345,13 @@ def _rows(parts: Mapping[str, Part], recipe: Recipe) -> tuple[Int8Rows, NDArray[
         assert isinstance(memory, Memory)
         lengths = np.diff(memory.memory.offsets)
         return memory.memory.rows, np.repeat(np.arange(lengths.size, dtype=np.int32), lengths)
-    assert isinstance(cosine, Cosine)
-    rows = cosine.rows if isinstance(cosine.rows, Int8Rows) else _coded(cosine.rows)
+    return _rows_of(cosine)
+
+
+def _rows_of(part: Part) -> tuple[Int8Rows, NDArray[np.int32]]:
+    """The rows of vectors that are not zero, and their titles."""
+    assert isinstance(part, Cosine)
+    rows = part.rows if isinstance(part.rows, Int8Rows) else _coded(part.rows)
     there = np.flatnonzero(rows.scales > 0)
     return rows.rows(there), there.astype(np.int32)
 

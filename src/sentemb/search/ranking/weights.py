@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 _RIDGE = 1e-4
 _STEPS = 50
 _TOLERANCE = 1e-9
+# Differences of this share of a score are rounding.
+_ROUNDING = 1e-9
 
 
 class Candidates(NamedTuple):
@@ -118,7 +120,8 @@ def _minimum(
 ) -> tuple[NDArray[np.float64], float]:
     """The weights with the lowest loss, from ``weights`` on, and the loss."""
     scale = features.std(axis=0)
-    scale[scale == 0] = 1
+    # A part that is the same for all but for rounding tells nothing.
+    scale[scale <= _ROUNDING * np.abs(features).max(axis=0)] = 1
     problem = features / scale, target, first, sizes
     w = weights * scale
     loss, gradient, curvature = _loss(w, *problem)

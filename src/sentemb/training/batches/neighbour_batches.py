@@ -18,7 +18,7 @@ from sentemb.training.contracts import Windows
 _KEY = 0x6E656172
 
 
-class Part(NamedTuple):
+class OrderPart(NamedTuple):
     """Consecutive pairs of an `Order`.
 
     pairs : (n,) numbers of pairs
@@ -30,7 +30,7 @@ class Part(NamedTuple):
 
 
 # From the number of a window and its pairs to these pairs in groups.
-_Grouping: TypeAlias = Callable[[int, NDArray[np.int64]], Part]
+_Grouping: TypeAlias = Callable[[int, NDArray[np.int64]], OrderPart]
 
 
 class Order:
@@ -41,14 +41,14 @@ class Order:
 
     def __init__(self, windows: Windows, grouped: _Grouping) -> None:
         self._windows, self._grouped = windows, grouped
-        self._made: dict[int, Part] = {}
+        self._made: dict[int, OrderPart] = {}
 
     @classmethod
     def mixed(cls, corpus: Corpus, seed: int, epoch: int) -> "Order":
         """All pairs at random; each is a group of its own."""
         return cls(
             corpus.order(seed, epoch),
-            lambda number, pairs: Part(pairs, np.ones(pairs.size, np.bool_)),
+            lambda number, pairs: OrderPart(pairs, np.ones(pairs.size, np.bool_)),
         )
 
     @classmethod
@@ -61,13 +61,13 @@ class Order:
         They decide the order together with size, seed and epoch.
         """
 
-        def grouped(number: int, pairs: NDArray[np.int64]) -> Part:
+        def grouped(number: int, pairs: NDArray[np.int64]) -> OrderPart:
             key = [seed, epoch, _KEY, *([number] if number else [])]
             return _grouped(corpus, pairs, hard_titles, size, key)
 
         return cls(corpus.order(seed, epoch), grouped)
 
-    def part(self, first: int, end: int) -> Part:
+    def part(self, first: int, end: int) -> OrderPart:
         """The pairs from position ``first`` to ``end``; cheapest if the parts are in order."""
         starts = self._windows.starts
         lowest, highest = np.searchsorted(starts, [first, end - 1], "right").tolist()
@@ -80,8 +80,8 @@ class Order:
         for number, made in self._made.items():
             start = int(starts[number])
             piece = slice(max(0, first - start), end - start)
-            pieces.append(Part(made.pairs[piece], made.leads[piece]))
-        return Part(
+            pieces.append(OrderPart(made.pairs[piece], made.leads[piece]))
+        return OrderPart(
             np.concatenate([piece.pairs for piece in pieces]),
             np.concatenate([piece.leads for piece in pieces]),
         )
@@ -93,7 +93,7 @@ def _grouped(
     hard_titles: NDArray[np.int32],
     size: int,
     key: list[int],
-) -> Part:
+) -> OrderPart:
     """Some pairs in groups; titles that none of them has are left out of the lists."""
     titles, title_index = np.unique(corpus.title_index[pairs], return_inverse=True)
     queries, query_index = np.unique(corpus.query_index[pairs], return_inverse=True)
@@ -113,4 +113,4 @@ def _grouped(
     )
     positions = np.random.default_rng(key).permutation(n_groups)[groups]
     by_position = np.argsort(positions, kind="stable")
-    return Part(pairs[grouped[by_position]], np.diff(positions[by_position], prepend=-1) != 0)
+    return OrderPart(pairs[grouped[by_position]], np.diff(positions[by_position], prepend=-1) != 0)

@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.cosine_softmax import normalise_rows_backward
 from sentemb.kernels.hinge import (
     all_cosines,
     hinge_pairs,
@@ -12,9 +11,9 @@ from sentemb.kernels.hinge import (
     set_clicks_apart,
 )
 from sentemb.models.words.workspace import Workspace
-from sentemb.system.parallel import Workers
+from sentemb.system.parallel import PRODUCTS, Workers, spread
 from sentemb.training.objectives.candidates import BatchCandidates
-from sentemb.training.objectives.unit_embeddings import unit_embeddings
+from sentemb.training.objectives.unit_embeddings import UnitEmbeddings
 
 
 def hinge_loss(
@@ -39,17 +38,20 @@ def hinge_loss(
     again; and (n_pairs, 2) choices, t1 and t2 of each pair, -1 where the term is 0. The loss has a
     kink where they change.
     """
-    Uq, Vq, q_norms = unit_embeddings("q", Yq, workspace)
-    Ud, Vd, d_norms = unit_embeddings("d", Yd, workspace)
+    of_queries = UnitEmbeddings.of("q", Yq, workspace)
+    of_titles = UnitEmbeddings.of("d", Yd, workspace)
+    workers.run(of_queries.tasks() + of_titles.tasks())
+    Uq, Vq, Ud, Vd = of_queries.U, of_queries.V, of_titles.U, of_titles.V
     n_pairs, n_queries, n_titles = candidates.queries.size, len(Uq), len(Ud)
     S = workspace.empty("S", (n_queries, n_titles), Uq.dtype)
-    workers.over(n_queries, all_cosines, S, Uq, np.ascontiguousarray(Ud.T))
+    cost = n_titles * Uq.shape[1] / PRODUCTS
+    workers.run(spread(n_queries, all_cosines, S, Uq, np.ascontiguousarray(Ud.T), cost=cost))
     of_clicks = np.empty(n_pairs, Uq.dtype)
     pairs = candidates.queries, candidates.clicked
     set_clicks_apart(of_clicks, S, *pairs, candidates.offsets, candidates.excluded)
     titles, queries = np.empty(n_queries, np.int32), np.empty(n_titles, np.int32)
-    workers.over(n_queries, nearest_titles, titles, S)
-    workers.over(n_titles, nearest_queries, queries, S)
+    of_titles_tasks = spread(n_titles, nearest_queries, queries, S, cost=n_queries)
+    workers.run(spread(n_queries, nearest_titles, titles, S, cost=n_titles) + of_titles_tasks)
     losses, choices = np.empty(n_pairs), np.empty((n_pairs, 2), np.int32)
     hinge_pairs(
         Vq,
@@ -66,6 +68,5 @@ def hinge_loss(
         margin,
         weights.astype(Uq.dtype),
     )
-    normalise_rows_backward(Vq, Uq, q_norms)
-    normalise_rows_backward(Vd, Ud, d_norms)
+    workers.run(of_queries.backward_tasks() + of_titles.backward_tasks())
     return losses, Vq, Vd, choices

@@ -9,12 +9,17 @@ from sentemb.kernels.cosine_softmax import (
     add_rows,
     dense_softmax,
     listed_softmax,
-    normalise_rows_backward,
+    normalise_rows,
 )
 from sentemb.models.words.workspace import Workspace
-from sentemb.system.parallel import Workers, one_after_the_other, spans
+from sentemb.system.parallel import PAYS, PRODUCTS, Workers, one_after_the_other, spans, spread
 from sentemb.training.objectives.candidates import BatchCandidates, Candidates, ListedCandidates
-from sentemb.training.objectives.unit_embeddings import unit_embeddings
+from sentemb.training.objectives.unit_embeddings import UnitEmbeddings
+
+# What a cosine costs in the softmax, and a number of an embedding that is transposed.
+_SOFTMAX, _TRANSPOSED = 8, 8
+# With fewer pairs in a part, the titles are read too often.
+_LEAST_PAIRS = 32
 
 
 def embedding_loss(
@@ -33,74 +38,92 @@ def embedding_loss(
     (n_pairs,) float64, multiplied by ``weights``, and dL/dY of both sides, which are valid until
     the workspace is used again.
     """
-    Uq, Vq, q_norms = unit_embeddings("q", Yq, workspace)
-    Ud, Vd, d_norms = unit_embeddings("d", Yd, workspace)
+    queries = UnitEmbeddings.of("q", Yq, workspace)
+    titles = UnitEmbeddings.of("d", Yd, workspace)
     losses = np.empty(candidates.queries.size)
     weights = weights.astype(Yq.dtype)
     if isinstance(candidates, ListedCandidates):
-        _listed_loss(losses, Vq, Vd, Uq, Ud, candidates, gamma, weights)
+        workers.run(queries.tasks() + titles.tasks())
+        _listed_loss(losses, queries, titles, candidates, gamma, weights)
+        workers.run(queries.backward_tasks() + titles.backward_tasks())
     else:
-        _batch_loss(losses, Vq, Vd, Uq, Ud, candidates, gamma, weights, workers, workspace)
-    normalise_rows_backward(Vq, Uq, q_norms)
-    normalise_rows_backward(Vd, Ud, d_norms)
-    return losses, Vq, Vd
+        _batch_loss(losses, queries, titles, candidates, gamma, weights, workers, workspace)
+    return losses, queries.V, titles.V
 
 
 def _listed_loss(
     losses: np.ndarray,
-    Vq: np.ndarray,
-    Vd: np.ndarray,
-    Uq: np.ndarray,
-    Ud: np.ndarray,
+    queries: UnitEmbeddings,
+    titles: UnitEmbeddings,
     candidates: ListedCandidates,
     gamma: float,
     weights: np.ndarray,
 ) -> None:
-    """Write ``losses`` and add dL/dU to ``Vq`` and ``Vd``."""
+    """Write ``losses`` and add dL/dU to V of both sides."""
     longest = int(np.diff(candidates.offsets).max(initial=0))
     listed_softmax(
-        Vq,
-        Vd,
+        queries.V,
+        titles.V,
         losses,
-        Uq,
-        Ud,
+        queries.U,
+        titles.U,
         candidates.queries,
         candidates.offsets,
         candidates.titles,
         gamma,
         weights,
-        np.empty(longest, Uq.dtype),
+        np.empty(longest, queries.U.dtype),
     )
 
 
 def _batch_loss(
     losses: np.ndarray,
-    Vq: np.ndarray,
-    Vd: np.ndarray,
-    Uq: np.ndarray,
-    Ud: np.ndarray,
+    queries: UnitEmbeddings,
+    titles: UnitEmbeddings,
     candidates: BatchCandidates,
     gamma: float,
     weights: np.ndarray,
     workers: Workers,
     workspace: Workspace,
 ) -> None:
-    """As `_listed_loss`, over the matrix of the cosines of all pairs with all titles."""
-    n_pairs, n_titles = candidates.queries.size, len(Ud)
-    S = workspace.empty("S", (n_pairs, n_titles), Uq.dtype)
-    U_pairs = workspace.empty("U_pairs", (n_pairs, Uq.shape[1]), Uq.dtype)
-    np.take(Uq, candidates.queries, axis=0, out=U_pairs, mode="clip")  # "raise" would copy twice
-    UdT = workspace.empty("UdT", Ud.T.shape, Ud.dtype)
-    UdT[...] = Ud.T
-    V_pairs = workspace.zeros("V_pairs", U_pairs.shape, Uq.dtype)
+    """Write ``losses`` and dL/dY of both sides: all cosines of pairs and titles are a matrix."""
+    (n_titles, dim), dtype = titles.U.shape, titles.U.dtype
+    of_query = candidates.queries
+    n_pairs = of_query.size
+    S = workspace.empty("S", (n_pairs, n_titles), dtype)
+    U_pairs = workspace.empty("U_pairs", (n_pairs, dim), dtype)
+    V_pairs = workspace.empty("V_pairs", (n_pairs, dim), dtype)
+    UdT = workspace.empty("UdT", (dim, n_titles), dtype)
+
+    def lay_out_titles(first: int, end: int) -> None:
+        titles.begin(slice(first, end))
+        UdT[:, first:end] = titles.U[first:end].T
+
+    def lay_out_pairs() -> None:
+        np.take(queries.Y, of_query, axis=0, out=U_pairs, mode="clip")  # "raise" copies twice
+        normalise_rows(U_pairs, np.empty(n_pairs, dtype), U_pairs)
+        V_pairs.fill(0)
+
+    laying_out = spread(n_titles, lay_out_titles, cost=_TRANSPOSED * dim)
+    workers.run([(lay_out_pairs,), *queries.tasks(), *laying_out])
     of_pairs = candidates.clicked, candidates.offsets, candidates.excluded, gamma, weights
     loss = dense_softmax, S, losses, U_pairs, UdT, *of_pairs
-    product = add_matmul_rows, V_pairs, S, Ud  # while the rows of S are in the processor's cache
+    product = add_matmul_rows, V_pairs, S, titles.U  # while rows of S are in the processor's cache
+    cost = n_titles * (2 * dim / PRODUCTS + _SOFTMAX)
     workers.run(
         [
             (one_after_the_other, (*loss, first, end), (*product, first, end))
-            for _, first, end in spans(n_pairs)
+            for _, first, end in spans(n_pairs, min(cost, PAYS / _LEAST_PAIRS))
         ]
     )
-    workers.over(n_titles, add_matmul_columns, Vd, S, U_pairs)
-    add_rows(Vq, candidates.queries, V_pairs)
+
+    def end_titles(first: int, end: int) -> None:
+        add_matmul_columns(titles.V, S, U_pairs, first, end)
+        titles.turn_back(slice(first, end))
+
+    def end_queries() -> None:
+        add_rows(queries.V, of_query, V_pairs)
+        queries.turn_back(slice(None))
+
+    at_titles = spread(n_titles, end_titles, cost=n_pairs * dim / PRODUCTS)
+    workers.run([(end_queries,), *at_titles])

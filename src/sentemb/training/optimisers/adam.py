@@ -14,8 +14,8 @@ from sentemb.models.contracts import GradientPoint
 from sentemb.models.words.input_rows import point_of
 from sentemb.system.aligned import zeros_like_all
 from sentemb.system.contracts import Arrays, KernelTask, Runner, WordsOfFeatures
-from sentemb.training.optimisers.renormalisation import SPARSE, flat, renormalisation
-from sentemb.training.optimisers.row_tasks import spread_rows
+from sentemb.training.optimisers.renormalisation import SPARSE, renormalisation
+from sentemb.training.optimisers.row_tasks import spread_numbers, spread_rows
 
 BETA1, BETA2 = 0.9, 0.999
 
@@ -51,13 +51,15 @@ class Adam:
         scale = yield from renormalisation(gradient, row_gradient, self.max_norm)
         first_correction, second_correction = 1 - BETA1 ** (update + 1), 1 - BETA2 ** (update + 1)
         rate, root_scale = rate / first_correction, 1 / math.sqrt(second_correction)
+        tasks: list[KernelTask] = []
         for name, theta in self.weights.items():
             if name == SPARSE:
                 continue
             arrays = theta, self.first_moment[name], self.second_moment[name], gradient[name]
-            adam_dense(*map(flat, arrays), rate, BETA1, BETA2, scale, root_scale)
+            rates = rate, BETA1, BETA2, scale, root_scale
+            tasks += spread_numbers(adam_dense, arrays, *rates)
         rows = point.input_rows.rows
-        yield spread_rows(
+        yield tasks + spread_rows(
             row_gradient,
             adam_rows,
             self.weights[SPARSE],

@@ -12,6 +12,7 @@ from sentemb.system.aligned import zeros_like_all
 from sentemb.system.contracts import Arrays, KernelTask
 from sentemb.system.parallel import spread
 from sentemb.training.optimisers.adam import BETA1, BETA2
+from sentemb.training.optimisers.row_tasks import OF_A_NUMBER
 
 
 class DenseAdam:
@@ -47,7 +48,9 @@ class DenseAdam:
             count = len(theta)
             row_gradient = RowGradient(g, offsets[: count + 1], words[:count], values[:count])
             rates = rate / first_correction, BETA1, BETA2, 1.0, 1 / math.sqrt(second_correction)
-            tasks += spread(count, adam_rows, theta, m, v, row_gradient, self._rows[:count], *rates)
+            arrays = theta, m, v, row_gradient, self._rows[:count]
+            cost = OF_A_NUMBER * theta.shape[1]
+            tasks += spread(count, adam_rows, *arrays, *rates, cost=cost)
         return tasks
 
     def state(self) -> Arrays:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.input_layer import RowGradient, project_words
+from sentemb.kernels.input_layer import RowGradient
 from sentemb.kernels.nesterov import (
     MomentumRows,
     flush_rows,
@@ -18,11 +18,11 @@ from sentemb.kernels.nesterov import (
     update_rows,
 )
 from sentemb.models.contracts import GradientPoint
+from sentemb.models.words.input_rows import spread_words
 from sentemb.system.aligned import zeros_like_all
 from sentemb.system.contracts import Arrays, KernelTask, Runner, WordsOfFeatures
-from sentemb.system.parallel import spread
-from sentemb.training.optimisers.renormalisation import SPARSE, flat, renormalisation
-from sentemb.training.optimisers.row_tasks import spread_rows
+from sentemb.training.optimisers.renormalisation import SPARSE, renormalisation
+from sentemb.training.optimisers.row_tasks import spread_numbers, spread_rows
 
 _EDGE = 0.9
 
@@ -86,7 +86,7 @@ class LeadingRows(NamedTuple):
     ) -> list[KernelTask]:
         """Tasks that project words from the look-ahead point."""
         rows = self.table, self.velocity, self.lead, self.rows
-        return spread(len(P), project_words, P, *rows, bias, offsets, ids, values)
+        return spread_words(P, *rows, bias, offsets, ids, values)
 
 
 class Nesterov:
@@ -141,13 +141,14 @@ class Nesterov:
         factor = yield from renormalisation(gradient, row_gradient, self.max_norm)
         rate *= factor
         mu = self.schedule.at(update)
+        tasks: list[KernelTask] = []
         for name, theta in self.weights.items():
             if name == SPARSE:
                 continue
             arrays = theta, self.velocity[name], point.weights[name], gradient[name]
-            nesterov_dense(*map(flat, arrays), mu, rate)
+            tasks += spread_numbers(nesterov_dense, arrays, mu, rate)
         ahead = cast(LeadingRows, point.input_rows)
-        yield spread_rows(
+        yield tasks + spread_rows(
             row_gradient,
             update_rows,
             self._rows(),

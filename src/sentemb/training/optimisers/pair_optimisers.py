@@ -12,10 +12,10 @@ from sentemb.kernels.adam import adam_rows
 from sentemb.kernels.input_layer import RowGradient, gather_weighted_rows
 from sentemb.system.aligned import aligned_zeros
 from sentemb.system.contracts import Arrays, KernelTask, WordsOfFeatures
-from sentemb.system.parallel import spread
 from sentemb.training.optimisers.adam import BETA1, BETA2
 from sentemb.training.optimisers.dense_adam import DenseAdam
 from sentemb.training.optimisers.renormalisation import SPARSE
+from sentemb.training.optimisers.row_tasks import spread_rows
 
 _Steps = Generator[list[KernelTask], None, None]
 
@@ -52,10 +52,10 @@ class PairAdam:
         tasks = self._dense.step_tasks(gradient, update, rate)
         if self._moments and words_of_features is not None:
             row_gradient = RowGradient(gradient["words"], *words_of_features)
-            rates = rate / (1 - BETA1 ** (update + 1)), BETA1, BETA2, 1.0
             root_scale = 1 / math.sqrt(1 - BETA2 ** (update + 1))
+            rates = rate / (1 - BETA1 ** (update + 1)), BETA1, BETA2, 1.0, root_scale
             arrays = self.weights[SPARSE], *self._moments.values()
-            tasks += spread(rows.size, adam_rows, *arrays, row_gradient, rows, *rates, root_scale)
+            tasks += spread_rows(row_gradient, adam_rows, *arrays, row_gradient, rows, *rates)
         yield tasks
 
     def state(self) -> Arrays:
@@ -90,7 +90,7 @@ class PairSGD:
             table = self.weights[SPARSE]
             row_gradient = RowGradient(gradient["words"], *words_of_features)
             of_rows = np.empty((rows.size, table.shape[1]), table.dtype)
-            yield spread(rows.size, gather_weighted_rows, of_rows, row_gradient)
+            yield spread_rows(row_gradient, gather_weighted_rows, of_rows, row_gradient)
             table[rows] -= table.dtype.type(rate) * of_rows
 
     def state(self) -> Arrays:

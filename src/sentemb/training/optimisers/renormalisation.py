@@ -16,19 +16,13 @@ from sentemb.kernels.lengths import (
 )
 from sentemb.system.contracts import Arrays, KernelTask
 from sentemb.system.parallel import spread
-from sentemb.training.optimisers.row_tasks import spread_rows
+from sentemb.training.optimisers.row_tasks import flat, spread_rows
 
 # The input weights: only the rows that a mini-batch touches have a gradient.
 SPARSE = "table"
 
 # How far sums in float32 may be off: a bound of the norm must be this much below the limit.
 _ROUNDING = 1.001
-
-
-def flat(array: np.ndarray) -> np.ndarray:
-    """All elements of an array in rows as one row: a view, for kernels that change them."""
-    assert array.flags.c_contiguous
-    return array.reshape(-1)
 
 
 def renormalisation(
@@ -41,7 +35,7 @@ def renormalisation(
     """
     words = rows.words
     word_squares = np.empty(len(words), words.dtype)
-    yield spread(len(words), square_rows, word_squares, words)
+    yield spread(len(words), square_rows, word_squares, words, cost=words.shape[1])
     dense = sum(sum_of_squares(flat(array)) for name, array in gradient.items() if name != "words")
     if _ROUNDING * (bound_of_squares(rows, word_squares) + dense) <= max_norm**2:
         return 1.0

@@ -1,19 +1,27 @@
-"""The input rows of a mini-batch, cut into tasks that take about equally long."""
+"""What an optimiser updates, cut into tasks that take about equally long."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from sentemb.kernels.input_layer import RowGradient
 from sentemb.system.contracts import KernelTask
-from sentemb.system.parallel import CHUNKS
+from sentemb.system.parallel import pieces, spans, spans_of
 
 # What a row costs by itself, in entries of its list.
 _OF_A_ROW = 4
+# What a number costs of an array that every mini-batch touches: it is read or written in each of
+# weights, moments and gradient, and Adam takes a root and divides.
+OF_A_NUMBER = 8
+
+
+def flat(array: np.ndarray) -> np.ndarray:
+    """All elements of an array in rows as one row: a view, for kernels that change them."""
+    assert array.flags.c_contiguous
+    return array.reshape(-1)
 
 
 def spread_rows(
@@ -26,7 +34,16 @@ def spread_rows(
     depends on another, so the parts do not change the result.
     """
     offsets = gradient.offsets
-    costs = offsets + _OF_A_ROW * np.arange(offsets.size)
-    edges = np.searchsorted(costs, costs[-1] * np.arange(CHUNKS + 1) // CHUNKS)
-    parts = pairwise(edges.tolist())
-    return [(function, *arguments, first, end) for first, end in parts if first < end]
+    costs = gradient.words.shape[1] * (offsets + _OF_A_ROW * np.arange(offsets.size))
+    return pieces(spans_of(costs), function, *arguments)
+
+
+def spread_numbers(
+    function: Callable[..., object], arrays: Sequence[np.ndarray], *rates: float
+) -> list[KernelTask]:
+    """Tasks that call ``function(*arrays, *rates)`` for parts of some arrays of one shape."""
+    numbers = [flat(array) for array in arrays]
+    return [
+        (function, *(array[first:end] for array in numbers), *rates)
+        for _, first, end in spans(numbers[0].size, OF_A_NUMBER)
+    ]

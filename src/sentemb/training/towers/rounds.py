@@ -68,7 +68,10 @@ def train_round(
         for step in range(*steps):
             batch = planned.pop()
             workers.meanwhile(plan, step + 1)
-            loss += towers.update(*batch, epoch * n_steps + step, workers)
+            try:
+                loss += towers.update(*batch, epoch * n_steps + step, workers)
+            finally:
+                workers.catch_up()
         towers.flush(epoch * n_steps + steps[1], workers)
     return towers.state(), loss / (steps[1] - steps[0])
 

@@ -267,9 +267,10 @@ HYPERPARAMETERS = (
         name="parts",
         kind=int,
         default=1,
-        help="Divide the queries of the log into this many parts, each of which trains by itself "
-        "until all take the mean of their weights. It decides the model, as the seed does: where "
-        "the parts are trained, in one process or by --dask, does not.",
+        help="For several machines; on one, threads are faster and parts rank worse. Divide the "
+        "queries of the log into this many parts, each of which trains by itself until all take "
+        "the mean of their weights. It decides the model, as the seed does: where the parts are "
+        "trained, in one process or by --dask, does not.",
         group=RUN,
         least=1,
         most=MOST_PARTS,

@@ -41,7 +41,7 @@ INPUTS: Mapping[str, tuple[int, list[str]]] = {
 _LOWEST = float(np.finfo(np.float32).min)
 
 
-class Texts:
+class GraphTexts:
     """The inputs of a graph and all values that every encoder needs of them.
 
     words : the projections of the distinct words, (n_words + 1, width) float32. The last row is
@@ -177,11 +177,11 @@ def add_embeddings(graph: Graph, encoder: Encoder, weights: Arrays) -> str:
     unit length; zeros for a text without words. Raises `SentembError` for an encoder that is not
     one of `sentemb.models.towers`.
     """
-    texts = Texts(graph, weights["table"], encoder.word_bias(weights, np.float32))
+    texts = GraphTexts(graph, weights["table"], encoder.word_bias(weights, np.float32))
     return _units(graph, _embeddings(texts, encoder, weights, texts.words))
 
 
-def _embeddings(texts: Texts, encoder: Encoder, weights: Arrays, words: str) -> str:
+def _embeddings(texts: GraphTexts, encoder: Encoder, weights: Arrays, words: str) -> str:
     """The embeddings that an encoder computes from ``words``, (n_words + 1, its width)."""
     add = _ENCODERS.get(type(encoder))
     if add is None:
@@ -220,7 +220,7 @@ _Step = Callable[[Graph, list[str], list[str]], list[str]]
 
 
 def _recurrent(
-    texts: Texts,
+    texts: GraphTexts,
     encoder: RecurrentEncoder,
     words: str,
     n_states: int,
@@ -246,7 +246,7 @@ def _recurrent(
     return parts[0] if len(parts) == 1 else graph.add("Concat", *parts, axis=1)
 
 
-def _rnn(texts: Texts, encoder: Any, weights: Arrays, words: str) -> str:
+def _rnn(texts: GraphTexts, encoder: Any, weights: Arrays, words: str) -> str:
     """Equation (1), which has the state y."""
 
     def step_of(direction: int, direction_words: str) -> _Step:
@@ -261,7 +261,7 @@ def _rnn(texts: Texts, encoder: Any, weights: Arrays, words: str) -> str:
     return _recurrent(texts, encoder, words, 1, step_of)
 
 
-def _lstm(texts: Texts, encoder: Any, weights: Arrays, words: str) -> str:
+def _lstm(texts: GraphTexts, encoder: Any, weights: Arrays, words: str) -> str:
     """Equations (2), which have the states y and c."""
     product = "MatMul" if encoder.peepholes == "full" else "Mul"
 
@@ -296,22 +296,22 @@ def _lstm(texts: Texts, encoder: Any, weights: Arrays, words: str) -> str:
 # -- encoders without recurrence --------------------------------------------------------------
 
 
-def _bag(texts: Texts, encoder: Any, weights: Arrays, words: str) -> str:
+def _bag(texts: GraphTexts, encoder: Any, weights: Arrays, words: str) -> str:
     return texts.sum_words(words, encoder.cells)
 
 
-def _dssm(texts: Texts, encoder: Any, weights: Arrays, words: str) -> str:
+def _dssm(texts: GraphTexts, encoder: Any, weights: Arrays, words: str) -> str:
     graph = texts.graph
     bias = graph.constant(weights["bias"], "bias")
     summed = graph.add("Add", texts.sum_words(words, encoder.hidden), bias)
     return _layers(texts, encoder, weights, graph.add("Tanh", summed))
 
 
-def _dan(texts: Texts, encoder: Any, weights: Arrays, words: str) -> str:
+def _dan(texts: GraphTexts, encoder: Any, weights: Arrays, words: str) -> str:
     return _layers(texts, encoder, weights, texts.average_of_known(words, encoder.hidden))
 
 
-def _clsm(texts: Texts, encoder: Any, weights: Arrays, words: str) -> str:
+def _clsm(texts: GraphTexts, encoder: Any, weights: Arrays, words: str) -> str:
     """The largest window of each map; beyond the ends of a text a window sees the zero row."""
     graph, reach, hidden = texts.graph, encoder.window // 2, encoder.hidden
     slices = [
@@ -345,7 +345,7 @@ def _clsm(texts: Texts, encoder: Any, weights: Arrays, words: str) -> str:
     return _layers(texts, encoder, weights, graph.add("Tanh", pooled))
 
 
-def _layers(texts: Texts, encoder: Layered, weights: Arrays, rows: str) -> str:
+def _layers(texts: GraphTexts, encoder: Layered, weights: Arrays, rows: str) -> str:
     """The dense layers over the pooled vectors; zeros for texts without words."""
     graph = texts.graph
     for matrix, bias in encoder.dense_layers:
@@ -361,7 +361,7 @@ def _layers(texts: Texts, encoder: Layered, weights: Arrays, rows: str) -> str:
 # -- several encoders -------------------------------------------------------------------------
 
 
-def _ensemble(texts: Texts, encoder: Any, weights: Arrays, words: str) -> str:
+def _ensemble(texts: GraphTexts, encoder: Any, weights: Arrays, words: str) -> str:
     """The embeddings of the members, each of unit length, side by side."""
     parts = []
     for member, its_weights, columns in encoder.each_member(weights):
@@ -370,7 +370,7 @@ def _ensemble(texts: Texts, encoder: Any, weights: Arrays, words: str) -> str:
     return texts.graph.add("Concat", *parts, axis=1)
 
 
-_ENCODERS: dict[type[Encoder], Callable[[Texts, Any, Arrays, str], str]] = {
+_ENCODERS: dict[type[Encoder], Callable[[GraphTexts, Any, Arrays, str], str]] = {
     LSTM: _lstm,
     BiLSTM: _lstm,
     RNN: _rnn,

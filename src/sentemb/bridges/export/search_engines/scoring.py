@@ -8,6 +8,7 @@ to the best titles in a second pass, where factors of either sign are allowed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +18,7 @@ from sentemb.search.ranking.recipe import (
     CLICKED_BM25,
     CLICKS,
     COSINE,
+    EMBEDDING,
     EXAMINED,
     MEMORY,
     NAME,
@@ -120,13 +122,7 @@ class Scoring:
 
     def differences(self) -> list[str]:
         """How the ranking differs from that of the index, in sentences."""
-        recipe, sentences = self.recipe, []
-        if memory := recipe.weight(MEMORY):
-            sentences.append(
-                f"the memory of the log is left out, and its weight, {memory:.3g}, goes to the "
-                "cosine: a query finds a title by the queries that it was clicked for through "
-                "their words alone"
-            )
+        recipe, sentences = self.recipe, list(self._left_out())
         if self.has_clicks and recipe.reads_words:
             sentences.append(
                 "each clicked query of a title counts once in BM25, whatever its share of clicks"
@@ -159,3 +155,14 @@ class Scoring:
         elif not (self.finding or self.clicks):
             sentences.append("vectors alone find titles")
         return sentences
+
+    def _left_out(self) -> Iterator[str]:
+        """Which kinds of vectors an engine has not, in sentences."""
+        if memory := self.recipe.weight(MEMORY):
+            yield (
+                f"the memory of the log is left out, and its weight, {memory:.3g}, goes to the "
+                "cosine: a query finds a title by the queries that it was clicked for through "
+                "their words alone"
+            )
+        if self.recipe.weight(EMBEDDING):
+            yield "the embedding is left out, though the weights were fitted with it"

@@ -30,7 +30,7 @@ _PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Description:
+class VectorsDescription:
     """The contents of ``vectors.json``.
 
     words, dim : the shape of the vectors
@@ -102,7 +102,7 @@ def listed_files(folder: AnyPath) -> frozenset[str]:
     return frozenset(names if is_left else ())
 
 
-def _description(folder: Path) -> Description:
+def _description(folder: Path) -> VectorsDescription:
     path = folder / DESCRIPTION
     if status(path) is None:
         raise SentembError(
@@ -120,7 +120,7 @@ def _description(folder: Path) -> Description:
     for name, is_right in _IS_RIGHT.items():
         if not is_right(content.get(name)):
             raise _damaged(path, f'"{name}" is missing or wrong')
-    return Description(**{name: content[name] for name in _IS_RIGHT})
+    return VectorsDescription(**{name: content[name] for name in _IS_RIGHT})
 
 
 def _is_between(least: int, most: int) -> Callable[[Any], bool]:
@@ -151,14 +151,14 @@ _IS_RIGHT: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def _words(path: Path, description: Description) -> list[str]:
+def _words(path: Path, description: VectorsDescription) -> list[str]:
     lines = _checked_lines(path, description)
     if len(set(lines)) != len(lines):
         raise _damaged(path, "a word occurs twice")
     return lines
 
 
-def _counts(path: Path, description: Description) -> NDArray[np.int64]:
+def _counts(path: Path, description: VectorsDescription) -> NDArray[np.int64]:
     lines = _checked_lines(path, description)
     try:
         counts = list(map(int, lines))
@@ -169,7 +169,7 @@ def _counts(path: Path, description: Description) -> NDArray[np.int64]:
     return np.array(counts, np.int64)
 
 
-def _checked_lines(path: Path, description: Description) -> list[str]:
+def _checked_lines(path: Path, description: VectorsDescription) -> list[str]:
     """The lines of a small text file with a checksum, one for each word."""
     raw = _contents(path, _MAX_TEXT_BYTES)
     if hashlib.sha256(raw).hexdigest() != description.sha256[path.name]:
@@ -183,7 +183,7 @@ def _checked_lines(path: Path, description: Description) -> list[str]:
     return lines
 
 
-def _mapped(path: Path, description: Description) -> np.ndarray:
+def _mapped(path: Path, description: VectorsDescription) -> np.ndarray:
     """The vectors, mapped and not read."""
     _check_regular(path)
     try:

@@ -30,7 +30,7 @@ def read_binary(
 ) -> WordVectors:
     """Read word2vec binary; see `sentemb.models.vectors.reading.read_word_vectors`."""
     collector = Collector(name, limit, words)
-    _Rows(_Bytes(file), name, collector).read()
+    _BinaryRows(_Bytes(file), name, collector).read()
     return collector.collected(note)
 
 
@@ -77,7 +77,7 @@ class _Bytes:
         return taken
 
 
-class _Rows:
+class _BinaryRows:
     """Reads the words and vectors of one file."""
 
     def __init__(self, source: _Bytes, name: str, collector: Collector) -> None:
