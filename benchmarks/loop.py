@@ -4,12 +4,16 @@ Users with hidden wishes search in 2,000 titles of tldr, look at place r with pr
 r ** -exponent, and click right titles with probability .7 and others with .03; after a right click
 four of five stop. A third of the searches of a month are for queries that are new, 3 % of the
 titles are, and 15 % are renamed within the year. Whatever ranks sees what was shown and clicked and
-nothing else. The first month is served by BM25. Every month a bag is trained on all clicks, its
-ranker fitted, and all clicks are served, by these policies:
+nothing else. The first month is served by BM25. Every month does what `sentemb refresh` does: one
+search in five is judged, a bag is trained on the clicks of the others and its ranker fitted, it
+takes the place of the one before unless it is behind on the judged searches, is calibrated by
+these, and serves all clicks. The policies are:
 
     BM25           no learning
     clicks         clicks count by their number
     examinations   clicks count by how often the title was looked at, as in `sentemb refresh`
+
+The same users also search in the titles of `sentemb simulate`, for its queries as often as it says.
 
 Writes docs/results/loop.md. Years are kept in build/loop: a second run continues.
 
@@ -19,31 +23,70 @@ Writes docs/results/loop.md. Years are kept in build/loop: a second run continue
 import json
 from collections import Counter, defaultdict
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 from pages import DOCS, ROOT, machine, options_for, write_tables
 
-from sentemb import Index, train
+from sentemb import Index, SentembError, train
+from sentemb.analysis.insights import insights
+from sentemb.bridges.refresh.clicks_of_shop import ONE_IN
+from sentemb.bridges.refresh.comparing import compare
 from sentemb.data.click_log import ClickLog
 from sentemb.data.examinations import EXPONENT, Examinations, Shown
+from sentemb.data.recorded_searches import RecordedSearch
+from sentemb.data.search_record import Searched, SearchRecord
 from sentemb.data.seen_queries import never_typed_and_typed
+from sentemb.data.simulation.click_rates import RATES, read_click_rates
+from sentemb.data.simulation.search_world import EXCELLENT
+from sentemb.data.simulation.simulator import simulate
 from sentemb.data.splitting import split_log, suited_split
+from sentemb.retrieval.believed_clicks import BelievedClicks
 from sentemb.retrieval.bm25 import TitleWords
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.index_tuning import calibrate, serve_clicks
 from sentemb.search.ranking.fitting import fit_weights_of
 
 KEPT = ROOT / "build" / "loop"
 FIGURE = DOCS / "figures" / "loop.png"
-MONTHS, SEARCHES = 12, 12_000
+MONTHS, SEARCHES, FEW = 12, 12_000, 4_000
 TITLES, INITIAL, A_MONTH = 2000, 1500, 45
 RIGHT, STRAY, CONTENT = 0.7, 0.03, 0.8
 SHOWN = 10
 POLICIES = ("BM25", "clicks", "examinations")
+LEARNING = POLICIES[-1]
 # Users who look at lower places more, or less, than the product takes them to.
 OTHER_USERS = (0.4, 1.0)
 LAST = (10, 11, 12)
-FIGURES = ("hit@1", "head MRR", "never seen MRR", "refused")
+HEAD, UNSEEN = 200, 600
+# The queries of the report of lost searches that a person would read.
+LINES = 10
+# Searches that are written to a record together.
+AT_ONCE = 200
+FIGURES = ("hit@1", "head MRR", "never seen MRR", "refused", "never seen refused", "insights")
+TLDR, SIMULATED = "tldr", "simulate"
+PAIRS_SIMULATED = 6_000
+
+
+class Year(NamedTuple):
+    """What is simulated, with several seeds."""
+
+    world: str
+    policy: str
+    exponent: float = EXPONENT
+    searches: int = SEARCHES
+
+
+YEARS = (
+    *(Year(TLDR, policy) for policy in (POLICIES[0], LEARNING)),
+    *(Year(TLDR, LEARNING, exponent) for exponent in OTHER_USERS),
+    Year(TLDR, LEARNING, searches=FEW),
+    *(Year(SIMULATED, policy) for policy in (POLICIES[0], LEARNING)),
+    Year(TLDR, POLICIES[1]),
+)
 
 
 def zipf(n, power):
@@ -55,10 +98,11 @@ class World:
     """Titles, queries with the titles that are right for them, and the traffic of each month.
 
     right : by query, the ids of the right titles
+    frequent, unseen : queries, the most frequent first, and some that nobody asks
     """
 
-    def __init__(self, pairs, seed):
-        self.seed = seed
+    def __init__(self, pairs, seed, searches):
+        self.seed, self.searches = seed, searches
         rng = np.random.default_rng([11, seed])
         titles_of, queries_of = defaultdict(set), defaultdict(list)
         for query, title in pairs:
@@ -85,7 +129,9 @@ class World:
                 self.right[query] |= self._sold(titles_of[query])
         for query in reserved:
             self.right.pop(query, None)
-        self.unseen = [q for k, q in enumerate(reserved[:INITIAL]) if k not in self.renamed][:600]
+        self.unseen = [q for k, q in enumerate(reserved[:INITIAL]) if k not in self.renamed][
+            :UNSEEN
+        ]
         self._draw_queries(rng)
         for query in reserved:
             self.right[query] = self._sold(titles_of[query])
@@ -145,71 +191,122 @@ class World:
             ]
         )
         rng = np.random.default_rng([5, self.seed, month])
-        drawn = rng.choice(len(queries), SEARCHES, p=weights / weights.sum())
+        drawn = rng.choice(len(queries), self.searches, p=weights / weights.sum())
         return [queries[k] for k in drawn.tolist()]
+
+
+class SimulatedWorld:
+    """The titles of `sentemb simulate`, and its queries as often as it says; all months are alike.
+
+    Right are the titles with the best grade; the attributes are those of `World`.
+    """
+
+    def __init__(self, seed, searches):
+        self.seed, self.searches = seed, searches
+        with TemporaryDirectory() as name:
+            simulate(
+                f"{name}/log", pairs=PAIRS_SIMULATED, dev_queries=10, test_queries=10, seed=seed
+            )
+            rates = read_click_rates(Path(name) / "log" / RATES)
+        self._titles = {f"P{k:04d}": title for k, title in enumerate(rates.titles)}
+        ids, self.right = list(self._titles), {}
+        for query, first, end in zip(rates.queries, rates.offsets, rates.offsets[1:], strict=False):
+            best = rates.title_index[first:end][rates.grades[first:end] == EXCELLENT]
+            self.right[query] = {ids[t] for t in best.tolist()}
+        order = np.argsort(-rates.shares, kind="stable")
+        drawn = np.random.default_rng([11, seed]).choice(order[HEAD:], UNSEEN, replace=False)
+        self.unseen = [q for q in (rates.queries[k] for k in drawn.tolist()) if self.right[q]]
+        self._asked = order[~np.isin(order, drawn)]
+        self.frequent = [rates.queries[k] for k in self._asked.tolist()]
+        self._shares = rates.shares[self._asked] / rates.shares[self._asked].sum()
+
+    def catalogue(self, month):
+        return self._titles
+
+    def traffic(self, month):
+        rng = np.random.default_rng([5, self.seed, month])
+        drawn = rng.choice(len(self.frequent), self.searches, p=self._shares)
+        return [self.frequent[k] for k in drawn.tolist()]
 
 
 class Words:
     """BM25 of the titles, which serves until there are clicks."""
 
+    index = None
+
     def __init__(self, catalogue):
         self.ids, self._words = list(catalogue), TitleWords(list(catalogue.values()), threads=1)
 
     def answers(self, queries):
-        return self._words.find(queries, SHOWN)[0], np.zeros(len(queries), bool)
+        found = self._words.find(queries, SHOWN)[0]
+        return found, np.zeros(len(queries), bool), np.full(len(queries), np.nan)
 
 
 class Ranking:
-    """An index, and what it refuses."""
+    """An index, what it refuses, and how sure it is of each first title; NaN where it says none."""
 
     def __init__(self, index):
         self.index, self.ids = index, list(index.ids)
 
     def answers(self, queries):
-        ranked = self.index.ranked(queries, SHOWN)
-        return ranked.titles, self.index.are_below_floor(queries, ranked)
+        ranked, confidences = self.index.ranked(queries, SHOWN), np.full(len(queries), np.nan)
+        if self.index.confidence is not None:
+            is_typed = self.index.snapshot.are_clicked(self.index.ranker.asked(queries))
+            values, is_sure = self.index.confidence.of(ranked.scores[:, 0], is_typed)
+            confidences[is_sure] = values[is_sure]
+        return ranked.titles, self.index.are_below_floor(queries, ranked), confidences
 
 
 class Shop:
-    """The records of a shop, and how it learns from them."""
+    """The records of a shop, and how it learns from them.
+
+    shown, clicked : searches by query, id and place; clicks by query and id
+    judged, of_judged : the searches of the last month that the next ranking does not learn from,
+        and their clicks
+    """
 
     def __init__(self, world, policy, exponent, seed, threads):
         self.world, self.policy, self.exponent, self.threads = world, policy, exponent, threads
         self.rng = np.random.default_rng([99, seed])
-        self.shown, self.clicked = Counter(), Counter()
-        self.title_of = {}
+        self.shown, self.clicked, self.of_judged = Counter(), Counter(), Counter()
+        self.judged, self.title_of = [], {}
 
     def serve(self, ranking, month):
-        """Answer the searches of a month; what users found, by query kind."""
+        """Answer the searches of a month; what users found, by figure."""
         world, catalogue = self.world, self.world.catalogue(month)
-        queries = world.traffic(month)
+        queries, head = world.traffic(month), set(world.frequent[:HEAD])
         distinct = list(dict.fromkeys(queries))
-        titles, is_below = ranking.answers(distinct)
-        ids, number = ranking.ids, {query: k for k, query in enumerate(distinct)}
-        head = set(world.frequent[:200])
-        result = defaultdict(list)
+        answers = dict(zip(distinct, _answers(ranking, distinct), strict=True))
+        result, searches = defaultdict(list), []
+        self.judged, self.of_judged = [], Counter()
         for query in queries:
-            k = number[query]
-            right = world.right.get(query, set()) & catalogue.keys()
-            shown = [] if is_below[k] else [ids[t] for t in titles[k].tolist() if t >= 0]
-            self._look(query, shown, right, catalogue)
+            right, (shown, confidence) = world.right.get(query, set()), answers[query]
+            right = right & catalogue.keys()
+            searches.append((query, shown or [], self._look(query, shown or [], right, catalogue)))
+            if shown and not np.isnan(confidence):
+                result["confidence"].append(confidence - (RIGHT if shown[0] in right else STRAY))
             if not right:
                 continue
-            place = next((r for r, id in enumerate(shown, 1) if id in right), 0)
+            place = _place(shown, right)
             result["hit@1"].append(place == 1)
-            result["refused"].append(bool(is_below[k]))
+            result["refused"].append(shown is None)
             if query in head:
                 result["head MRR"].append(1 / place if place else 0)
-        titles, is_below = ranking.answers(world.unseen)
-        for k, query in enumerate(world.unseen):
-            shown = [] if is_below[k] else [ids[t] for t in titles[k].tolist() if t >= 0]
-            place = next((r for r, id in enumerate(shown, 1) if id in world.right[query]), 0)
+            if not place:
+                result["lost"].append(query.lower())
+        for query, (shown, _) in zip(world.unseen, _answers(ranking, world.unseen), strict=True):
+            place = _place(shown, world.right[query])
             result["never seen MRR"].append(1 / place if place else 0)
+            result["never seen refused"].append(shown is None)
+        lost = result.pop("lost", [])
+        if month in LAST and ranking.index is not None:
+            told = most_lost(searches, catalogue)
+            result["insights"] = [query in told for query in lost]
         return {name: float(np.mean(values)) for name, values in result.items()}
 
     def _look(self, query, shown, right, catalogue):
-        """One user looks at what was shown."""
-        chance = self.rng.random((3, len(shown)))
+        """The clicks of one user, who looks at what was shown."""
+        chance, clicked = self.rng.random((3, len(shown))), []
         is_content = False
         for r, id in enumerate(shown, 1):
             self.shown[query, id, r] += 1
@@ -217,70 +314,146 @@ class Shop:
             if is_content or chance[0, r - 1] >= r**-self.exponent:
                 continue
             if chance[1, r - 1] < (RIGHT if id in right else STRAY):
-                self.clicked[query, id, r] += 1
+                clicked.append(id)
                 is_content = id in right and chance[2, r - 1] < CONTENT
+        self.clicked.update((query, id) for id in clicked)
+        if self.rng.random() * ONE_IN < 1:
+            positions = {id: r for r, id in enumerate(shown, 1)}
+            self.judged.append(RecordedSearch(query, positions, frozenset(clicked)))
+            self.of_judged.update((query, id) for id in clicked)
+        return clicked
 
-    def learned(self, month):
-        """The ranking for the month that follows."""
+    def learned(self, month, before):
+        """The ranking for the month that follows, after the ranking ``before``."""
         catalogue = self.world.catalogue(month + 1)
         if self.policy == "BM25":
             return Words(catalogue)
-        clicks = Counter()
-        for (query, id, _), n in self.clicked.items():
-            clicks[query, id] += n
-        log = ClickLog.from_pairs((q, catalogue[id], n) for (q, id), n in clicks.items())
+        titles, ids = list(catalogue.values()), list(catalogue)
+        log, everything = (
+            ClickLog.from_pairs((q, catalogue[id], n) for (q, id), n in clicks.items())
+            for clicks in (self.clicked - self.of_judged, self.clicked)
+        )
         by, share = suited_split(log)
         train_log, dev, _ = split_log(log, share, 0, by=by)
-        model = train(train_log, dev=dev, catalogue=catalogue, model="bag", threads=self.threads)
         examinations = Examinations.nothing()
-        if self.policy == "examinations":
+        if self.policy == LEARNING:
             examinations = Examinations.of(
                 Shown(query, id, self.title_of[id], place, n)
                 for (query, id, place), n in self.shown.items()
             )
+        looks = examinations.without_searches(self.judged)
+        known, served, all_served = (
+            replace(ClickedQueries.of(part), examinations=of_part)
+            for part, of_part in ((train_log, looks), (log, looks), (everything, examinations))
+        )
+        believed = BelievedClicks.of(served.with_ids(titles, ids))
+        learned, dev = believed.part(train_log), believed.judging(dev)
+        model = train(learned, dev=dev, catalogue=catalogue, model="bag", threads=self.threads)
         index = Index.build(model, catalogue, threads=self.threads)
-        known = replace(ClickedQueries.of(train_log), examinations=examinations)
-        served = replace(ClickedQueries.of(log), examinations=examinations)
         right, typed = never_typed_and_typed(dev, known.queries)
-        titles, ids = index.snapshot.titles, index.snapshot.ids
         ranker = fit_weights_of(
             model, right, titles, ids, known, served, typed, threads=self.threads
         )
         index.adopt(index.ranked_by(ranker), index.snapshot)
+        if before.index is not None:
+            before.index.sync(titles, ids)
+            serve_clicks(before.index, served)
+            if not compare(before.index, index, self.judged).is_new_taken:
+                index = before.index
+        try:
+            calibrate(index, self.judged)
+        except SentembError as error:
+            print(f"not calibrated: {error}")
+        serve_clicks(index, all_served)
         return Ranking(index)
 
 
-def year(pairs, policy, exponent, seed, threads):
+def _answers(ranking, queries):
+    """The ids that are shown for each query, None where it is refused, and the confidence."""
+    titles, is_below, confidences = ranking.answers(queries)
+    return [
+        (None if below else [ranking.ids[t] for t in row if t >= 0], confidence)
+        for row, below, confidence in zip(
+            titles.tolist(), is_below.tolist(), confidences.tolist(), strict=True
+        )
+    ]
+
+
+def _place(shown, right):
+    """The place of the first right title, 0 if none is shown."""
+    return next((r for r, id in enumerate(shown or [], 1) if id in right), 0)
+
+
+def most_lost(searches, catalogue):
+    """The queries that the report of a record of searches and their clicks names first."""
+    with TemporaryDirectory() as folder:
+        record, names = SearchRecord(Path(folder) / "searches.sqlite"), []
+        for first in range(0, len(searches), AT_ONCE):
+            names += record.add_searches(
+                Searched(query, [(id, catalogue[id]) for id in shown], None, 1.0)
+                for query, shown, _ in searches[first : first + AT_ONCE]
+            )
+        for name, (_, _, clicked) in zip(names, searches, strict=True):
+            for id in clicked:
+                record.add_click(name, id)
+        record.close()
+        return {lost.query for lost in insights(Path(folder) / "searches.sqlite", LINES).lost}
+
+
+def year(pairs, of, seed, threads):
     """What users found, month by month; kept from the first run."""
-    path = KEPT / f"{policy}-{exponent:g}-{seed}.json"
+    path = KEPT / f"{of.world}-{of.policy}-{of.exponent:g}-{of.searches}-{seed}.json"
     if path.exists():
         return json.loads(path.read_text())
-    world = World(pairs, seed)
-    shop, ranking = Shop(world, policy, exponent, seed, threads), Words(world.catalogue(1))
-    months = []
+    if of.world == TLDR:
+        world = World(pairs, seed, of.searches)
+    else:
+        world = SimulatedWorld(seed, of.searches)
+    shop = Shop(world, of.policy, of.exponent, seed, threads)
+    ranking, months = Words(world.catalogue(1)), []
     for month in range(1, MONTHS + 1):
         months.append(shop.serve(ranking, month))
-        print(policy, exponent, seed, month, months[-1], flush=True)
+        print(*of, seed, month, months[-1], flush=True)
         if month < MONTHS:
-            ranking = shop.learned(month)
+            ranking = shop.learned(month, ranking)
     KEPT.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(months))
     return months
+
+
+def named(of):
+    """The first cells of a row."""
+    return f"| {of.world} | {of.searches:,} | {of.policy} | r^-{of.exponent:g} "
 
 
 def last_months(years):
     """Each figure in the last months, the mean over years with its standard deviation."""
     cells = []
     for figure in FIGURES:
-        means = [np.mean([months[m - 1][figure] for m in LAST]) for months in years]
+        months = [[year[m - 1][figure] for m in LAST if figure in year[m - 1]] for year in years]
+        means = [np.mean(each) for each in months if each]
         spread = f" ± {np.std(means, ddof=1):.3f}" if len(means) > 1 else ""
-        cells.append(f"{np.mean(means):.3f}{spread}")
+        cells.append(f"{np.mean(means):.3f}{spread}" if means else "-")
     return cells
 
 
-def hits(years):
-    """Hit@1 by year and month."""
-    return np.array([[month["hit@1"] for month in months] for months in years])
+def by_month(years, figure):
+    """The mean of a figure over years, by month; NaN where there is none."""
+    return np.array(
+        [
+            np.mean([year[m][figure] for year in years if figure in year[m]] or [np.nan])
+            for m in range(MONTHS)
+        ]
+    )
+
+
+def monthly(rows, head="| titles | searches a month | policy | users look at place r "):
+    """A table with a column for each month, of rows (first cells, values)."""
+    yield head + "| " + " | ".join(map(str, range(1, MONTHS + 1))) + " |"
+    yield "| --- " * head.count("|") + "|" + " --: |" * MONTHS
+    for first, values in rows:
+        cells = ("-" if np.isnan(value) else f"{value:.3f}" for value in values)
+        yield f"{first}| {' | '.join(cells)} |"
 
 
 def draw(found):
@@ -288,7 +461,8 @@ def draw(found):
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes, months = figure.subplots(), range(1, MONTHS + 1)
     for policy, colour, style in zip(POLICIES, ("k", "C1", "C0"), (":", "--", "-"), strict=True):
-        lines = hits(found[policy, EXPONENT])
+        years = found[Year(TLDR, policy)]
+        lines = np.array([[month["hit@1"] for month in year] for year in years])
         axes.plot(months, lines.mean(axis=0), style, color=colour, label=policy)
         span = lines.min(axis=0), lines.max(axis=0)
         axes.fill_between(months, *span, color=colour, alpha=0.15, linewidth=0)
@@ -302,28 +476,28 @@ def main():
     options = options_for(__doc__, ("tldr",), seeds={"type": int, "default": 3})
     with open(options.data / "tldr" / "pairs.tsv", encoding="utf-8") as file:
         pairs = [line.rstrip("\n").split("\t")[:2] for line in file]
-    runs = [(policy, EXPONENT) for policy in POLICIES]
-    runs += [("examinations", exponent) for exponent in OTHER_USERS]
     found = {
-        run: [year(pairs, *run, seed, options.threads) for seed in range(options.seeds)]
-        for run in runs
+        of: [year(pairs, of, seed, options.threads) for seed in range(options.seeds)]
+        for of in YEARS
     }
     table = [
-        "| policy | users look at place r | " + " | ".join(FIGURES) + " |",
-        "| --- | --- |" + " --: |" * len(FIGURES),
+        "| titles | searches a month | policy | users look at place r | "
+        + " | ".join(FIGURES)
+        + " |",
+        "| --- | --: | --- | --- |" + " --: |" * len(FIGURES),
     ]
-    for (policy, exponent), years in found.items():
-        table.append(f"| {policy} | r^-{exponent:g} | " + " | ".join(last_months(years)) + " |")
-    by_month = [
-        "| policy | " + " | ".join(map(str, range(1, MONTHS + 1))) + " |",
-        "| --- |" + " --: |" * MONTHS,
-    ]
-    for policy in POLICIES:
-        means = np.mean(
-            [[m["hit@1"] for m in months] for months in found[policy, EXPONENT]], axis=0
-        )
-        by_month.append(f"| {policy} | " + " | ".join(f"{mean:.3f}" for mean in means) + " |")
-    write_tables("loop", {"Months 10 to 12": table, "Hit@1 by month": by_month}, machine())
+    table += [f"{named(of)}| {' | '.join(last_months(years))} |" for of, years in found.items()]
+    learning = {of: years for of, years in found.items() if of.policy != "BM25"}
+    tables = {
+        "Months 10 to 12": table,
+        "Hit@1 by month": monthly(
+            (named(of), by_month(years, "hit@1")) for of, years in found.items()
+        ),
+        "Confidence minus truth by month": monthly(
+            (named(of), by_month(years, "confidence")) for of, years in learning.items()
+        ),
+    }
+    write_tables("loop", tables, machine())
     draw(found)
 
 

@@ -8,6 +8,7 @@ import click
 from sentemb.cli.common import read_texts, warnings_to_stderr
 from sentemb.cli.options import Text, cosine_option, json_option, option, threads_option
 from sentemb.cli.options import command as new_command
+from sentemb.cli.program import note
 from sentemb.system.terminal import working
 
 
@@ -80,4 +81,7 @@ def command(
         if titles is not None and ids is not None:
             opened = known_by_ids(opened, titles, ids)
         explanation = explain(opened, query, title, clicks, titles, top_k, cosine=cosine)
+    is_word = title is not None and len(title.split()) == 1
+    if is_word and isinstance(opened, Index) and title not in opened and title not in opened.titles:
+        note(f"{title} is not an id of the index, so it was read as a title")
     write_lines("-", [json.dumps(explanation.as_dict(), indent=1) if as_json else str(explanation)])

@@ -11,19 +11,23 @@ from sentemb.cli.options import (
     Written,
     cosine_option,
     dask_option,
+    looks_option,
     option,
+    refuse,
     search_fields_option,
     threads_option,
     written_option,
 )
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import hints, note, summarise
-from sentemb.cli.ranker import say_score
+from sentemb.cli.ranker import note_calibration_gone, say_score
 from sentemb.errors import SentembError
 from sentemb.system.amounts import amount
 
 if TYPE_CHECKING:
+    from sentemb.data.examinations import Examinations
     from sentemb.search.index import Index
+    from sentemb.search.ranking.recipe import Recipe
 
 _DTYPES = ["float32", "float16", "int8"]
 
@@ -66,6 +70,7 @@ _DTYPES = ["float32", "float16", "int8"]
     help="Make the titles of an index those of a file: add, change and remove what differs. A "
     "title whose text changed keeps its clicks.",
 )
+@looks_option("[default: what the ranker has]")
 @threads_option()
 @dask_option("embeds the titles of a new index")
 def command(
@@ -79,6 +84,7 @@ def command(
     add: str | None,
     remove: str | None,
     sync: str | None,
+    record: tuple[str, ...],
     force: bool,
     dask: str | None,
 ) -> None:
@@ -93,14 +99,17 @@ def command(
 
     If the folder of the model has a ranker, the index ranks with it: its weights, its BM25, and the
     clicks that it reads. `sentemb tune MODEL` or `sentemb train --dev` fits one. Clicks belong to
-    the id of a title: they stay when its text changes.
+    the id of a title: they stay when its text changes. With --record they count by how often the
+    titles were looked at, in a new index or in one that is there.
 
     \b
     sentemb index model/ titles.tsv -o index/
+    sentemb index model/ titles.tsv -o index/ --record searches.sqlite
     sentemb index index/ --sync titles.tsv
     sentemb index index/ --add new.tsv --remove gone.txt
     """
     from sentemb.analysis.next_step import next_step
+    from sentemb.data.examinations import read_examinations
     from sentemb.search.index import check_output
     from sentemb.search.index_files import is_index
     from sentemb.search.ranking.shortlist import LEAST_RECALL, RECALL_AT
@@ -111,21 +120,20 @@ def command(
     new["search_fields"] = search_fields
     changes = {"add": add, "remove": remove, "sync": sync}
     is_change = any(changes.values()) or (titles is None and is_index(source))
-    _check_usage(is_change, titles, output, changes, new)
+    _check_usage(is_change, titles, output, changes, new, record)
+    looks = read_examinations(record)
     if is_change:
-        if not any(changes.values()):
-            raise click.UsageError("say what to change: --sync TITLES, --add TITLES, --remove IDS")
         # An index may replace itself without --force: that is what was asked for.
         force, output = force or output is None, output or source
         if is_index(source):
             check_output(output, force)
-        index = _changed(source, changes, output)
+        index = _changed(source, changes, output, looks)
     else:
         if is_index(source):
             raise SentembError(f"{source}: is an index; give a model, or add titles with --add")
         assert titles is not None and output is not None
         check_output(output, force)
-        index = _built(source, titles, output, new)
+        index = _built(source, titles, output, new, looks)
     index.save(output, force)
     size = _megabytes(output)
     empty = f"; {index.n_empty:,} with no known words" if index.n_empty else ""
@@ -166,8 +174,11 @@ def _check_usage(
     output: str | None,
     changes: dict[str, str | None],
     new: dict[str, Any],
+    record: tuple[str, ...],
 ) -> None:
     """Refuse options that do not go together; ``new`` are those of a new index."""
+    if record:
+        refuse({"--cosine": new["cosine"] or None}, "--record")
     if (titles, *changes.values()).count("-") > 1:
         raise click.UsageError("standard input can be only one of the files")
     if changes["sync"] and (changes["add"] or changes["remove"]):
@@ -182,15 +193,21 @@ def _check_usage(
             raise click.UsageError(
                 f"--{given.replace('_', '-')} is for a new index; make the index again"
             )
+        if not (record or any(changes.values())):
+            raise click.UsageError(
+                "say what to change: --sync TITLES, --add TITLES, --remove IDS, --record RECORD"
+            )
     elif titles is None:
         raise click.UsageError(
-            "give MODEL TITLES -o INDEX, or INDEX with --sync, --add or --remove"
+            "give MODEL TITLES -o INDEX, or INDEX with --sync, --add, --remove or --record"
         )
     elif output is None:
         raise click.UsageError("name the folder of the index: -o INDEX")
 
 
-def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index":
+def _built(
+    model: str, titles: str, output: str, new: dict[str, Any], looks: "Examinations"
+) -> "Index":
     """A new index; ``new`` are the options that were given."""
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index import Index
@@ -200,6 +217,8 @@ def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index"
     ranker = load_best(model, cosine=new["cosine"])
     if isinstance(ranker, PairScorer):
         ranker.saved().towers()  # raises the error for a pair model
+    else:
+        _check_counts(model, ranker.recipe, looks)
     scratch = scratch_folder(output)
     searched = new["search_fields"] or {}
     ids, texts, fields = read_titles(titles, scratch)
@@ -208,11 +227,38 @@ def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index"
     settings["search_fields"] = searched
     with closing(TimeLeft("titles")) as line:
         index = Index.build(ranker, texts, ids, fields, **settings, on_progress=line.show)
+    _count(index, looks)
     say_score(index.recipe, note)
     return index
 
 
-def _changed(path: str, changes: dict[str, str | None], output: str) -> "Index":
+def _check_counts(source: str, recipe: "Recipe", looks: "Examinations") -> None:
+    """Refuse a record for a ranking in which clicks of a query do not count."""
+    from sentemb.search.ranking.recipe import CLICKS
+
+    if looks.times.size and not recipe.weight(CLICKS):
+        raise SentembError(
+            f"{source}: clicks of a query do not count in its ranking, so --record says nothing; "
+            f"fit a ranker with `sentemb tune {source} DEV --log LOG --record RECORD`"
+        )
+
+
+def _count(index: "Index", looks: "Examinations") -> None:
+    """Let the clicks of an index count by how often titles were looked at, if that is known."""
+    from dataclasses import replace
+
+    from sentemb.search.index_tuning import serve_clicks
+
+    if looks.times.size:
+        was_calibrated = index.confidence is not None
+        serve_clicks(index, replace(index.ranker.clicks, examinations=looks))
+        if was_calibrated and index.confidence is None:
+            note_calibration_gone()
+
+
+def _changed(
+    path: str, changes: dict[str, str | None], output: str, looks: "Examinations"
+) -> "Index":
     from sentemb.cli.common import read_ids
     from sentemb.search.index import Index
     from sentemb.system.files import place_name
@@ -220,6 +266,7 @@ def _changed(path: str, changes: dict[str, str | None], output: str) -> "Index":
 
     scratch = scratch_folder(output)
     index = Index.open(path, scratch=scratch)
+    _check_counts(path, index.recipe, looks)
     add, remove, sync = (changes[name] for name in ("add", "remove", "sync"))
     with closing(TimeLeft("titles")) as line:
         if sync is not None:
@@ -246,6 +293,7 @@ def _changed(path: str, changes: dict[str, str | None], output: str) -> "Index":
             index.add(texts, ids, line.show, fields)
             line.close()
             note(f"{amount(len(ids), 'title')} added")
+    _count(index, looks)
     return index
 
 

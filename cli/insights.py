@@ -26,8 +26,8 @@ def command(record: str, top_k: int, since: datetime | None, as_json: bool) -> N
 
     RECORD is what `sentemb serve --record` writes; the server may still be running. Prints the most
     frequent queries, those that found nothing, those without a good match, the slowest, and those
-    with the most searches without a click, with the title that was shown first. Queries that differ
-    in case alone count as the same query.
+    that lose most, with the title that was shown first: they lack the most clicks to be clicked
+    like the average query. Queries that differ in case alone count as the same query.
 
     \b
     sentemb insights searches.sqlite

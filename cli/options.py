@@ -504,6 +504,12 @@ def records_option(does: str = "", group: str | None = None) -> Decorator:
     )
 
 
+def looks_option(also: str = "", group: str | None = None) -> Decorator:
+    """``--record`` of a command that makes a ranking: what was shown, by the name ``record``."""
+    does = "Clicks of a query then count by how often its titles were looked at."
+    return records_option(f"{does} {also}", group)
+
+
 def dask_option(does: str, group: str | None = None) -> Decorator:
     """``--dask``, for a cluster that ``does`` something."""
     return option(

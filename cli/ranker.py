@@ -153,6 +153,11 @@ def say_score(recipe: Recipe, to: Callable[[str], None] = say) -> None:
         to(line)
 
 
+def note_calibration_gone() -> None:
+    """Say that an index has other scores, so no confidence."""
+    note("the calibration was for other scores and is gone; run `sentemb calibrate` again")
+
+
 def log_and_share(value: str) -> tuple[str, float]:
     """The log and the share in ``LOG[:SHARE]``; a file may have a colon in its name."""
     from sentemb.system.files import status

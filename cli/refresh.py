@@ -44,7 +44,7 @@ def command(
     The index is replaced in one step, which a running `sentemb serve SHOP` takes over without
     refusing a search. The one before stays in SHOP/index-before. If the command is stopped, the
     next one continues; with --dry-run the new index is in SHOP/refreshing/index until then. Last
-    come the ten queries with the most searches without a click since the last refresh; `sentemb
+    come the ten queries that lose most searches since the last refresh; `sentemb
     pin` puts a title first for one.
 
     \b

@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from sentemb.cli.options import (
     Written,
+    looks_option,
     option,
     output_option,
     search_fields_option,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 @option("--example", is_flag=True, help="Write a small made-up shop into FOLDER and begin with it.")
 @table_options(in_catalogue="Products", guesses=True)
 @search_fields_option()
+@looks_option()
 @threads_option()
 def command(
     clicks: str | None,
@@ -42,6 +44,7 @@ def command(
     force: bool,
     example: bool,
     search_fields: dict[str, float] | None,
+    record: tuple[str, ...],
     **given: Any,
 ) -> None:
     """Go from a shop's tables to a search page.
@@ -57,6 +60,8 @@ def command(
     Titles are then found by their words and letters, and `sentemb refresh` trains a model once
     there are searches enough.
 
+    With --record, clicks count by how often titles were looked at; their number is that of CLICKS.
+
     FOLDER is an index for `sentemb search`, `serve`, `info` and `explain`.
 
     \b
@@ -66,7 +71,12 @@ def command(
     sentemb start --example -o shop/
     """
     from sentemb.bridges.refresh.shop_tables import guess_tables
-    from sentemb.bridges.refresh.starting import check_empty, check_searched, removed_on_failure
+    from sentemb.bridges.refresh.starting import (
+        check_empty,
+        check_searched,
+        keep_shown,
+        removed_on_failure,
+    )
     from sentemb.data.importers.click_rows import Columns
     from sentemb.data.importers.columns import Reading
     from sentemb.data.simulation.example_shop import write_example_shop
@@ -95,10 +105,12 @@ def command(
             zip(check_searched(weights, tables.products), weights.values(), strict=True)
         )
         shop = Shop(make_folder(folder), tables.products)
+        looks = keep_shown(shop, record, tables.clicks is not None)
         if tables.clicks is None:
             _make_without_clicks(clicks, shop, searched, replaces)
         else:
-            _make(clicks, folder, _options(tables.clicks, products, given), searched, replaces)
+            columns = _options(tables.clicks, products, given)
+            _make(clicks, folder, columns, searched, looks, replaces)
         shop.save()
 
 
@@ -125,6 +137,7 @@ def _make(
     folder: Path,
     columns: list[str],
     searched: dict[str, float],
+    looks: list[Path],
     replaces: tuple[str, ...],
 ) -> None:
     """Run the commands, and say what to do with what they have made."""
@@ -134,9 +147,9 @@ def _make(
     parts, model, index = folder / "log", folder / "model", folder / "index"
     _run("split", log, "-o", parts, "--catalogue", titles, *_held_out(clicks, log), *replaces)
     held_out = ("--catalogue", parts / "titles.tsv")
-    _run(
-        "train", parts / "pairs.tsv", "--dev", parts / "dev.tsv", *held_out, "-o", model, *replaces
-    )
+    records = _repeated("--record", map(str, looks))
+    _run("train", parts / "pairs.tsv", "--dev", parts / "dev.tsv", *held_out, *records,
+         "-o", model, *replaces)  # fmt: skip
     _run("evaluate", model, parts / "test.tsv", *held_out, "--compare-with", "bm25",
          "--compare-with", "bm25-clicks", "--log", parts / "pairs.tsv")  # fmt: skip
     weights = ",".join(f"{name}:{weight:g}" for name, weight in searched.items())

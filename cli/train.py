@@ -18,9 +18,9 @@ from sentemb.cli.options import (
     Written,
     dask_option,
     given,
+    looks_option,
     option,
     option_of,
-    records_option,
     shown_default,
     threads_option,
     written_option,
@@ -287,9 +287,7 @@ def _effective(ctx: click.Context) -> dict[str, Any]:
     "these titles by their ids, so a title that changes later keeps them.",
     group=RUN,
 )
-@records_option(
-    "In the ranker, clicks of a query then count by how often its titles were looked at.", RUN
-)
+@looks_option(group=RUN)
 @option(
     "--vectors",
     type=click.Path(),

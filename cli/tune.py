@@ -8,14 +8,14 @@ import click
 from sentemb.cli.options import (
     Read,
     json_option,
+    looks_option,
     option,
-    records_option,
     refuse,
     threads_option,
 )
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
-from sentemb.cli.ranker import describe, fitted, log_and_share
+from sentemb.cli.ranker import describe, fitted, log_and_share, note_calibration_gone
 from sentemb.system.amounts import amount
 
 if TYPE_CHECKING:
@@ -49,10 +49,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Skip and count malformed lines of the log, as the training did.",
 )
-@records_option(
-    "Clicks of a query then count by how often its titles were looked at. [default for an index: "
-    "what it has]"
-)
+@looks_option("[default for an index: what it has]")
 @option(
     "--embedding",
     metavar="NAME",
@@ -181,5 +178,5 @@ def _of_index(
     if not dry_run:
         opened.save(index, force=True)
         if was_calibrated:
-            note("the calibration was for other scores and is gone; run `sentemb calibrate` again")
+            note_calibration_gone()
     return ranker

@@ -11,14 +11,18 @@ from helpers import made_up_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sentemb
 from sentemb import Index, SentembError, load_ranker
 from sentemb.cli import main
-from sentemb.data.click_log import ClickLog, write_click_log
+from sentemb.data.click_log import ClickLog, read_click_log, write_click_log
 from sentemb.data.examinations import EXPONENT, Examinations, Shown, read_examinations
+from sentemb.data.recorded_searches import RecordedSearch
 from sentemb.data.search_record import Searched, SearchRecord
+from sentemb.data.simulation import example_shop
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
-from sentemb.search.index_tuning import serve_clicks
+from sentemb.search.index_tuning import serve_clicks, tune
+from sentemb.search.ranking import fitting
 from sentemb.search.ranking.direct_fit import OF_EXAMINATIONS, with_examinations
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import CLICKS, EXAMINED, Recipe
@@ -76,6 +80,19 @@ def test_a_place_is_looked_at_less_the_lower_it_is(tmp_path):
     (tmp_path / "text").write_text("no record")
     with pytest.raises(SentembError, match="text"):
         read_examinations([tmp_path / "text"])
+
+
+def test_searches_can_be_left_out_of_the_looks(tmp_path):
+    searches = [("red", [0, 1, 5], [1]), ("RED!", [1, 0], []), ("tea", [3], [1])]
+    every = read_examinations([written(tmp_path / "a.sqlite", searches)])
+    for left_out in range(4):
+        of_rest = written(tmp_path / f"{left_out}.sqlite", searches[left_out:])
+        judged = [
+            RecordedSearch(query, {IDS[t]: place for place, t in enumerate(titles, 1)}, frozenset())
+            for query, titles, _ in searches[:left_out]
+        ]
+        expected = times_of(read_examinations([of_rest]))
+        assert times_of(every.without_searches(judged)) == pytest.approx(expected)
 
 
 def ranker_of(bag, clicks, looked, recipe=RECIPE):
@@ -173,3 +190,76 @@ def test_tune_reads_a_record(bag, tmp_path):
     assert next(s for s in opened.explain("hat red", "p1") if s.part == EXAMINED).examined == 1
     wrong = CliRunner().invoke(main, [*arguments[:5], "--record", dev])
     assert wrong.exit_code == 1 and "dev.tsv" in wrong.output
+
+
+def test_where_names_do_not_count_looks_still_do(bag, tmp_path, monkeypatch):
+    ahead = fitting._is_ahead
+    monkeypatch.setattr(fitting, "_is_ahead", lambda *of: True if of[2:] == (2,) else ahead(*of))
+    record = written(tmp_path / "r.sqlite", [("red", [0, 1, 5], [1])])
+    pairs = [(title.split()[0], title, 3) for title in TITLES]
+    index = Index.build(bag, TITLES, IDS, threads=1)
+    tune(index, ClickLog.from_pairs([("hat red", "red hat")]), ClickLog.from_pairs(pairs), [record])
+    assert not index.recipe.weight("name")
+    assert index.recipe.weight(EXAMINED) == index.recipe.weight(CLICKS) >= OF_EXAMINATIONS
+
+
+def test_an_index_reads_a_record(bag, tmp_path):
+    """When it is made, or later; with neither clicks nor a record it is as before."""
+    pairs = ClickLog.from_pairs([(title.split()[0], title, 3) for title in TITLES])
+    record = written(tmp_path / "r.sqlite", [("red", [0, 1, 5], [1])])
+    (tmp_path / "titles.tsv").write_text("".join(map("{}\t{}\n".format, IDS, TITLES)))
+    model = tmp_path / "model"
+    bag.save_pretrained(model)
+    out = str(tmp_path / "index")
+    make = ["index", str(model), str(tmp_path / "titles.tsv"), "-o", out, "--threads", "1"]
+
+    def run(*arguments, code=0):
+        result = CliRunner().invoke(main, [*map(str, arguments)])
+        assert result.exit_code == code, result.output
+        return result.output
+
+    with_record = "--record", record
+    assert "clicks of a query do not count" in run(*make, *with_record, code=1)
+    assert "--cosine does not go with --record" in run(*make, "--cosine", *with_record, code=2)
+    HybridRanker(bag, Recipe({**WEIGHTS, "clicks": 9.0}), ClickedQueries.of(pairs)).save(model)
+    assert "titles.tsv" in run(*make, "--record", tmp_path / "titles.tsv", code=1)
+    run(*make, *with_record)
+    made = Index.open(out)
+    assert made.recipe.weight(EXAMINED) == made.recipe.weight(CLICKS) == OF_EXAMINATIONS
+    run(*make, "--force")
+    later = Index.open(out)
+    assert not later.recipe.weight(EXAMINED)
+    later.confidence = Confidence(-1.0, 0.7, 100, 0.1, 0.2)
+    later.save(out, force=True)
+    assert "run `sentemb calibrate` again" in run("index", out, *with_record)
+    assert Index.open(out).search(QUERIES, 7) == made.search(QUERIES, 7)
+    assert "calibrate" not in run("index", out, *with_record)
+
+
+def test_a_shop_starts_with_a_record_and_counts_it_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(example_shop, "_PAIRS", 500)
+    shop, record = tmp_path / "shop", str(tmp_path / "r.sqlite")
+
+    def run(*arguments):
+        result = CliRunner().invoke(main, [*map(str, arguments), "--threads", "1"])
+        assert result.exit_code == 0, result.output
+        return Index.open(shop)
+
+    index = run("start", "--example", "-o", shop)
+    query = index.ranker.clicks.queries[0]
+    hits = index.search(query, 2)
+    searches = SearchRecord(record)
+    (name,) = searches.add_searches([Searched(query, [(h.id, h.title) for h in hits], None, 1.0)])
+    searches.add_click(name, hits[0].id)
+    searches.close()
+    index = run("start", "--example", "-o", shop, "--force", "--record", record)
+    looked, clicks = times_of(index.ranker.clicks.examinations), index.ranker.clicks.clicks.sum()
+    assert index.recipe.weight(EXAMINED) and len(looked) == 2
+    assert clicks == read_click_log(shop / "pairs.tsv").clicks.sum()
+    products = tmp_path / "products.csv"
+    products.write_text("sku,name\na,Red Hat\nb,Blue Hat\n")
+    with pytest.raises(SentembError, match="a shop without clicks reads no record"):
+        sentemb.start(products, output=tmp_path / "other", record=[record])
+    # Its clicks are in the log already.
+    again = run("refresh", shop, "--record", record).ranker.clicks
+    assert times_of(again.examinations) == looked and again.clicks.sum() == clicks

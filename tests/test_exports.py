@@ -124,6 +124,21 @@ READ = {
         "c.csv": "\ufeffHäufigste Suchanfragen;Seite;Klicks;Impressionen;CTR;Position\n"
         "lamp;Red Lamp;1.200;9.000;13 %;1,2\nmug;Blue Mug;3;90;3,3 %;4,5\n"
     },
+    "Amazon, search catalogue performance": {
+        "c.csv": 'Brand=["Acme"]\n"ASIN Title","ASIN","Search Query","Clicks: Total Count"\n'
+        '"Red Lamp","B01","lamp","1,200"\n"Blue Mug","B02","mug","3"\n'
+    },
+    "Bing, with a line of copyright": {
+        "c.csv": '"Search term report"\n\n"SearchQuery","FinalURL","Clicks"\n'
+        '"lamp","Red Lamp","1,200"\n"mug","Blue Mug","3"\n"©2026 Example. All rights reserved."\n'
+    },
+    "Segment, events": {
+        "c.jsonl": lines(
+            {"event": "Product Clicked", "properties": {"query": "lamp", "sku": "L"}, "n": 1200},
+            {"event": "Product Clicked", "properties": {"query": "mug", "sku": "M"}, "n": 3},
+        ),
+        "p.csv": "sku,name\nL,Red Lamp\nM,Blue Mug\n",
+    },
     "Search Console in French": {
         "c.csv": "Requêtes les plus fréquentes,Page,Clics,Impressions\n"
         "lamp,Red Lamp,1200,9000\nmug,Blue Mug,3,90\n"
@@ -237,6 +252,14 @@ NAMED = {
     "MS MARCO, judgments": (
         {"qrels.train.tsv": "1185869\t0\t0\t1\n1185868\t0\t16\t1\n"},
         "these look like judgments of TREC, ids without texts",
+    ),
+    "Search Console, rows of the API": (
+        {"c.jsonl": lines({"keys": ["lamp", "https://x.example"], "clicks": 5, "ctr": 0.1})},
+        "with query and page in keys: use jq -c '.rows[] | {query: .keys[0]",
+    ),
+    "GA4, raw events": (
+        {"c.jsonl": lines(*[{"event_name": "select_item", "event_params": [{"key": "a"}]}] * 2)},
+        "raw events of GA4, with their texts in lists of keys: select search_term",
     ),
     "MS MARCO, texts": (
         {"collection.tsv": "0\tThe sky is blue.\n1\tA tap drips.\n"},

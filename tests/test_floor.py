@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from helpers import made_up_model
 from sentemb import Index, SentembError
 from sentemb.cli import main
 from sentemb.data.click_log import read_click_log
+from sentemb.data.examinations import Examinations, Shown
 from sentemb.data.simulation.simulator import simulate
 from sentemb.data.splitting import split_log
 from sentemb.models.files.tensor_files import open_tensors, write_tensors
@@ -110,6 +112,27 @@ def test_there_is_no_floor_where_it_cannot_be_safe(ranker, sides):
     # Nobody can tell these from random letters.
     assert fitted_floor(ranker, random_letters(5), 0, notes.append) is None
     assert "would refuse more than 2% of the dev queries" in notes[-1]
+
+
+def test_recorded_queries_without_a_click_count(ranker, sides):
+    """Those that look like random letters too, if they were searched twice."""
+    log, dev, _ = sides
+    odd = random_letters(5)[:40]
+    titles = sorted({*log.titles, *dev.titles})
+    for times, has_floor in ((1, True), (2, False)):
+        shown = [Shown(query, "p0", titles[0], 1, times) for query in [*odd, log.queries[0]]]
+        clicks = replace(ClickedQueries.of(log), examinations=Examinations.of(shown))
+        notes = []
+        fitted = fit_weights_of(
+            ranker.model, dev, titles, None, clicks, clicks, on_note=notes.append
+        )
+        assert (fitted.floor is not None) == has_floor
+        assert any("the record has without a click" in note for note in notes) != has_floor
+    # As many as one in fifty may be refused, of both kinds together.
+    queries = [*dev.queries, *dev.queries]
+    for count, has_floor in ((6, True), (40, False)):
+        floor = fitted_floor(ranker, queries, 0, notes.append, odd[:count])
+        assert (floor is not None) == has_floor
 
 
 def test_letters_have_the_probabilities_of_their_definition():

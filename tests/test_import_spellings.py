@@ -191,6 +191,40 @@ def test_few_rows_with_many_clicks_are_too_much(tmp_path):
     assert run(path, *options, "--max-lost", "2")[0] == 1
 
 
+@pytest.mark.parametrize(("cell", "stops"), [("", True), (" ", True), ("NULL", False)])
+@pytest.mark.parametrize("place", [0, 1])
+def test_many_rows_with_an_empty_query_or_title_are_too_much(tmp_path, cell, stops, place):
+    path, out = tmp_path / "c.csv", tmp_path / "log.tsv"
+    row = ["lamp", "Lamp", "2"]
+    row[place] = cell
+    path.write_text("query,title,n\n" + "tv,TV,5\n" * 50 + (",".join(row) + "\n") * 21)
+    code, said = run(path, "-o", out, "--clicks-column", "n")
+    assert code == stops and out.exists() != stops
+    if stops:
+        assert "21 of 71 rows and 42 of 292 clicks would be dropped" in said
+        assert ": 21 with an empty query, title or id; correct them, or" in said
+    code, said = run(path, "-o", out, "--clicks-column", "n", "--max-lost", 1, "--force")
+    assert code == 0 and "clicks: 292 read, 250 kept; lost: 42 without a " in said
+
+
+def test_events_that_are_no_clicks_are_none(tmp_path):
+    events = [
+        "click",
+        "view",
+        "Product Clicked",
+        "add_to_cart",
+        "item_click",
+        "select_item",
+        "search",
+    ]
+    rows = "".join(f"{event},q{k},T{k}\n" for k, event in enumerate(events))
+    (tmp_path / "c.csv").write_text("event_name,query,title\n" + rows)
+    _, said = run(tmp_path / "c.csv", "-o", tmp_path / "l.tsv")
+    assert "for the column event_name give --clicks-column event_name" in said
+    _, said = run(tmp_path / "c.csv", "-o", "-", "--clicks-column", "event_name")
+    assert said.startswith("q0\tT0\nq2\tT2\nq4\tT4\nq5\tT5\n") and "3 without clicks" in said
+
+
 def test_clicks_of_rare_pairs_are_counted(tmp_path):
     path = tmp_path / "c.csv"
     path.write_text("query,title,n\na,A,5\nb,B,1\nb,C,2\n")
@@ -347,6 +381,19 @@ def test_variants_have_the_title_and_the_fields_of_their_product(tmp_path):
     titles, said = titles_of(tmp_path, VARIANTS, "--fields", "Vendor")
     assert titles[1:] == ["A\tLamp\tAcme", "D\tMug\tAcme", "B\tLamp\tAcme", "C\tLamp\tBolt"]
     assert "rows without a title that are variants, and have that of their product above: 2" in said
+
+
+def test_variants_have_the_title_of_a_product_without_an_id(tmp_path):
+    products = "Parent,Name,SKU\np1,Lamp,\np1,,A\np1,,B\np2,Mug,\np2,,C\n"
+    titles, _ = titles_of(tmp_path, products)
+    assert titles[1:] == ["A\tLamp", "B\tLamp", "C\tMug"]
+
+
+def test_rows_of_one_product_with_other_fields_are_counted(tmp_path):
+    products = "SKU,Name,Size\nA,Lamp,S\nA,Lamp,M\nA,Lamp,S\nB,Mug,\n"
+    titles, said = titles_of(tmp_path, products, "--fields", "Size")
+    assert titles[1:] == ["A\tLamp\tS", "B\tMug\t"]
+    assert "rows with an id that already has other fields were left out: 1" in said
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import time
@@ -176,6 +177,18 @@ def test_an_index_in_place_of_a_model(place, hybrid, tmp_path):
     _, err = run("score", place / "index", "red hat", "hat", code=1)
     remedy = f"give {place / 'index' / 'model'}, or use `sentemb search` or `sentemb explain`"
     assert err == f"Error: {place / 'index'}: is an index; {remedy}\n"
+
+
+def test_a_model_in_the_folder_and_an_id_that_is_gone_are_named(place, tmp_path):
+    (tmp_path / "shop").mkdir()
+    shutil.copytree(place / "model", tmp_path / "shop/model")
+    _, err = run("score", tmp_path / "shop", "red hat", "hat", code=1)
+    assert f"(model.safetensors is missing); did you mean {tmp_path / 'shop/model'}?\n" in err
+    note = "{} is not an id of the index, so it was read as a title"
+    for title, is_said in (("gone", True), ("p1", False), ("a red hat", False)):
+        assert (
+            note.format(title) in run("explain", place / "index", "red hat", title)[1]
+        ) == is_said
 
 
 def test_only_some_ids_and_scores(place, tmp_path):

@@ -316,6 +316,23 @@ def test_a_stem_that_is_not_chosen_changes_nothing(bag, monkeypatch):
     assert (plain.recipe, plain.dev) == (with_stems.recipe, with_stems.dev)
 
 
+@pytest.mark.parametrize(
+    ("plain", "stems", "chosen"),
+    [
+        ([2.0] * 4, [1.0] * 4, "english"),
+        ([2.0] * 4, [3.0] * 4, None),
+        ([2.0] * 4, [2.0] * 4, None),
+        ([2.0] * 4, [1.0, 3.5, 3.0, 1.5], "english"),  # behind by less than two standard errors
+    ],
+)
+def test_stems_are_read_unless_plain_words_are_clearly_better(
+    bag, log, judged, monkeypatch, plain, stems, chosen
+):
+    losses = iter([plain, stems])
+    monkeypatch.setattr(base_fit, "losses_of", lambda *_: np.array(next(losses)))
+    assert fit_ranker(bag, log, judged, threads=1).recipe.stem == chosen
+
+
 FITTED = """
 from helpers import made_up_model
 from test_ranking import WORDS, made_log

@@ -381,6 +381,22 @@ def test_many_equal_scores_fill_the_room_for_candidates(bag, log, monkeypatch):
     assert places.tolist() == [[0, 1, 2]] and len(set(scores[0])) == 1
 
 
+def test_of_titles_without_a_word_of_the_query_only_the_first_are_scored(bag, log, monkeypatch):
+    titles = [f"fix a bath {number}" for number in range(300)]
+    titles[200] = "red tub"
+    scored, real = [], engine.of_pairs
+
+    def noted(*arguments):
+        scored.append(arguments[4].size)
+        return real(*arguments)
+
+    monkeypatch.setattr(engine, "of_pairs", noted)
+    found, scores = made_ranker(bag, log, titles).alone("bm25").find(["red", "hotels"], 4)
+    assert found.tolist() == [[200, 0, 1, 2], [0, 1, 2, 3]]
+    assert scores[0, 0] > 0 and not scores[0, 1:].any() and not scores[1].any()
+    assert scored == [5 + 4]
+
+
 def test_titles_with_a_score_from_a_limit_on_are_kept():
     total = np.array([[5.0, 4.9, 4.0, 4.95, -np.inf]], np.float32)
     places, counts = np.empty((1, 5), np.int32), np.empty(1, np.int64)

@@ -262,6 +262,16 @@ def test_rare_queries_have_no_text_in_an_anonymous_record(path):
     assert insights(path).popular[0].searches == COMMON + 4
 
 
+def test_a_query_that_is_clicked_like_others_loses_less_than_one_that_never_is(path):
+    """However often it is searched: not every search for a right title ends with a click."""
+    record = SearchRecord(path)
+    names = record.add_searches([searched("oak desk")] * 100 + [searched("lamp")] * 20)
+    for name in names[:70]:
+        record.add_click(name, "a")
+    lost = [(query.query, query.lost) for query in insights(path).lost]
+    assert lost == [("lamp", 20), ("oak desk", 30)]
+
+
 def test_insights_count_what_happened(path):
     record = SearchRecord(path)
     names = record.add_searches([searched("Oak desk", milliseconds=9.0)] * 2)

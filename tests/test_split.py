@@ -378,6 +378,12 @@ def test_held_out_clicks_are_of_queries_that_keep_some(log, share, seed, most):
     assert all(skipped[query, title] == texts for query, title, _, texts in pairs_of(stays))
     again = hold_out_clicks(log, share, seed, most)
     assert [*map(pairs_of, again)] == [pairs_of(stays), pairs_of(held_out)]
+    for part in (stays, held_out):  # its texts are in the order of a log that is read
+        builder = ClickLogBuilder()
+        for query, title, clicks, skipped in pairs_of(part):
+            builder.add(query, title, clicks, skipped)
+        read = builder.build()
+        assert (read.queries, read.titles) == (part.queries, part.titles)
 
 
 TEXTS = st.sampled_from(["a", "b", "c", "Ä b", 'the "d"'])

@@ -269,6 +269,13 @@ def test_tables_that_are_no_tables_are_named(tmp_path, monkeypatch, clicks, prod
     assert named in said and not Path("shop").exists()
 
 
+def test_columns_of_one_name_are_not_dropped_without_a_word(tmp_path):
+    (tmp_path / "p.csv").write_text("sku,name,price,price,size\n" + "1,Lamp,2,3,S\n" * 9)
+    guess = guess_columns(tmp_path / "p.csv", of_products=True)
+    assert guess.fields == {"size": "size"}
+    assert str(guess).endswith("; left out, since several are named so: price")
+
+
 @pytest.mark.parametrize(("ours", "theirs"), [("lang", "language"), ("market", "Store view")])
 def test_columns_of_languages_belong_to_the_id(tmp_path, ours, theirs):
     clicks, products = tmp_path / "c.csv", tmp_path / "p.csv"

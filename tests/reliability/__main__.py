@@ -94,6 +94,8 @@ CHECKS = {
     "starts": ("servers that start during a sync", lambda: served.started_during_syncs(60)),
     "recording": ("searches and clicks answered by servers that are killed",
                   lambda: served.killed_recording(60)),
+    "refreshes": ("SIGKILL at random moments of a refresh, while its shop is searched",
+                  lambda: served.killed_refreshing(60)),
     "records": ("records of searches that are moved, damaged or of another version",
                 lambda: _tests("test_search_record.py")),
     "versions": ("uses of clusters with a worker of another version", served.versions),

@@ -1,6 +1,7 @@
 """``sentemb serve`` under requests, slow clients, syncs and kills; clusters of two versions."""
 
 import contextlib
+import csv
 import http.client
 import json
 import os
@@ -359,6 +360,83 @@ def _search_and_click(port, number, answered):
                 answered.append((click["search"], click["id"]))
             number += 1
     client.close()
+
+
+# -- refreshes -------------------------------------------------------------------------------------
+
+
+def killed_refreshing(rounds: int) -> Count:
+    """SIGKILL of ``sentemb refresh`` at random moments while its shop is served and searched.
+
+    After each kill the index is whole. Every search meanwhile is answered, by the old titles or the
+    new ones. The last refresh ends, and leaves nothing behind.
+    """
+    count = Count("killed refreshes", tried=rounds)
+    rng = random.Random(0)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        shop, states, seconds = _shop_of_two_months(folder)
+        with _serving(shop) as (_, port, said), _searched(port, states, count) as answered:
+            for number in range(rounds):
+                refreshing = _refreshing(shop, folder / f"{number % 2}.csv")
+                time.sleep(rng.uniform(0, seconds))
+                refreshing.kill()
+                refreshing.communicate()
+                try:
+                    Index.verify(shop / "index")
+                except SentembError as error:
+                    count.failures.append(f"round {number}: {error}")
+            last = _refreshing(shop, folder / f"{rounds % 2}.csv")
+            wrong = last.communicate()[1] if last.wait() else ""
+        if wrong or (shop / "refreshing").exists():
+            count.failures.append(f"the last refresh: {wrong or 'its work is still there'}")
+        count.failures += [line for line in said if not line.endswith(_SAID)]
+        count.notes.append(f"{answered[0]:,} searches answered; a refresh takes {seconds:.1f} s")
+    return count
+
+
+def _shop_of_two_months(folder):
+    """A shop, the possible hits of its two catalogues, and the seconds of a refresh."""
+    old = {
+        f"p{number}": title for number, title in enumerate(dict.fromkeys(TITLES)) if title.strip()
+    }
+    new = {**dict(list(old.items())[50:]), "new": f"{TITLES[3]} {TITLES[0]}"}
+    for number, titles in enumerate((old, new)):
+        with (folder / f"{number}.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([("sku", "name"), *titles.items()])
+    shop, indexes, seconds = folder / "shop", [], 0.0
+    made = _sentemb("start", folder / "0.csv", "-o", shop, stdout=subprocess.DEVNULL)
+    assert not made.wait(), made.communicate()[1]
+    for number in (1, 0):
+        began = time.monotonic()
+        refreshing = _refreshing(shop, folder / f"{number}.csv")
+        assert not refreshing.wait(), refreshing.communicate()[1]
+        seconds = time.monotonic() - began
+        indexes.append(Index.open(shutil.copytree(shop / "index", folder / f"index {number}")))
+    return shop, _right(*indexes), seconds
+
+
+def _refreshing(shop, catalogue):
+    return _sentemb("refresh", shop, "--catalogue", catalogue, stdout=subprocess.DEVNULL)
+
+
+@contextlib.contextmanager
+def _searched(port, right, count):
+    """Search all the time; how many searches were answered, and in ``count`` what was wrong."""
+    ends, answered = threading.Event(), [0]
+
+    def search():
+        while not ends.wait(0.1):
+            count.failures += _honest(port, right, len(QUERIES))[0]
+            answered[0] += len(QUERIES)
+
+    searching = threading.Thread(target=search)
+    searching.start()
+    try:
+        yield answered
+    finally:
+        ends.set()
+        searching.join()
 
 
 def versions() -> Count:

@@ -71,6 +71,13 @@ class SearchedQuery:
         """The searches without a click."""
         return self.searches - self.clicked
 
+    def missed(self, clicked: int, searches: int) -> tuple[int, int]:
+        """A measure of the clicks that it lacks to be clicked like all ``searches``.
+
+        Of the searches for a query that finds what people want, some end without a click as well.
+        """
+        return self.searches * clicked - self.clicked * searches, self.lost
+
 
 @dataclass(frozen=True)
 class Insights:
@@ -85,7 +92,8 @@ class Insights:
     popular : the most frequent queries
     nothing_found : queries that no title matches
     below_floor : queries without a good match
-    lost : queries with the most searches without a click, and what was shown first
+    lost : queries that lack the most clicks to be clicked like the average, and what was shown
+        first
     slow : queries with the longest mean time, longest first
     """
 
@@ -149,7 +157,8 @@ def insights(path: AnyPath, top_k: int = 10, since: datetime | None = None) -> I
         first, last = connection.execute(between, (start,)).fetchone()
         milliseconds = _quantiles(connection, sum(query.searches for query in every), start)
         lost = [query for query in every if query.query is not None and query.lost]
-        lost = sorted(lost, key=lambda query: query.lost, reverse=True)[:top_k]
+        totals = [sum(query.clicked for query in every), sum(query.searches for query in every)]
+        lost = sorted(lost, key=lambda query: query.missed(*totals), reverse=True)[:top_k]
         lost = [
             replace(query, shown_first=(shown or (None,))[0])
             for query in lost

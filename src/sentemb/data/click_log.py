@@ -142,10 +142,39 @@ class ClickLog:
 
     def part(self, is_kept: NDArray[np.bool_]) -> "ClickLog":
         """The clicks of some queries, (n_queries,) bool, without skipped titles."""
-        pairs = np.flatnonzero(is_kept[self.query_index])
+        return self.of_pairs(is_kept[self.query_index])
+
+    def of_pairs(self, is_kept: NDArray[np.bool_]) -> "ClickLog":
+        """Some pairs, (n_pairs,) bool, without skipped titles."""
+        pairs = np.flatnonzero(is_kept)
         counted = self.query_index[pairs], self.title_index[pairs], self.clicks[pairs]
         return ClickLog.from_pairs(
             (self.queries[q], self.titles[t], int(n)) for q, t, n in zip(*counted, strict=True)
+        )
+
+    def with_clicks(self, clicks: NDArray[np.int64]) -> "ClickLog":
+        """The log with other clicks for its pairs, (n_pairs,), without those that have none."""
+        has_some = clicks > 0
+        lengths = np.diff(self.skipped_offsets)
+        skipped_pair, is_shown = np.repeat([np.cumsum(has_some) - 1, has_some], lengths, axis=1)
+        skipped = self.skipped_index[is_shown > 0]
+        queries, first, numbers = np.unique(
+            self.query_index[has_some], return_index=True, return_inverse=True
+        )
+        order = np.argsort(first)
+        query_index = np.argsort(order)[numbers].astype(np.int32)
+        titles, title_index, offsets, skipped = arranged(
+            query_index, self.title_index[has_some], skipped_pair[is_shown > 0], skipped
+        )
+        return ClickLog(
+            queries=[self.queries[index] for index in queries[order].tolist()],
+            titles=[self.titles[index] for index in titles.tolist()],
+            query_index=query_index,
+            title_index=title_index,
+            clicks=clicks[has_some],
+            skipped_offsets=offsets,
+            skipped_index=skipped,
+            bad_lines=self.bad_lines,
         )
 
 

@@ -98,8 +98,9 @@ TITLE = Meaning(
         nombredelproducto nombreproducto producto titulo nomeprodotto prodotto titolo nome
         nomedoproduto produto naam productnaam nazwa nazwaproduktu produktnamn produktnavn
         название наименование товар 商品名 商品名称 产品名称 标题 名称 商品名稱 상품명 objectname
-        page toppages landingpage seite seiten haufigsteseiten pages pagina paginas
-        text passage description link url clickedurl finalurl
+        страница ページ 页面 페이지 strona clickurl resulturl asintitle page toppages landingpage
+        seite seiten haufigsteseiten pages pagina paginas text passage description link url
+        clickedurl finalurl
     """),
     r"(?:clicked|shown|product|item|article|result|document|post|display|shop)*(?:title|name)",
 )
@@ -123,6 +124,7 @@ CLICKS = Meaning(
         clickedcount eventcount count counts n clicked click isclicked wasclicked hits freq
         frequency cnt anzahl clic cliques klikken escilabel клики кликов количествокликов
         クリック クリック数 クリック回数 点击 点击量 点击数 点击次数 點擊 點擊次數 클릭 클릭수
+        eventtype eventname event eventaction action interaction
     """),
     r"(?:total|sum|num|number|no|nb|n|count|cnt|all|unique|event|item|product|result|search|link"
     r"|site|outbound|of|the|anzahl|der|nombre|de|antal|aantal|liczba|numero|di|z|nr)*"

@@ -12,6 +12,7 @@ that is wrong by .3 changes little (docs/results/loop.md).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
@@ -21,10 +22,13 @@ from numpy.typing import NDArray
 
 from sentemb.data.record_file import reading_record
 from sentemb.data.record_merge import one_record
+from sentemb.data.recorded_searches import RecordedSearch
 from sentemb.system.paths import AnyPath
 from sentemb.text.words import exact_key
 
 EXPONENT = 0.7
+# What a difference of equal sums may leave; the last place of a page is looked at far more often.
+_NONE = 1e-9
 _PLACES = (
     "SELECT searches.query, titles.id, titles.title, shown.position, count(*) FROM searches "
     "JOIN shown ON shown.search = searches.number JOIN titles ON titles.number = shown.title "
@@ -70,11 +74,14 @@ class Examinations:
     def of(cls, shown: Iterable[Shown]) -> Self:
         """Count examinations; of several titles of an id the last one counts."""
         queries: dict[str, int] = {}
+        number_of: dict[str, int] = {}  # of each spelling
         title_of: dict[str, str] = {}
         products: dict[str, int] = {}
         times: dict[tuple[int, int], float] = {}
         for row in shown:
-            query = queries.setdefault(exact_key(row.query), len(queries))
+            if row.query not in number_of:
+                number_of[row.query] = queries.setdefault(exact_key(row.query), len(queries))
+            query = number_of[row.query]
             product = products.setdefault(row.id, len(products))
             title_of[row.id] = row.title
             looked = row.times * float(row.position) ** -EXPONENT
@@ -84,15 +91,33 @@ class Examinations:
         titles = list(title_of.values())
         return cls(list(queries), list(products), titles, query_index, product_index, counted)
 
+    def repeated(self) -> list[str]:
+        """The queries that were searched more than once: a title was looked at twice or more."""
+        most = np.zeros(len(self.queries))
+        np.maximum.at(most, self.query_index, self.times)
+        return [self.queries[q] for q in np.flatnonzero(most >= 2).tolist()]
+
     def without_queries(self, queries: Iterable[str]) -> Self:
         """Leave some queries out, by `exact_key`."""
         left_out = set(map(exact_key, queries))
         is_kept = np.array([query not in left_out for query in self.queries], bool)
         stays = is_kept[self.query_index]
-        if stays.all():
-            return self
-        indices = {name: getattr(self, name)[stays] for name in ("query_index", "product_index")}
-        return replace(self, **indices, times=self.times[stays])
+        return self if stays.all() else self._part(stays, self.times)
+
+    def without_searches(self, searches: Iterable[RecordedSearch]) -> Self:
+        """Leave out what some of the searches showed."""
+        seen: Counter[tuple[str, str]] = Counter()
+        for search in searches:
+            query = exact_key(search.query)
+            for id, position in search.positions.items():
+                seen[query, id] += float(position) ** -EXPONENT
+        pairs = zip(self.query_index.tolist(), self.product_index.tolist(), strict=True)
+        times = self.times - [seen[self.queries[q], self.ids[p]] for q, p in pairs]
+        return self._part(times > _NONE, times)
+
+    def _part(self, stays: NDArray[np.bool_], times: NDArray[np.float64]) -> Self:
+        pairs = self.query_index[stays], self.product_index[stays]
+        return replace(self, query_index=pairs[0], product_index=pairs[1], times=times[stays])
 
 
 def read_examinations(records: Sequence[AnyPath]) -> Examinations:

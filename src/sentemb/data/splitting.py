@@ -20,7 +20,7 @@ import os
 import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from io import BufferedIOBase
 from itertools import islice
@@ -276,13 +276,9 @@ def hold_out_clicks(log: ClickLog, share: float, seed: int, most: int) -> tuple[
     keeps[log.query_index[held < log.clicks]] = True
     drawn = generator.permutation(np.flatnonzero(loses & keeps))[:most]
     held[~np.isin(log.query_index, drawn)] = 0
-    stays, held_out = ClickLogBuilder(), ClickLogBuilder()
-    for pair, count in zip(_pairs_of(log), held.tolist(), strict=True):
-        if count < pair.clicks:
-            stays.add(pair.query, pair.title, pair.clicks - count, pair.skipped)
-        if count:
-            held_out.add(pair.query, pair.title, count)
-    return stays.build(log.bad_lines), held_out.build()
+    no_skipped, none = np.zeros_like(log.skipped_offsets), log.skipped_index[:0]
+    clicked = replace(log, skipped_offsets=no_skipped, skipped_index=none, bad_lines=0)
+    return log.with_clicks(log.clicks - held), clicked.with_clicks(held)
 
 
 def _add(builder: ClickLogBuilder, counts: list[int], side: int, pair: Pair) -> None:

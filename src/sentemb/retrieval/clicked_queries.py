@@ -122,7 +122,7 @@ class ClickedQueries:
 
         The product is known by its ``id``, or else by its ``title``. Fewer than none are none.
         """
-        product = self._number_of.get(id, self._product_of(title))
+        product = self.product(id, title)
         keys, titles, product_of = list(self.keys), list(self.titles), self.product_of
         offsets, q = self.offsets, next((k for k, q in enumerate(self.queries) if q == query), -1)
         queries = list(self.queries)
@@ -279,6 +279,10 @@ class ClickedQueries:
     @cached_property
     def _row_of_title(self) -> TextRows:
         return TextRows(self.titles)
+
+    def product(self, id: str, title: str) -> int:
+        """The number of the product with an id, or else with a title; -1 if the log has none."""
+        return self._number_of.get(id, self._product_of(title))
 
     def key_of(self, title: str) -> str | None:
         """The key of the product that has a title, if any has."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import pairwise
+from itertools import compress, pairwise
 
 from sentemb.retrieval.words_and_stems import Words
 from sentemb.text.words import SIGNS, UNSPACED, folded_words
@@ -14,8 +14,14 @@ _WITH_MARKS = f"[{SIGNS['marks']}{SIGNS['silent']}]"
 _PIECE = re.compile(
     f"[{UNSPACED}](?:\u17d2[{UNSPACED}]|{_WITH_MARKS})*|(?:[^\\W{UNSPACED}]|{_WITH_MARKS})+"
 )
-# Pieces whose words are remembered.
-_MOST = 16_384
+_ASCII_PIECE = re.compile(r"\w+", re.ASCII)
+
+
+# The words of BM25 of a piece of a title, and its words without case and accents. Titles share most
+# of their pieces, and these take longer than all else here.
+@lru_cache(1 << 14)
+def _read(piece: str, words: Words) -> tuple[frozenset[str], frozenset[str]]:
+    return frozenset(words(piece)), frozenset(folded_words(piece))
 
 
 class MarkedWords:
@@ -27,34 +33,36 @@ class MarkedWords:
     def __init__(self, query: str, words: Words) -> None:
         self._words = words
         self._asked, self._folded = frozenset(words(query)), frozenset(folded_words(query))
+        self._known: dict[str, bool] = {}
 
     def of(self, title: str) -> list[list[int]]:
         """The begin and the end of each place to mark, counted in code points, in order."""
-        pieces = list(_PIECE.finditer(title))
-        marked = [self._are_asked(*_read(piece[0], self._words)) for piece in pieces]
-        for k, (a, b) in enumerate(pairwise(pieces)):
-            if a.end() == b.start() and self._makes_word(a[0], b[0]):
+        is_ascii = title.isascii()
+        pieces = list((_ASCII_PIECE if is_ascii else _PIECE).finditer(title))
+        marked = [self._is_asked(piece[0]) for piece in pieces]
+        # No two pieces of ASCII letters touch.
+        for k, (a, b) in enumerate(() if is_ascii else pairwise(pieces)):
+            if a.end() == b.start() and self._are_asked(a[0], b[0]):
                 marked[k] = marked[k + 1] = True
         marks: list[list[int]] = []
-        for piece, is_marked in zip(pieces, marked, strict=True):
-            if is_marked and marks and marks[-1][1] == piece.start():
+        for piece in compress(pieces, marked):
+            if marks and marks[-1][1] == piece.start():
                 marks[-1][1] = piece.end()
-            elif is_marked:
+            else:
                 marks.append([*piece.span()])
         return marks
 
-    def _are_asked(self, words: frozenset[str], folded: frozenset[str]) -> bool:
-        return not self._asked.isdisjoint(words) or (bool(folded) and folded <= self._folded)
+    def _is_asked(self, piece: str) -> bool:
+        """Whether the query has a word of a piece."""
+        is_asked = self._known.get(piece)
+        if is_asked is None:
+            is_asked = self._known[piece] = self._has(*_read(piece, self._words))
+        return is_asked
 
-    def _makes_word(self, first: str, second: str) -> bool:
+    def _are_asked(self, first: str, second: str) -> bool:
         """Whether the query has a word that two pieces make together."""
-        together = _read(first + second, self._words)
-        alone = zip(_read(first, self._words), _read(second, self._words), strict=True)
-        new = (both.difference(*each) for both, each in zip(together, alone, strict=True))
-        return self._are_asked(*new)
+        read = (_read(piece, self._words) for piece in (first + second, first, second))
+        return self._has(*(both - a - b for both, a, b in zip(*read, strict=True)))
 
-
-@lru_cache(_MOST)
-def _read(text: str, words: Words) -> tuple[frozenset[str], frozenset[str]]:
-    """The words of a piece, and its folded words: titles that are found have many in common."""
-    return frozenset(words(text)), frozenset(folded_words(text))
+    def _has(self, words: frozenset[str], folded: frozenset[str]) -> bool:
+        return not self._asked.isdisjoint(words) or (bool(folded) and folded <= self._folded)

@@ -64,7 +64,9 @@ def check_columns(names: Sequence[str]) -> None:
     quote, a comma or a character that cannot be printed; for more than 100 of them.
     """
     if len(names) > _MOST_COLUMNS:
-        raise SentembError(f"{len(names):,} columns of products; keep at most {_MOST_COLUMNS}")
+        raise SentembError(
+            f"{len(names):,} columns of products; name at most {_MOST_COLUMNS}, as with --fields"
+        )
     for k, name in enumerate(names):
         is_name = 0 < len(name) <= _MOST_NAME and name.isprintable() and name == name.strip()
         if not is_name or '"' in name or "," in name:

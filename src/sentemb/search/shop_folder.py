@@ -117,6 +117,11 @@ class Shop:
         return self.path / "pairs.tsv"
 
     @property
+    def shown(self) -> Path:
+        """Searches whose clicks are in the log that the shop began with; there may be none."""
+        return self.path / "first-searches.sqlite"
+
+    @property
     def searches(self) -> Path:
         """Every search of all records that the shop was refreshed with."""
         return self.path / "all-searches.sqlite"

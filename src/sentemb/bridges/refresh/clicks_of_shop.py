@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import groupby
+from pathlib import Path
 
 from sentemb.data.click_log import ClickLogBuilder, add_lines
 from sentemb.data.record_file import reading_record
@@ -52,9 +53,12 @@ class ShopClicks:
         if is_file(shop.log):
             add_lines(clicks, [shop.log])
         if is_file(shop.searches):
+            of_log = _names(shop.shown)
             with reading_record(shop.searches) as record:
                 rows = record.execute(_RESULTS, (until,))
                 for (search, time, query), group in groupby(rows, key=lambda row: row[:3]):
+                    if search in of_log:
+                        continue
                     shown = [row[3:] for row in group]
                     positions = {id: position for id, position, _ in shown}
                     clicked = [id for id, _, clicked in shown if clicked is not None]
@@ -86,6 +90,14 @@ class ShopClicks:
                     builder.add(query, self.names[id])
                 except SentembError:  # a query without words, or of thousands
                     break
+
+
+def _names(record: Path) -> set[str]:
+    """The names of the searches of a record that may not be there."""
+    if not is_file(record):
+        return set()
+    with reading_record(record) as connection:
+        return {name for (name,) in connection.execute("SELECT search FROM searches")}
 
 
 def _is_drawn(search: str) -> bool:

@@ -31,6 +31,7 @@ from sentemb.data.splitting import split_file, suited_split
 from sentemb.errors import SentembError
 from sentemb.models.files.model_files import fingerprint
 from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.believed_clicks import BelievedClicks
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.index import Index
 from sentemb.search.index_description import read_description
@@ -67,7 +68,7 @@ class Refreshed:
         no model was trained
     has_new_model : whether the new one is searched now
     why : the reason for that
-    lost : the queries with the most searches without a click since the last refresh
+    lost : the queries that lose most searches since the last refresh; see `insights`
     is_dry : whether nothing that is searched was changed
     """
 
@@ -222,8 +223,10 @@ class _Refreshing:
         compared = None
         index = current
         if learned is not None and not why:
-            new = self._trained(learned, current)
-            serve_clicks(current, self._clicks(learned))
+            # What judges has been seen by neither: no click of it counts, and no look.
+            looks = self._examinations.without_searches(clicks.judged)
+            new = self._trained(learned, current, looks)
+            serve_clicks(current, _looked_at(learned, looks))
             self._step("comparing with the index before")
             compared = compare(current, new, clicks.judged)
             index, why = (new if compared.is_new_taken else current), compared.verdict
@@ -234,7 +237,9 @@ class _Refreshing:
         self._step("writing the index")
         everything = clicks.everything.build() if len(clicks.everything) else None
         pins = Pins.read(shop)
-        served = index.ranker.clicks if everything is None else self._clicks(everything)
+        served = index.ranker.clicks
+        if everything is not None:
+            served = _looked_at(everything, self._examinations)
         served = served.with_ids(index.titles, index.ids)
         serve_clicks(index, pins.in_place(served, names))
         index.save(self._work / _INDEX, force=True)
@@ -273,7 +278,7 @@ class _Refreshing:
         write_text(path, json.dumps(inputs))
         return inputs
 
-    def _trained(self, learned: ClickLog, current: Index) -> Index:
+    def _trained(self, learned: ClickLog, current: Index, looks: Examinations) -> Index:
         """A new model, with its ranker, over the titles of the index before."""
         log, model = self._work / _LOG, self._work / _MODEL
         if not is_file(log / DEV):
@@ -285,8 +290,11 @@ class _Refreshing:
         self._step("training")
         train_log, dev = read_click_log(log / "pairs.tsv"), read_click_log(log / DEV)
         titles = dict(zip(current.ids, current.titles, strict=True))
+        served = _looked_at(learned, looks)
+        believed = BelievedClicks.of(served.with_ids(current.titles, current.ids))
+        dev = believed.judging(dev)
         trained = train(
-            train_log,
+            believed.part(train_log),
             dev=dev,
             catalogue=titles,
             output=model,
@@ -308,7 +316,7 @@ class _Refreshing:
         # The model alone would refuse these; the ranker that follows reads their words.
         searched = new.snapshot.changed(search_fields=current.search_fields)
         new.adopt(searched, new.snapshot)
-        known = self._clicks(train_log)
+        known = _looked_at(train_log, looks)
         right, typed = never_typed_and_typed(dev, known.queries)
         snapshot = new.snapshot
         ranker = fit_weights_of(
@@ -317,7 +325,7 @@ class _Refreshing:
             snapshot.titles,
             snapshot.ids,
             known,
-            self._clicks(learned),
+            served,
             typed,
             embedding=current.ranker.embedding,
             threads=self._threads,
@@ -326,14 +334,10 @@ class _Refreshing:
         new.adopt(new.ranked_by(ranker), snapshot)
         return new
 
-    def _clicks(self, log: ClickLog) -> ClickedQueries:
-        """The clicks of a log, with how often titles were looked at in all records of the shop."""
-        return replace(ClickedQueries.of(log), examinations=self._examinations)
-
     @cached_property
     def _examinations(self) -> Examinations:
-        searches = self._shop.searches
-        return read_examinations([searches] if is_file(searches) else [])
+        """How often titles were looked at in all records of the shop."""
+        return read_examinations([*filter(is_file, (self._shop.shown, self._shop.searches))])
 
     def _lost(self) -> list[SearchedQuery]:
         """The queries that lost most since the last refresh."""
@@ -405,6 +409,11 @@ class _Refreshing:
         (self._work / _INPUTS).unlink(missing_ok=True)
         for path in self._work.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _looked_at(log: ClickLog, looks: Examinations) -> ClickedQueries:
+    """The clicks of a log, with how often titles were looked at."""
+    return replace(ClickedQueries.of(log), examinations=looks)
 
 
 def _check_most_are_there(index: Index, ids: Sequence[str], catalogue: AnyPath) -> None:

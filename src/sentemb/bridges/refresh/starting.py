@@ -6,8 +6,8 @@ import contextlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +19,7 @@ from sentemb.data.frames import columns_of, is_frame, listed
 from sentemb.data.importers.click_rows import Columns
 from sentemb.data.importers.click_table import AS_FOUND, import_clicks
 from sentemb.data.importers.columns import Reading
+from sentemb.data.record_merge import merge_records
 from sentemb.data.splitting import split_file, suited_split
 from sentemb.errors import SentembError, naming
 from sentemb.models.sentence_encoder import SentenceEncoder
@@ -40,7 +41,10 @@ TITLES_OF_A_PAGE = 20_000
 # With fewer, hardly any can be held out.
 FEWEST_QUERIES = 50
 # What is made in the folder.
-_MADE = ("pairs.tsv", "titles.tsv", "log", "model", "index", "page.html", "shop.json")
+_MADE = (
+    *("pairs.tsv", "titles.tsv", "log", "model", "index", "page.html", "shop.json"),
+    "first-searches.sqlite",
+)
 _MADE_EXAMPLE = ("clicks.csv", "products.csv")
 _NOTHING: Mapping[str, float] = MappingProxyType({})
 
@@ -53,6 +57,7 @@ def start(
     columns: Columns | None = None,
     how: Reading = AS_FOUND,
     search_fields: Mapping[str, float] = _NOTHING,
+    record: Sequence[AnyPath] = (),
     max_lost: float = 0.05,
     force: bool = False,
     threads: int | None = None,
@@ -81,6 +86,9 @@ def start(
         Delimiter and encoding of the files.
     search_fields : mapping of str to float
         Fields whose words find a product too, each with its weight; see `Index.build`.
+    record : sequence of path
+        Records of the searches that the clicks are from: clicks then count by how often titles were
+        looked at; see `fit_ranker`.
     max_lost : float
         Stop if a larger share of the rows or of the clicks would be dropped.
     force : bool
@@ -117,12 +125,13 @@ def start(
         names = check_searched(search_fields, tables.products)
         searched = dict(zip(names, search_fields.values(), strict=True))
         shop = Shop(make_folder(folder), tables.products)
+        looks = keep_shown(shop, record, tables.clicks is not None)
         job = _Starting(shop, searched, force, threads, on_step or _ignore, on_progress, note)
         if tables.clicks is None:
             make_without_clicks(clicks_file, shop, searched, force, note)
         else:
             job.import_clicks(clicks_file, products_file, tables.clicks, how, max_lost)
-            job.learn(place_name(clicks_file))
+            job.learn(place_name(clicks_file), looks)
         job.write_page()
         shop.save()
     return Index.open(shop.index, threads)
@@ -167,8 +176,11 @@ class _Starting:
         for line in [done.of_clicks(), *done.notes]:
             self.note(line)
 
-    def learn(self, name: str) -> None:
-        """Train a model on the log, which was made from the file ``name``, and index the titles."""
+    def learn(self, name: str, looks: Sequence[AnyPath]) -> None:
+        """Train a model on the log, which was made from the file ``name``, and index the titles.
+
+        ``looks`` are records that say how often titles were looked at.
+        """
         shop, threads, note = self.shop, self.threads, self.note
         parts, model_folder = shop.path / "log", shop.path / "model"
         log = read_click_log(shop.log)
@@ -188,7 +200,9 @@ class _Starting:
         )
         assert isinstance(model, SentenceEncoder)
         self.step("fitting the ranker")
-        ranker = fit_ranker(model, learned, dev, catalogue=catalogue, threads=threads, on_note=note)
+        ranker = fit_ranker(
+            model, learned, dev, catalogue=catalogue, record=looks, threads=threads, on_note=note
+        )
         ranker.save(model_folder)
         self.step("indexing the products")
         ids, titles, fields = read_titles(self._titles)
@@ -245,6 +259,17 @@ def make_without_clicks(
     return len(read.ids)
 
 
+def keep_shown(shop: Shop, records: Sequence[AnyPath], has_clicks: bool) -> list[Path]:
+    """Keep what records of the first clicks showed, for `refresh`; what was kept is to be read."""
+    if records and not has_clicks:
+        raise SentembError("a shop without clicks reads no record; give it to `sentemb refresh`")
+    shop.shown.unlink(missing_ok=True)
+    if not records:
+        return []
+    merge_records(records, shop.shown)
+    return [shop.shown]
+
+
 def split_of(name: str, log: ClickLog) -> tuple[str, float]:
     """How the log of ``name`` is split; a `SentembError` if it has too few queries."""
     n_queries = len(log.queries)
@@ -262,7 +287,8 @@ def serve_all_clicks(index: Index, log: ClickLog) -> bool:
     Returns whether it reads any.
     """
     if index.recipe.needs_clicks:
-        serve_clicks(index, ClickedQueries.of(log))
+        looks = index.ranker.clicks.examinations
+        serve_clicks(index, replace(ClickedQueries.of(log), examinations=looks))
     return index.recipe.needs_clicks
 
 

@@ -33,8 +33,8 @@ class Catalogue:
     titles : id -> title, in the order of the file. Runs of white space in an id are ``_``.
     fields : id -> the columns that are kept, if there are any
     rows : rows that were read, bad ones not
-    without_title, without_id, repeated : rows that were left out: without a title, without an id,
-        with an id that already has another title
+    without_title, without_id, repeated, varied : rows that were left out: without a title, without
+        an id, with an id that already has another title, or the same with other fields
     first_without_title : number of the first row without a title, 0 if there is none
     variants : rows without a title that have that of their product
     missing : cells that mark a missing value, such as NULL
@@ -49,6 +49,7 @@ class Catalogue:
     without_title: int = 0
     without_id: int = 0
     repeated: int = 0
+    varied: int = 0
     first_without_title: int = 0
     variants: int = 0
     missing: int = 0
@@ -114,9 +115,12 @@ class Catalogue:
         else:
             if id != raw_id:
                 written[id] = raw_id
-            if fields and id not in titles:
+            is_new = id not in titles
+            if fields and is_new:
                 self.fields[id] = fields
-            self.repeated += titles.setdefault(id, title) != title
+            has_other_title = titles.setdefault(id, title) != title
+            self.repeated += has_other_title
+            self.varied += not (is_new or has_other_title) and self.fields.get(id, []) != fields
 
     def _inherit(
         self, rows: Rows, n_ids: int, names: Sequence[str], untitled: dict[str, int]
@@ -124,7 +128,7 @@ class Catalogue:
         """Give variants the title of their product, and count what is left without one."""
         for id in self.titles.keys() & untitled.keys():  # further rows of a product
             del untitled[id]
-        if untitled and self.titles:
+        if untitled:
             for cells, above in inherited(rows, n_ids, names):
                 id = imported_id(joined_id(cells[:n_ids]), rows.how.encoding)
                 if untitled.pop(id, 0):
@@ -143,6 +147,7 @@ class Catalogue:
             (self.without_title, "without a title"),
             (self.without_id, "without an id"),
             (self.repeated, repeated),
+            (self.varied, "with an id that already has other fields"),
         ):
             if count:
                 hint = "; if the locale belongs to the id, give --id-column twice"

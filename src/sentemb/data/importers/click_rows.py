@@ -183,6 +183,9 @@ class ClickReader:
                 done.clicks += clicks[0]
                 usable = [(raw, title, clicks[0])]
             else:
+                if not (cells[0].strip() and all(map(str.strip, keys))):
+                    done.blank += 1
+                    done.blank_clicks += sum(clicks)
                 usable = self._usable(query, named, clicks, rows.where(number))
             for raw, title, n in usable:
                 self._escaped += "&" in cells[0] + raw and has_entity(cells[0] + raw)

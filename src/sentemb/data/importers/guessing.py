@@ -116,7 +116,9 @@ class Guess:
 
     def __str__(self) -> str:
         columns = {**self.roles, **self.fields}
-        return f"{self.name}: " + ", ".join(f"{role} = {name}" for role, name in columns.items())
+        line = f"{self.name}: " + ", ".join(f"{role} = {name}" for role, name in columns.items())
+        twice = [name for name in dict.fromkeys(self.names) if self.names.count(name) > 1 and name]
+        return f"{line}; left out, since several are named so: {listed(twice)}" if twice else line
 
 
 def guess_columns(

@@ -37,6 +37,16 @@ def what_is_lacking(names: Sequence[str]) -> str:
             "these look like clicks of ORCAS, without a header: use `sentemb import --no-header "
             "--query-column 2 --title-column 4`"
         )
+    if {"keys", "clicks"} <= set(names):
+        return (
+            "these are rows of the API of Search Console, with query and page in keys: use jq -c "
+            "'.rows[] | {query: .keys[0], page: .keys[1], clicks}'"
+        )
+    if "event_params" in names:
+        return (
+            "these are raw events of GA4, with their texts in lists of keys: select search_term, "
+            "item_id and item_name of the clicks in BigQuery first, as columns"
+        )
     products = [name for name in names if _SIDE_BY_SIDE.fullmatch(letters_of(name))]
     if products:
         return (

@@ -16,6 +16,8 @@ FEW_CLICKS, ONLY_SHOWN = "pairs with too few clicks", "searches without a click"
 TOTALS = "of totals"
 # A row that says itself that it has no query or title names no pair, and few clicks are asked for.
 _DROPPED = (BAD, UNKNOWN_ID)
+# Up to this number, rows with an empty query or title do not stop an import.
+_FEW_BLANK = 20
 
 
 @dataclass
@@ -29,6 +31,8 @@ class Imported:
     catalogue : titles in the catalogue, if there is one
     notes : messages for the user
     clicks : clicks in the rows that could be read
+    blank, blank_clicks : rows and clicks without a query, title or id, whose cell is empty and does
+        not say so, as NULL does
     lost : clicks of what was left out, by reason
     """
 
@@ -38,6 +42,8 @@ class Imported:
     catalogue: int | None = None
     notes: list[str] = field(default_factory=list)
     clicks: int = 0
+    blank: int = 0
+    blank_clicks: int = 0
     lost: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -78,17 +84,19 @@ def check_losses(name: str, done: Imported, most: float, examples: Mapping[str, 
     to drop. Raises `SentembError`.
     """
     rows = done.rows - done.left_out[TOTALS] - done.left_out[NO_CLICKS]
-    dropped = sum(done.left_out[reason] for reason in _DROPPED)
-    clicks = sum(done.lost[reason] for reason in _DROPPED)
+    has_blank = done.blank > _FEW_BLANK
+    dropped = sum(done.left_out[reason] for reason in _DROPPED) + has_blank * done.blank
+    clicks = sum(done.lost[reason] for reason in _DROPPED) + has_blank * done.blank_clicks
     if dropped <= most * rows and clicks <= most * done.clicks:
         return
     with_clicks = f" and {clicks:,} of {done.clicks:,} clicks" if clicks else ""
-    why = ", ".join(
+    reasons = [
         f"{done.left_out[reason]:,} {reason} (the first: {examples[reason]})"
         for reason in _DROPPED
         if done.left_out[reason]
-    )
+    ]
+    reasons += [f"{done.blank:,} with an empty query, title or id"] * has_blank
     raise SentembError(
         f"{name}: {dropped:,} of {rows:,} rows{with_clicks} would be dropped, more than {most:.0%}"
-        f": {why}; correct them, or leave them out with --max-lost 1"
+        f": {', '.join(reasons)}; correct them, or leave them out with --max-lost 1"
     )

@@ -38,11 +38,11 @@ _TOTAL = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _FIGURE = re.compile(r"[-+<>~]?[0-9][0-9.,'’\s\u00a0\u202f]*%?")
-# What the consoles of databases print around a table.
+# What reports print below a table, and the consoles of databases around one.
 _RULED = re.compile(r"[-+=|:─┼│╪═\s]+")
-_ROW_COUNT = re.compile(
+_FOOTER = re.compile(
     r"\(?[0-9][0-9,.]* (?:rows?|lignes?|zeilen?|filas?|righe)\b(?: (?:affected|selected|in set)"
-    r".*)?\)?\.?",
+    r".*)?\)?\.?|(?:©|\(c\)|copyright\b).*",
     re.IGNORECASE,
 )
 
@@ -84,12 +84,12 @@ def is_no_row(cells: Iterable[str]) -> bool:
     """Whether a whole row sums up others: its cells are figures, empty, or say "total".
 
     A row of figures alone is a total too: it names nothing. So are the lines and the number of rows
-    that the console of a database prints.
+    that the console of a database prints, and who has the copyright.
     """
     there = [cell.strip() for cell in cells if cell.strip() and not is_missing(cell)]
     names = [cell for cell in there if not _FIGURE.fullmatch(cell)]
     if all(_RULED.fullmatch(cell) for cell in names) or (
-        len(names) == len(there) == 1 and _ROW_COUNT.fullmatch(names[0])
+        len(names) == len(there) == 1 and _FOOTER.fullmatch(names[0])
     ):
         return True
     return all(_TOTAL.fullmatch(cell) for cell in names)

@@ -130,6 +130,10 @@ def fingerprint(saved: SavedModel) -> str:
 # -- reading ----------------------------------------------------------------------------------
 
 
+# Where the folders of shops and of indexes have it.
+_IN_SHOP = "model"
+
+
 def load_model(path: AnyPath) -> SavedModel:
     """The model in folder ``path``.
 
@@ -137,10 +141,10 @@ def load_model(path: AnyPath) -> SavedModel:
     """
     path = path_of(path)
     if not is_folder(path) or not is_model(path):
-        raise SentembError(
-            f"{path}: there is no model here ({TENSORS} is missing); train one with "
-            "`sentemb train`, or make one from word vectors with `sentemb sif`"
-        )
+        remedy = "train one with `sentemb train`, or make one from word vectors with `sentemb sif`"
+        if is_folder(path / _IN_SHOP) and is_model(path / _IN_SHOP):
+            remedy = f"did you mean {path / _IN_SHOP}?"
+        raise SentembError(f"{path}: there is no model here ({TENSORS} is missing); {remedy}")
     with open_tensors(path / TENSORS) as file:
         config, shape, vocabulary, history = _parts(path, file)
         kind: Any = KINDS[config["kind"]]

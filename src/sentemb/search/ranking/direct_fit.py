@@ -39,7 +39,7 @@ _CLICKS, _PLACE, _SHARE = 10, 5, 0.9
 # Some weight is left, so that more clicks never lower a title.
 _LEAST = 0.01
 # The weight of clicks over examinations; docs/results/loop.md has others.
-OF_EXAMINATIONS = 2.0
+OF_EXAMINATIONS = 4.0
 # What the first click adds to the value of its part.
 _FIRST_CLICK = float(np.log1p(1 / KAPPA))
 

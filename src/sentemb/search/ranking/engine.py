@@ -26,7 +26,7 @@ from sentemb.kernels.top_k import top_k
 from sentemb.retrieval.nearest import nearest
 from sentemb.search.ranking.direct_parts import Clicks, Examined, Name
 from sentemb.search.ranking.part import UNIT, Asked, Part
-from sentemb.search.ranking.parts import Cosine, Memory
+from sentemb.search.ranking.parts import Bm25, Cosine, Memory
 from sentemb.search.ranking.recipe import (
     CLICKED_BM25,
     CLICKS,
@@ -195,8 +195,16 @@ class _Request:
             total, errors, excess = _approximate(*of_titles)
             if self.mask is not None:
                 total[:, ~self.mask] = -np.inf
+            if self._is_of_words:
+                _leave_out_ties(total, self.k)
             limits = self._least_of_best(total, errors, excess, block) - errors - excess
             self._rank_pairs(ranked, low, block, *_titles_from(total, limits, self.k, self.workers))
+
+    @property
+    def _is_of_words(self) -> bool:
+        """Whether a title without a word of the query scores 0, and any other more."""
+        names = [name for name in self.recipe.parts if isinstance(self.parts[name], Bm25)]
+        return len(names) == len(self.recipe.parts) == 1 and self.recipe.weight(names[0]) > 0
 
     def _least_of_best(
         self, total: NDArray[np.float32], errors: NDArray[np.float64], excess: float, asked: Asked
@@ -397,6 +405,12 @@ def _leave_out_without_evidence(
         total[:, columns] = np.where(of_empty == 0, np.float32(-np.inf), of_empty)
     for q in np.flatnonzero(~asked.rows.exact.any(axis=1)).tolist():
         total[q, total[q] == 0] = -np.inf
+
+
+def _leave_out_ties(total: NDArray[np.float32], k: int) -> None:
+    """Leave out titles that score 0, but for the first ``k``: they come in order of the titles."""
+    for row in total:
+        row[np.flatnonzero(row == 0)[k:]] = -np.inf
 
 
 def _titles_from(

@@ -19,6 +19,7 @@ from sentemb.evaluation.held_out import Evaluation, HeldOutClicks
 from sentemb.models.loading import load
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.believed_clicks import BelievedClicks
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.ranking.base_fit import KEY, BaseFit
@@ -36,6 +37,7 @@ from sentemb.search.ranking.recipe import EXAMINED, NAME, UNCLICKED, Recipe
 from sentemb.system.bounds import MAX_SEED, whole
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
+from sentemb.text.words import exact_key
 from sentemb.training.batches.additions import Additions, Replayed, Titles
 from sentemb.training.dev import ClicksDev, DevPlan, DevSource, JudgedDev
 from sentemb.training.run import read_log
@@ -44,7 +46,7 @@ from sentemb.training.run import read_log
 STEM = "english"
 FIGURES = ("mrr@10", "hit@1", "recall@10")
 # With more dev queries than this, a sample is taken.
-MAX_QUERIES = 2000
+MAX_QUERIES = 1000
 
 
 def fit_ranker(
@@ -92,7 +94,7 @@ def fit_ranker(
         sentence-transformers, an ONNX file (``.onnx``) with ``tokenizer.json`` next to it or one
         folder above, or any object with ``encode_query`` and ``encode_document``.
     seed : int
-        Draws the pairs of ``replay``, 2,000 dev queries if there are more, and the titles whose
+        Draws the pairs of ``replay``, 1,000 dev queries if there are more, and the titles whose
         clicks are held back.
     skip_bad_lines : bool
         Leave malformed lines of the log out instead of stopping at the first.
@@ -141,7 +143,9 @@ def fit_ranker(
     if isinstance(held_out, JudgedDev):
         right, titles = best_graded(held_out.judged), list(held_out.judged.titles)
     else:
-        right, typed = held_out.clicks, held_out.typed
+        believed = BelievedClicks.of(served)
+        right, typed = believed.judging(held_out.clicks), held_out.typed
+        typed = None if typed is None else believed.judging(typed)
         titles = in_tie_order({title.strip() for title in held_out.titles})
     is_held_out = in_log(right.queries, known.queries)
     if count := int(is_held_out.sum()):
@@ -212,7 +216,9 @@ def fit_weights_of(
         recipe = outweighing(recipe, base.spread)
     ranker = HybridRanker(model, recipe, clicks, fields, titles, **given)
     ranker.prepare(fitting.catalogue(recipe, fields, [EXAMINED] if examined.times.size else []))
-    if single is not None and len(single.queries) >= FEW_TYPED:
+    if served.examinations.times.size:
+        ranker = ranker.weighted(with_examinations(recipe).weights)
+    elif single is not None and len(single.queries) >= FEW_TYPED:
         knowing = ranker
         if known is not clicks:
             knowing = HybridRanker(model, recipe, known, fields, titles, **given)
@@ -220,14 +226,12 @@ def fit_weights_of(
         recipe = fitted_to_clicks(knowing, drawn_single)
         dev["typed_queries"] = len(drawn_single.queries)
         ranker = ranker.weighted(recipe.weights)
-    if served.examinations.times.size:
-        ranker = ranker.weighted(with_examinations(ranker.recipe).weights)
     of_sum = held_out.evaluate(ranker)
     if _is_ahead(without_names, of_sum, 2):
         note("on dev titles with all words of a query are mostly wrong, so names do not count")
-        ranker, of_sum = ranker.weighted({**recipe.weights, NAME: 0.0}), without_names
+        ranker, of_sum = ranker.weighted({**ranker.recipe.weights, NAME: 0.0}), without_names
     figures["sum"] = _figures(of_sum)
-    floor = fitted_floor(ranker, drawn.queries, seed, note)
+    floor = fitted_floor(ranker, drawn.queries, seed, note, _without_clicks(served, right, seed))
     fields = fitting.material(served, base.recipe.stem).fields
     return HybridRanker(model, ranker.recipe, served, fields, dev=dev, floor=floor, **given)
 
@@ -276,6 +280,14 @@ def _drawn(right: ClickLog, seed: int, note: Callable[[str], None]) -> ClickLog:
     drawn = np.random.default_rng([seed, KEY]).choice(n, MAX_QUERIES, replace=False)
     note(f"the ranker is fitted to {MAX_QUERIES:,} of the {n:,} dev queries, drawn by the seed")
     return right.part(np.isin(np.arange(n), drawn))
+
+
+def _without_clicks(served: ClickedQueries, right: ClickLog, seed: int) -> list[str]:
+    """Queries that were searched again and again and never clicked, at most `MAX_QUERIES`."""
+    clicked = set(map(exact_key, [*served.queries, *right.queries]))
+    queries = [query for query in served.examinations.repeated() if query not in clicked]
+    drawn = np.random.default_rng([seed, KEY, 3]).permutation(len(queries))[:MAX_QUERIES]
+    return [queries[q] for q in sorted(drawn.tolist())]
 
 
 def _stems(note: Callable[[str], None]) -> list[str | None]:

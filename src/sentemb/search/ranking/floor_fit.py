@@ -37,11 +37,17 @@ def random_letters(seed: int, count: int = _TEXTS) -> list[str]:
 
 
 def fitted_floor(
-    ranker: HybridRanker, queries: Sequence[str], seed: int, note: Callable[[str], None]
+    ranker: HybridRanker,
+    queries: Sequence[str],
+    seed: int,
+    note: Callable[[str], None],
+    recorded: Sequence[str] = (),
 ) -> Floor | None:
     """The floor between real queries, which the log lacks, and random letters.
 
-    None where it cannot be safe: ``note`` is called with the reason.
+    ``queries`` are those of dev, which have clicks, so they are easier than others. ``recorded``
+    are real queries without a click: they count when the threshold is chosen. None where it cannot
+    be safe: ``note`` is called with the reason.
     """
     if not ranker.recipe.reads_words:
         return None  # without statistics of words
@@ -54,23 +60,26 @@ def fitted_floor(
     statistics, words = ranker.fields.whole, ranker.recipe.words
     letters = Letters.of(statistics)
     x, n_found = [], []
-    for texts in (queries, random_letters(seed)):
+    for texts in (queries, random_letters(seed), recorded):
         ranked = ranker.ranked(texts, 1)
         is_asked = ~ranker.are_answered(texts) & (ranked.titles[:, 0] >= 0)
         x.append(features_of(texts, ranked, statistics, words, letters)[is_asked])
         n_found.append(len(x[-1]))
-    if not min(n_found):
+    if not min(n_found[:2]):
         return None  # the rules, or that nothing is found, tell them apart
-    weights = _separating(*x)
-    real, unreal = (weights[0] + each @ np.array(weights[1:]) for each in x)
-    # Rules answer some dev queries, so the shares are those of all of them.
-    shares = np.minimum(np.array([_NEXT_TO_NONE, QUERIES_REFUSED]) * len(queries) / len(real), 1)
+    weights = _separating(*x[:2])
+    scores, unreal, of_recorded = (weights[0] + each @ np.array(weights[1:]) for each in x)
+    real = np.concatenate([scores, of_recorded])
+    # Rules answer some queries, so the shares are those of all of them.
+    all_per_asked = (len(queries) + len(recorded)) / len(real)
+    shares = np.minimum(np.array([_NEXT_TO_NONE, QUERIES_REFUSED]) * all_per_asked, 1)
     free, most = np.quantile(real, shares)
     threshold = float(min(np.clip(free, *np.quantile(unreal, _BELOW)), most))
     if np.mean(unreal < threshold) * len(unreal) + _TEXTS - len(unreal) < _KEPT * _TEXTS:
+        also = " and of those that the record has without a click" if recorded else ""
         note(
             "no query is refused as one that the titles cannot answer: a limit that refuses random "
-            f"letters would refuse more than {QUERIES_REFUSED:.0%} of the dev queries"
+            f"letters would refuse more than {QUERIES_REFUSED:.0%} of the dev queries{also}"
         )
         return None
     return Floor(weights, threshold, letters)
