@@ -63,7 +63,7 @@ class LoggedWorkers(Workers):
 
 
 class Phase(NamedTuple):
-    """Seconds before some tasks, and of each of them; ``aside`` if the next phases go on beside."""
+    """Seconds before some tasks, and of each of them; ``aside`` if the next phases do not wait."""
 
     between: float
     tasks: list
@@ -158,7 +158,7 @@ def cores_section(bench, quick, targets):
         return {}
     turns = 3 if quick else 20
     large, usual = (bench.case(log, preset=preset) for preset in ("large", None))
-    # So many steps go by until the bound of a gradient's length is enough.
+    # The bound of a gradient's length is not enough in the first steps.
     works = {
         "training step, the defaults": (training(usual), turns, 3 * turns),
         "training step, `--preset large`": (training(large), turns // 2, turns),

@@ -115,12 +115,17 @@ def of_kinds(seeds):
         "| --- |" + " --: |" * len(kinds),
         f"| queries of the second month | {' | '.join(counts)} |",
     ]
-    for name in (OURS, *(each for each in seeds[0]["kinds"][0]["figures"] if each != OURS)):
+    names = dict.fromkeys(name for one in seeds for name in one["kinds"][0]["figures"])
+    for name in sorted(names, key=OURS.__ne__):
         cells = []
         for number in range(len(kinds)):
-            figures = [one["kinds"][number]["figures"][name] for one in seeds]
-            hit, mrr = (np.mean([each[key] for each in figures]) for key in ("hit", "mrr"))
-            cells.append(f"{hit:.3f} / {mrr:.3f}")
+            of_seeds = [one["kinds"][number]["figures"] for one in seeds]
+            if all(name in figures for figures in of_seeds):
+                of_name = [figures[name] for figures in of_seeds]
+                hit, mrr = (np.mean([each[key] for each in of_name]) for key in ("hit", "mrr"))
+                cells.append(f"{hit:.3f} / {mrr:.3f}")
+            else:  # a part that has no weight with one of the seeds
+                cells.append("-")
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return lines
 

@@ -263,7 +263,8 @@ def test_what_the_console_of_a_database_prints_is_a_table(tmp_path):
     psql = " query | title | n\n-------+-------+---\n tv | TV | 3\n a     | A     | 2\n(2 rows)\n"
     rule = "+---+---+---+\n"
     mysql = f"{rule}| query | title | n |\n{rule}| tv | TV | 3 |\n| a | A | 2 |\n{rule}"
-    for text in (psql, mysql):
+    markdown = "| query | title | n |\n| :--- | :--: | ---: |\n| tv | TV | 3 |\n| a | A | 2 |\n"
+    for text in (psql, mysql, markdown):
         (tmp_path / "c.txt").write_text(text)
         code, said = run(tmp_path / "c.txt", "-o", "-", "--clicks-column", "n")
         assert code == 0 and said.startswith("tv\tTV\t3\na\tA\t2\n"), said
@@ -281,6 +282,24 @@ def test_a_name_with_blanks_is_quoted_for_a_shell(tmp_path):
     _, said = run(tmp_path / "c.csv", "-o", tmp_path / "l.tsv")
     option = shlex.split(said.partition("give ")[2].splitlines()[0])
     assert run(tmp_path / "c.csv", "-o", "-", *option)[1].startswith("tv\tTV\t7\n")
+
+
+def test_nothing_behind_a_list_of_json_is_lost(tmp_path):
+    row = '{{"query": "{0}", "title": "{0}"}}'.format
+    rows = f"[{row('a')}]\n[{row('b')}, {row('c')}]\n"
+    (tmp_path / "c.json").write_text(rows)
+    assert run(tmp_path / "c.json", "-o", "-")[1].startswith("a\ta\nb\tb\nc\tc\n")
+    (tmp_path / "c.json").write_text(rows + row("d"))
+    code, said = run(tmp_path / "c.json", "-o", "-")
+    assert code == 1 and "c.json:2: something follows the list of objects" in said
+
+
+def test_names_of_another_encoding_are_named(tmp_path):
+    (tmp_path / "c.csv").write_bytes("Запрос;Название\nлампа;Лампа\n".encode("cp1251"))
+    code, said = run(tmp_path / "c.csv", "-o", "-")
+    assert code == 1 and "are not valid utf-8; name the encoding, such as --encoding" in said
+    code, said = run(tmp_path / "c.csv", "-o", "-", "--encoding", "cp1251")
+    assert code == 0 and said.startswith("лампа\tЛампа\n")
 
 
 def test_a_second_table_in_a_file_is_left_out_and_named(tmp_path):

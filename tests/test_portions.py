@@ -23,7 +23,7 @@ from sentemb.data.text_array import Texts
 from sentemb.kernels.text_table import fill_table
 from sentemb.models import cluster_encoding as encoding
 from sentemb.retrieval.clicked_queries import ClickedQueries
-from sentemb.retrieval.rows_of_texts import TextRows
+from sentemb.retrieval.rows_of_texts import TextRows, _Packed
 from sentemb.search import contents, scan, title_files
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.title_files import read_titles
@@ -119,22 +119,31 @@ _TEXT = st.text(st.characters(exclude_characters="\n\0", codec="utf-8"), max_siz
 def test_rows_are_those_of_a_dict(texts, sought, are_lines):
     rows = TextRows(Texts.of(texts) if are_lines else texts)
     expected = {text: row for row, text in enumerate(texts)}  # of equal texts the last
-    assert rows.of(sought).tolist() == [expected.get(text, -1) for text in sought]
+    for _ in range(2):  # a few are sought among all, and then in the table of all
+        assert rows.of(sought).tolist() == [expected.get(text, -1) for text in sought]
     assert len(rows) == len(texts) and list(rows) == texts and "no text" not in rows
     first = {}
     repeated = ((first.setdefault(text, row), row) for row, text in enumerate(texts))
     assert rows.repeated == next((pair for pair in repeated if pair[0] < pair[1]), None)
-    known = [text for text in texts if text in set(sought)]
-    assert rows.shared(TextRows(sought)) == next(iter(known), None)
 
 
 def test_texts_that_share_a_slot_are_told_apart():
     """With a slot more than texts most slots are taken, so most texts are not in their own."""
     texts = [f"text {number}" for number in range(1023)]
-    rows = TextRows(texts)
-    rows._slots = np.full(1024, -1, np.int32)
-    assert fill_table(rows._slots, rows._seed, *rows._packed) == (-1, -1)
-    assert rows.of([*texts, "text", "text 1023"]).tolist() == [*range(1023), -1, -1]
+    table = TextRows(texts)._table
+    table = table._replace(slots=np.full(1024, -1, np.int32))
+    assert fill_table(table.slots, table.seed, *table.packed) == (-1, -1)
+    sought = _Packed.of([*texts, "text", "text 1023"])
+    assert table.rows(sought).tolist() == [*range(1023), -1, -1]
+
+
+def test_a_few_texts_are_sought_without_a_table_of_all():
+    texts = [f"text {number % 90}" for number in range(100)]
+    rows, sought = TextRows(Texts.of(texts)), ["text 3", "none", "text 3", "text 95"]
+    expected = [93, -1, 93, -1]
+    assert rows.of(sought).tolist() == expected and "_table" not in rows.__dict__
+    assert rows.of(sought).tolist() == expected and "_table" in rows.__dict__
+    assert TextRows(texts).of([]).size == 0
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])

@@ -395,6 +395,8 @@ def test_of_titles_without_a_word_of_the_query_only_the_first_are_scored(bag, lo
     assert found.tolist() == [[200, 0, 1, 2], [0, 1, 2, 3]]
     assert scores[0, 0] > 0 and not scores[0, 1:].any() and not scores[1].any()
     assert scored == [5 + 4]
+    clicked = made_ranker(bag, log, titles).alone("clicks").find([*log.queries[:2], "red"], 4)
+    assert clicked[0].tolist() == [[0, 1, 2, 3]] * 3 and scored[1:] == [3 * 4]
 
 
 def test_titles_with_a_score_from_a_limit_on_are_kept():

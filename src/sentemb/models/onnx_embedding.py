@@ -59,9 +59,12 @@ class OnnxEmbedding:
         runtime = package("onnxruntime", _EXTRA, f"the embedding {path}")
         tokenizers = package("tokenizers", _EXTRA, f"the embedding {path}")
         folders = [each for each in (path.parent, path.parent.parent) if is_file(each / _TOKENISER)]
-        if not is_file(path) or not folders:
-            missing = _TOKENISER if is_file(path) else path.name
-            raise SentembError(f"{path}: {missing} is missing; export the model with its tokeniser")
+        if not is_file(path):
+            raise SentembError(f"{path}: there is no such file; name an ONNX file")
+        if not folders:
+            raise SentembError(
+                f"{path}: {_TOKENISER} is missing next to it; export the model with its tokeniser"
+            )
         try:
             self._session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
             self._tokeniser = tokenizers.Tokenizer.from_file(str(folders[0] / _TOKENISER))

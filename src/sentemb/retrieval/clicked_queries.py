@@ -267,6 +267,12 @@ class ClickedQueries:
         """The share of each entry in all clicks of its query, (n_entries,)."""
         return self.clicks / self.totals[self.clicked].astype(np.float64)
 
+    def _shares_of(self, entries: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The shares of some entries; those of all are not made for a few."""
+        if "shares" in self.__dict__ or 2 * entries.size > self.clicked.size:
+            return self.shares[entries]
+        return self.clicks[entries] / self.totals[self.clicked[entries]].astype(np.float64)
+
     @cached_property
     def totals(self) -> NDArray[np.int64]:
         """All clicks of each query, (n_queries,)."""
@@ -330,7 +336,7 @@ class ClickedQueries:
         return ClicksOfTitles(
             offsets,
             self.clicked[entries],
-            self.shares[entries],
+            self._shares_of(entries),
             self.clicks[entries],
             self.totals,
             _examined(self.examinations, titles, ids),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 
 from sentemb.data.text_array import Texts
 from sentemb.kernels.text_table import fill_table, find_texts
+
+# A few texts are fewer than one in this many of all.
+_FEW = 16
 
 
 class _Packed(NamedTuple):
@@ -34,25 +38,55 @@ class _Packed(NamedTuple):
         return cls(raw, offsets, int(isinstance(texts, Texts)))
 
 
+class _Table(NamedTuple):
+    """A hash table of texts.
+
+    repeated : the first text that came before: where that was, and its number; None for none
+    """
+
+    packed: _Packed
+    seed: np.uint64
+    slots: NDArray[np.int32]
+    repeated: tuple[int, int] | None
+
+    @classmethod
+    def of(cls, packed: _Packed) -> _Table:
+        # The seed differs from table to table, so no texts can be written that share a slot.
+        seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
+        slots = np.full(2 << (packed.offsets.size - 1).bit_length(), -1, np.int32)
+        first, again = fill_table(slots, seed, *packed)
+        return cls(packed, seed, slots, None if again < 0 else (first, again))
+
+    def rows(self, sought: _Packed) -> NDArray[np.int64]:
+        """The number of each text that is sought; -1 for one that is not here."""
+        rows = np.empty(sought.offsets.size - 1, np.int64)
+        find_texts(rows, self.slots, self.seed, *self.packed, *sought)
+        return rows
+
+
 class TextRows(Mapping[str, int]):
     """The row of every text, as a mapping that keeps numbers and compares the texts themselves.
 
     ``texts`` is kept. A row is the number of a text in this sequence, of equal texts the last.
-
-    Attributes
-    ----------
-    repeated : (int, int) or None
-        The first row whose text came before: where that was, and the row.
+    The first time that a few texts are asked for, as by a command that changes an index, they are
+    sought among all; from the second time on there is a table of all.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = texts
-        self._packed = _Packed.of(texts)
-        # The seed differs from table to table, so no texts can be written that share a slot.
-        self._seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
-        self._slots = np.full(2 << len(texts).bit_length(), -1, np.int32)
-        first, again = fill_table(self._slots, self._seed, *self._packed)
-        self.repeated = None if again < 0 else (first, again)
+        self._texts, self._was_asked = texts, False
+
+    @cached_property
+    def _packed(self) -> _Packed:
+        return _Packed.of(self._texts)
+
+    @cached_property
+    def _table(self) -> _Table:
+        return _Table.of(self._packed)
+
+    @property
+    def repeated(self) -> tuple[int, int] | None:
+        """The first row whose text came before: where that was, and the row."""
+        return self._table.repeated
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -68,11 +102,17 @@ class TextRows(Mapping[str, int]):
 
     def of(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """The rows of ``texts``, (k,); -1 for a text that is unknown."""
-        rows = np.empty(len(texts), np.int64)
-        find_texts(rows, self._slots, self._seed, *self._packed, *_Packed.of(texts))
-        return rows
+        packed = _Packed.of(texts)
+        is_first, self._was_asked = not self._was_asked, True
+        if is_first and len(texts) * _FEW < len(self) and "_table" not in self.__dict__:
+            return self._sought(packed)
+        return self._table.rows(packed)
 
-    def shared(self, following: TextRows) -> str | None:
-        """A text that ``following`` has as well, if there is one."""
-        there = np.flatnonzero(following.of(self._texts) >= 0)
-        return self._texts[int(there[0])] if there.size else None
+    def _sought(self, packed: _Packed) -> NDArray[np.int64]:
+        """The rows of a few texts, by a look at all."""
+        few = _Table.of(packed)
+        number_of = few.rows(self._packed)
+        rows = np.full(len(packed.offsets) - 1, -1)
+        there = np.flatnonzero(number_of >= 0)
+        rows[number_of[there]] = there
+        return rows[few.rows(packed)]

@@ -39,7 +39,7 @@ def compared(
     segments, n_removed, n_refreshed = [], 0, 0
     for segment in old.segments:
         left = np.flatnonzero(segment.left.is_left)
-        rows = _rows_of(segment, left, row_of)
+        rows = row_of.of(segment.ids)[left]
         n_removed += int((rows < 0).sum())
         stays = _are_same(segment, left, rows, titles)
         before = [of_field.texts for of_field in texts_of(old.search_fields, segment.fields)]
@@ -56,15 +56,6 @@ def compared(
     n_moved = len(old) - n_removed - sum(map(len, segments))
     changes = Changes(int(is_new.sum()) - n_moved, n_moved + n_refreshed, n_removed)
     return changes, segments, is_new
-
-
-def _rows_of(segment: Segment, left: NDArray[np.int64], row_of: TextRows) -> NDArray[np.int64]:
-    """The new row of each title that is left, -1 for one that goes."""
-    rows = np.full(segment.left.count, -1)
-    for first in range(0, rows.size, _PORTION):
-        portion = slice(first, first + _PORTION)
-        rows[portion] = row_of.of(segment.ids[portion])
-    return rows[left]
 
 
 def _are_same(

@@ -207,7 +207,7 @@ class Workers:
         return self._inboxes
 
     def meanwhile(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Call ``function(*arguments)`` beside the next runs, on a thread that is not the caller's.
+        """Call ``function(*arguments)`` during the next runs, on a thread that is not the caller's.
 
         This is for work that cannot be divided. `catch_up` waits for it, and does it if there is
         no such thread.

@@ -61,7 +61,8 @@ class Answers:
         # Made on first use, which takes a moment, or fails.
         if index.ranker.embedding is not None:
             index.ranker.embedding.open()
-        index.rows_of([])
+        for _ in range(2):  # the table of the ids from the second time on
+            index.rows_of([])
         index.suggest("")
 
     def facts(self) -> dict[str, Any]:

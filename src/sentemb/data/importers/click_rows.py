@@ -35,7 +35,7 @@ from sentemb.data.importers.losses import (
     UNKNOWN_ID,
     Imported,
 )
-from sentemb.data.importers.missing import is_missing, is_total, missing_cells
+from sentemb.data.importers.missing import is_missing, is_total, missing_cells, says_total
 from sentemb.data.importers.table_rows import Rows
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
@@ -173,7 +173,7 @@ class ClickReader:
             raw, title = named[0]
             is_pair = query and title
             if (
-                has_totals and is_total([query, title])
+                has_totals and says_total(query) and says_total(title)
                 if is_pair
                 else self._is_total([cells[0], *keys])
             ):

@@ -197,9 +197,14 @@ def _chosen(
     # Numbers are names where all of them are: the id of a first row may be one of the numbers.
     are_names = all(same_names(str(column), names) for column in columns if is_number(column))
     numbered = names if are_names else [""] * len(head)
-    indices = [
-        index_of(column, numbered if is_number(column) else names, table.name) for column in columns
-    ]
+    try:
+        indices = [
+            index_of(column, numbered if is_number(column) else names, table.name)
+            for column in columns
+        ]
+    except SentembError:
+        _check_bytes("".join(names), table)
+        raise
     if header is None:
         is_named = bool(named) or are_names
         header = is_named or is_header([names[index] for index in indices])
@@ -266,6 +271,17 @@ def _lines(text: TextIO, name: str) -> Iterator[str]:
                 "with shorter lines"
             )
         yield line
+
+
+def _check_bytes(text: str, table: TableFile) -> None:
+    """Refuse names of columns with bytes that do not fit the encoding."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise SentembError(
+            f"{table.name}: the names of the columns are not valid {table.how.encoding}; name the "
+            "encoding, such as --encoding cp1252"
+        ) from None
 
 
 def _check_encoding(first: str, table: TableFile) -> None:

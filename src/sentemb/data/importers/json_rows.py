@@ -190,9 +190,15 @@ def _items(table: TableFile, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     while True:
         at = _GAP.match(text, at).end()  # type: ignore[union-attr]  # matches anywhere
         number, before = number + text.count("\n", before, at), at
-        if text[at : at + 1] == "]":
-            return
         where = f"{table.name}:{number}"
+        if text[at : at + 1] == "]":
+            at = _GAP.match(text, at + 1).end()  # type: ignore[union-attr]
+            if text[at : at + 1] == "[":  # another list
+                at += 1
+                continue
+            if text[at:].strip(_BLANKS):
+                table.bad(where, "something follows the list of objects; give one list")
+            return
         try:
             record, at = read(text, at)
         except (ValueError, RecursionError):

@@ -15,7 +15,7 @@ _MISSING = re.compile(
     (?i:{_ALONE}) | NA
     | [\[({{<] \s* (?i:{_BRACKETED})? \s* [\])}}>]
     | \#N/?[ABDTV] | \#[¿¡]?[^\W\d_a-zà-ÿ]+(?:/0)?[!?]    # errors of spreadsheets
-    | [-–—_.…?*]+ | '' | ""
+    | [-–—_.…?*:=]+ | '' | ""
     """,
     re.VERBOSE,
 )
@@ -23,7 +23,7 @@ _LONGEST = 24
 # White space, and characters of no width.
 _BLANK = " \t\r\n\v\f\u00a0\u200b\u200c\u200d\u2060\ufeff"
 # What cells begin with that may say it; most do not, and are looked at no further.
-_STARTS = frozenset("nukNUK\\[({<#-–—_.…?*'\"" + _BLANK)
+_STARTS = frozenset("nukNUK\\[({<#-–—_.…?*:='\"" + _BLANK)
 
 _TOTAL = re.compile(
     r"""
@@ -37,6 +37,7 @@ _TOTAL = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_TOTAL_STARTS = frozenset("tgsrocieyöив合总総總小합총")
 _FIGURE = re.compile(r"[-+<>~]?[0-9][0-9.,'’\s\u00a0\u202f]*%?")
 # What reports print below a table, and the consoles of databases around one.
 _RULED = re.compile(r"[-+=|:─┼│╪═\s]+")
@@ -61,6 +62,11 @@ def is_missing(cell: str) -> bool:
     return _MISSING.fullmatch(bare) is not None if bare else bool(cell.strip())
 
 
+def says_total(text: str) -> bool:
+    """Whether a text without blanks around it says that its row sums up others."""
+    return text[:1].lower() in _TOTAL_STARTS and _TOTAL.fullmatch(text) is not None
+
+
 def is_total(cells: Iterable[str]) -> bool:
     """Whether the names in a row, without its figures, say that it sums up others.
 
@@ -73,7 +79,7 @@ def is_total(cells: Iterable[str]) -> bool:
     """
     says_so = False
     for cell in map(str.strip, cells):
-        if _TOTAL.fullmatch(cell):
+        if says_total(cell):
             says_so = True
         elif cell and not is_missing(cell):
             return False
@@ -92,7 +98,7 @@ def is_no_row(cells: Iterable[str]) -> bool:
         len(names) == len(there) == 1 and _FOOTER.fullmatch(names[0])
     ):
         return True
-    return all(_TOTAL.fullmatch(cell) for cell in names)
+    return all(map(says_total, names))
 
 
 def missing_cells(count: int) -> str:

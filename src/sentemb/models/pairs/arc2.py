@@ -175,7 +175,7 @@ class ARC2(PairModel):
         return Reading(texts, arrays)
 
     def _cost_of_text(self, weights: Arrays, side: str, texts: Texts) -> float:
-        """What the products of a text's windows cost; see `spans`."""
+        """The cost of the products of a text's windows; see `spans`."""
         windows = 1 + texts.mean_words
         return windows * weights[f"windows_{side}"].size / PRODUCTS
 

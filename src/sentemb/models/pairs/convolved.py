@@ -204,7 +204,7 @@ class Convolved(Joined):
         return arrays
 
     def _cost_of_text(self, side: str, texts: Texts) -> float:
-        """What the products of a text's windows in all layers cost; see `spans`."""
+        """The cost of the products of a text's windows in all layers; see `spans`."""
         shapes = self.own_shapes()
         matrices = (shapes[self._names(number, side)[0]] for number in self._numbers)
         windows = 1 + texts.mean_words

@@ -172,7 +172,7 @@ class DeepMatch(PairModel):
         return Reading(texts, {"S": S, "on": on})
 
     def _cost_of_text(self, texts: Texts) -> float:
-        """What the sums over the words of a text cost; see `spans`."""
+        """The cost of the sums over the words of a text; see `spans`."""
         return self.nodes * (1 + texts.mean_words)
 
     def score_tasks(

@@ -56,6 +56,6 @@ class SenMLP(Joined):
         dX = space.empty(f"dX {side}", (texts.word_index.size, self.width), dh.dtype)
         rows, lengths = dh.reshape(-1, self.width), np.diff(texts.offsets)
         starts = self._starts(texts)
-        places = rows, texts.offsets, starts, lengths
-        yield spread(texts.n_texts, copy_units, dX, *places, cost=self.vector_length)
+        arguments = dX, rows, texts.offsets, starts, lengths
+        yield spread(texts.n_texts, copy_units, *arguments, cost=self.vector_length)
         return {}, dX

@@ -25,7 +25,7 @@ class WordSum(Joined):
         return self.width
 
     def _cost_of_text(self, texts: Texts) -> float:
-        """What a text costs whose words are read or written; see `spans`."""
+        """The cost of reading or writing the words of a text; see `spans`."""
         return self.width * (1 + texts.mean_words)
 
     def vector_tasks(

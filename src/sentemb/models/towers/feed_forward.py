@@ -132,7 +132,7 @@ class Layered(FeedForward):
         return state, tasks
 
     def _cost_of_text(self, words: float, products: int) -> float:
-        """What a text of so many words costs: its sums, and some products of every layer."""
+        """The cost of a text with this number of words: its sums and products of every layer."""
         dense = sum(math.prod(self.shapes(0)[matrix]) for matrix, _ in self.dense_layers)
         return self.hidden * (1 + words) + products * dense / PRODUCTS
 

@@ -167,7 +167,7 @@ class RecurrentEncoder(Encoder):
         return ForwardPass(layout, embeddings, states)
 
     def _cost_of_row(self, products: int) -> float:
-        """What a packed row costs in one direction, with recurrent products; see `spans_of`."""
+        """The cost of a packed row in one direction, with recurrent products; see `spans_of`."""
         return self.gate_width * (products * self.cells / PRODUCTS + _OF_A_VALUE)
 
     def _bag_tasks(

@@ -77,7 +77,7 @@ class Embedding:
         what cannot be opened, a package that is missing, or an object without vectors.
         """
         name = ""
-        if isinstance(given, str | os.PathLike):
+        if isinstance(given, str | os.PathLike) and os.fspath(given):
             # A folder must be found again from wherever somebody searches.
             name = os.path.abspath(given) if status(given) is not None else os.fspath(given)
             encoder = _opened(name, may_download=True)

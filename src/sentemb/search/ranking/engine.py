@@ -195,15 +195,15 @@ class _Request:
             total, errors, excess = _approximate(*of_titles)
             if self.mask is not None:
                 total[:, ~self.mask] = -np.inf
-            if self._is_of_words:
+            if self._is_of_lists:
                 _leave_out_ties(total, self.k)
             limits = self._least_of_best(total, errors, excess, block) - errors - excess
             self._rank_pairs(ranked, low, block, *_titles_from(total, limits, self.k, self.workers))
 
     @property
-    def _is_of_words(self) -> bool:
-        """Whether a title without a word of the query scores 0, and any other more."""
-        names = [name for name in self.recipe.parts if isinstance(self.parts[name], Bm25)]
+    def _is_of_lists(self) -> bool:
+        """Whether a title without a word, or a click, of the query scores 0, and any other more."""
+        names = [name for name in self.recipe.parts if isinstance(self.parts[name], Bm25 | Clicks)]
         return len(names) == len(self.recipe.parts) == 1 and self.recipe.weight(names[0]) > 0
 
     def _least_of_best(

@@ -1,4 +1,4 @@
-"""What an optimiser updates, cut into tasks that take about equally long."""
+"""Rows and numbers that an optimiser updates, cut into tasks of about equal length."""
 
 from __future__ import annotations
 
