@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sentemb.data.recorded_searches import RecordedSearch
-    from sentemb.data.text_array import Texts
+    from sentemb.data.text_array import TextArray
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.models.sentence_encoder import SentenceEncoder
-    from sentemb.search.title_files import Titles
+    from sentemb.search.title_files import FileTitles
 
 # At most this many unknown words are named.
 _NAMED_WORDS = 8
@@ -108,7 +108,9 @@ def read_texts(path: str) -> tuple[list[str], list[str]]:
     return ids, texts
 
 
-def read_titles(path: str, scratch: "Path | None", text_columns: Collection[str] = ()) -> "Titles":
+def read_titles(
+    path: str, scratch: "Path | None", text_columns: Collection[str] = ()
+) -> "FileTitles":
     """As `read_texts`, for any number of titles: their text is kept in a folder; shows progress."""
     from sentemb.search import title_files
     from sentemb.system.files import place_name
@@ -120,7 +122,7 @@ def read_titles(path: str, scratch: "Path | None", text_columns: Collection[str]
     return titles
 
 
-def read_lines(path: str, scratch: "Path | None") -> "Texts":
+def read_lines(path: str, scratch: "Path | None") -> "TextArray":
     """The lines of a file, of which there must be at least one; kept as those of `read_titles`."""
     from sentemb.search import title_files
     from sentemb.system.files import place_name

@@ -15,14 +15,14 @@ import pytest
 
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.data.judged_set import JudgedSet
-from sentemb.data.text_array import Texts
+from sentemb.data.text_array import TextArray
 from sentemb.models.files import tensor_files
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.pairs import make_pair_model
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers import make_encoder
 from sentemb.search import filters, product_fields
-from sentemb.search.expressions import Kind
+from sentemb.search.expressions import ValueKind
 from sentemb.search.index_fields import IndexFields
 from sentemb.search.left import Left
 from sentemb.search.segment import Segment
@@ -263,7 +263,7 @@ def write_any_tensors(path, tensors, metadata):
 
 def fields_of_index(*fields):
     """The fields of an index with one segment for each of ``fields``."""
-    segments = [Segment(Texts.of([]), None, each, Left(each.count)) for each in fields]
+    segments = [Segment(TextArray.of([]), None, each, Left(each.count)) for each in fields]
     return IndexFields(segments)
 
 
@@ -284,7 +284,7 @@ def list_again(folder):
 
 def with_slow_function(monkeypatch, fields, seconds):
     """Let conditions on fields call a function that only waits."""
-    slow = filters._Function((Kind.NUMBER,), Kind.NUMBER, 1)
+    slow = filters._Function((ValueKind.NUMBER,), ValueKind.NUMBER, 1)
     monkeypatch.setitem(filters._FUNCTIONS, "slow", slow)
     monkeypatch.setattr(product_fields, "_FUNCTIONS", product_fields._FUNCTIONS | {"slow"})
     opened = product_fields.ProductFields._opened

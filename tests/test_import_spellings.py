@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sentemb import SentembError
 from sentemb.cli import main
 from sentemb.data.column_names import CLICKS, ID, QUERY, ROLES, TITLE
-from sentemb.data.importers.click_counts import Counts
+from sentemb.data.importers.click_counts import ClickCells
 from sentemb.data.importers.click_rows import Columns
 from sentemb.data.importers.click_table import import_clicks
 from sentemb.data.importers.damaged_ids import DamagedIds
@@ -446,7 +446,7 @@ def test_a_column_decides_what_its_signs_are(numbers, separator, decimals, seed)
     numbers = [*numbers, 7]  # at least one that is clear
     seed.shuffle(numbers)
     cells = [counted(number, separator, decimals) for number in numbers]
-    counts = Counts()
+    counts = ClickCells()
     counts.look_at(cells)
     assert [counts.read(cell) for cell in cells] == numbers
     assert counts.guessed is None
@@ -467,7 +467,7 @@ def test_a_column_decides_what_its_signs_are(numbers, separator, decimals, seed)
     ],
 )
 def test_clicks_by_their_column(cells, numbers):
-    counts = Counts()
+    counts = ClickCells()
     counts.look_at(cells)
     found = []
     for cell in cells:

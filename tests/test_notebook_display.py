@@ -41,7 +41,7 @@ from sentemb.search.index_tuning import score_bands
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
 from sentemb.search.searcher import NOTHING_KNOWN
-from sentemb.system.html_tables import Rows, excerpt, facts_table
+from sentemb.system.html_tables import ShownRows, excerpt, facts_table
 
 MARKUP = "<script>alert(1)</script>"
 TITLES = [f"red shoes {MARKUP}", "blue shoes & hats", "red hat", "tap repair", "blue tap", "hat"]
@@ -240,7 +240,7 @@ def test_the_scores_of_a_confidence_have_it(shown):
 def test_long_texts_and_lists_are_cut():
     page = facts_table({"text": "x" * 1000, "none": None, "whole": 12345, "part": 0.12345})
     assert cells(page) == [["text", "x" * 300 + "…"], ["whole", "12,345"], ["part", "0.123"]]
-    rows = Rows([sentemb.Hit(id="a", title="b", score=0.0, parts={})] * 101)
+    rows = ShownRows([sentemb.Hit(id="a", title="b", score=0.0, parts={})] * 101)
     assert len(cells(rows._repr_html_())) == 101 and "and 1 more" in rows._repr_html_()
     page = excerpt(iter([("a", 1)] * 5), 5, ["text", "count"], texts=(0,))
     assert "more" not in page and page.count("text-align: left") == 6

@@ -8,7 +8,7 @@ from helpers import made_up_judged_set, made_up_log
 import sentemb
 from sentemb import SentembError, train
 from sentemb.data.labelled_pairs import LabelledPairs
-from sentemb.kernels.local_decisions import Columns, topic_of
+from sentemb.kernels.local_decisions import WordColumns, topic_of
 from sentemb.models.pairs import deepmatch, make_pair_model
 from sentemb.models.pairs.head import Dropout
 from sentemb.models.pairs.pair_model import Texts
@@ -242,7 +242,7 @@ def test_topics_have_no_gradient_and_any_sum_of_rows_names_one():
     made = Made("deepmatch")
     gradient = made.gradient(np.ones(20))["table"]
     assert not gradient[:, : 2 * _SLOTS].any() and gradient[:, 2 * _SLOTS :].any()
-    columns = Columns(0, 1, 1, _UNITS, 3)
+    columns = WordColumns(0, 1, 1, _UNITS, 3)
     found = [
         topic_of.py_func(np.array([value]), 0, columns) for value in (0, 1, 3.2, 4, 5, -1, 0.4)
     ]

@@ -19,7 +19,7 @@ from sentemb.cli import main
 from sentemb.data import text_array as texts
 from sentemb.data.click_log import ClickLog
 from sentemb.data.judged_set import read_texts
-from sentemb.data.text_array import Texts
+from sentemb.data.text_array import TextArray
 from sentemb.kernels.text_table import fill_table
 from sentemb.models import cluster_encoding as encoding
 from sentemb.retrieval.clicked_queries import ClickedQueries
@@ -57,17 +57,17 @@ def small_portions(monkeypatch):
 @given(LINES)
 def test_texts_come_back_from_memory_and_from_a_file(lines):
     for scratch in (None, "/tmp"):
-        found = Texts.of(lines, scratch)
+        found = TextArray.of(lines, scratch)
         assert list(found) == lines and found[1:4] == lines[1:4]
         kept = np.arange(len(lines)) % 3 != 1
         some = [line for line, own in zip(lines, kept, strict=True) if own]
         assert list(found.take(kept, scratch)) == some
-        assert list(found.joined(Texts.of(some), scratch)) == lines + some
+        assert list(found.joined(TextArray.of(some), scratch)) == lines + some
 
 
 def test_texts_in_files_have_the_bytes_of_those_in_memory(tmp_path, small_portions):
     lines = made_up_titles(50)
-    one, other = Texts.of(lines), Texts.of(lines, tmp_path)
+    one, other = TextArray.of(lines), TextArray.of(lines, tmp_path)
     assert isinstance(other.raw.base, np.memmap) and not isinstance(one.raw.base, np.memmap)
     assert (one.raw == other.raw).all() and (one.offsets == other.offsets).all()
     assert not list(tmp_path.iterdir()), "the files have no name"
@@ -117,7 +117,7 @@ _TEXT = st.text(st.characters(exclude_characters="\n\0", codec="utf-8"), max_siz
     st.booleans(),
 )
 def test_rows_are_those_of_a_dict(texts, sought, are_lines):
-    rows = TextRows(Texts.of(texts) if are_lines else texts)
+    rows = TextRows(TextArray.of(texts) if are_lines else texts)
     expected = {text: row for row, text in enumerate(texts)}  # of equal texts the last
     for _ in range(2):  # a few are sought among all, and then in the table of all
         assert rows.of(sought).tolist() == [expected.get(text, -1) for text in sought]
@@ -139,7 +139,7 @@ def test_texts_that_share_a_slot_are_told_apart():
 
 def test_a_few_texts_are_sought_without_a_table_of_all():
     texts = [f"text {number % 90}" for number in range(100)]
-    rows, sought = TextRows(Texts.of(texts)), ["text 3", "none", "text 3", "text 95"]
+    rows, sought = TextRows(TextArray.of(texts)), ["text 3", "none", "text 3", "text 95"]
     expected = [93, -1, 93, -1]
     assert rows.of(sought).tolist() == expected and "_table" not in rows.__dict__
     assert rows.of(sought).tolist() == expected and "_table" in rows.__dict__
@@ -163,14 +163,14 @@ def test_an_index_made_in_files_has_the_bytes_of_one_in_memory(dtype, tmp_path, 
     monkeypatch.setattr(growing, "_LIMIT", 50)
     monkeypatch.setattr(contents, "_PORTION", 7)
     own_ids, own_titles, _ = read_titles(path, tmp_path)
-    some = [Texts.of(list(one)[:40], tmp_path) for one in (own_titles, own_ids)]
+    some = [TextArray.of(list(one)[:40], tmp_path) for one in (own_titles, own_ids)]
     index = Index.build(ranker, *some, dtype=dtype, scratch=tmp_path)
     vectors = index.vectors.codes if dtype == "int8" else index.vectors
     assert isinstance(vectors.base.base, np.memmap) or isinstance(vectors.base, np.memmap)
     index.save(tmp_path / "new-in-files")
     opened = Index.open(tmp_path / "new-in-files", scratch=tmp_path)
     opened.remove(ids[3:30:2])
-    rest = [Texts.of(list(one)[40:], tmp_path) for one in (own_titles, own_ids)]
+    rest = [TextArray.of(list(one)[40:], tmp_path) for one in (own_titles, own_ids)]
     opened.add(*rest)
     opened.save(tmp_path / "changed-in-files")
     for name in ("new", "changed"):
@@ -184,13 +184,13 @@ def test_an_index_made_in_files_has_the_bytes_of_one_in_memory(dtype, tmp_path, 
 
 
 def test_titles_that_are_texts_are_checked_too(model):
-    ids, titles = Texts.of(["a", "b", "a"]), Texts.of(["x", "y", "z"])
+    ids, titles = TextArray.of(["a", "b", "a"]), TextArray.of(["x", "y", "z"])
     with pytest.raises(SentembError, match="titles 0 and 2 have the same id, a"):
         Index.build(model, titles, ids)
     with pytest.raises(SentembError, match="id 1 is 'b c'"):
-        Index.build(model, titles, Texts.of(["a", "b c", "d"]))
+        Index.build(model, titles, TextArray.of(["a", "b c", "d"]))
     with pytest.raises(SentembError, match="3 titles and 2 ids"):
-        Index.build(model, titles, Texts.of(["a", "b"]))
+        Index.build(model, titles, TextArray.of(["a", "b"]))
 
 
 class FullDisk:
@@ -240,7 +240,7 @@ def test_without_a_folder_that_can_be_written_arrays_stay_in_memory(monkeypatch)
     monkeypatch.setattr(growing.tempfile, "gettempdir", nowhere)
     monkeypatch.setattr(growing, "_LIMIT", 0)
     assert scratch_folder("-") is None
-    assert list(Texts.of(GOOD, scratch_folder("-"))) == GOOD
+    assert list(TextArray.of(GOOD, scratch_folder("-"))) == GOOD
 
 
 class Numbers:

@@ -32,3 +32,7 @@ def test_functions_stay_short(sizes):
     lengths = sizes.function_lengths()
     assert sorted(lengths)[len(lengths) // 2] <= 8
     assert sum(length > sizes.LONG for length in lengths) / len(lengths) < 0.029
+
+
+def test_no_two_classes_have_one_name(sizes):
+    assert sizes.shared_class_names() == []

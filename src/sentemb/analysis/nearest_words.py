@@ -11,7 +11,7 @@ from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.nearest import nearest
 from sentemb.retrieval.similarity import unit_rows
 from sentemb.system.bounds import brief, whole
-from sentemb.system.html_tables import Rows
+from sentemb.system.html_tables import ShownRows
 
 _MOST = 10_000
 # What texts put around words; "c++" and "#1" keep their signs.
@@ -73,7 +73,7 @@ def neighbours(
     for word, row, of_row in zip(looked_up, indices.tolist(), scores.tolist(), strict=True):
         near = (Neighbour(known[p], score) for p, score in zip(row, of_row, strict=True))
         neighbours_of[word] = [neighbour for neighbour in near if neighbour.word != word][:k]
-    return Rows(Rows(neighbours_of.get(word, []), caption=word) for word in read)
+    return ShownRows(ShownRows(neighbours_of.get(word, []), caption=word) for word in read)
 
 
 def vectors_of(model: SentenceEncoder, words: Sequence[str], side: str) -> np.ndarray:

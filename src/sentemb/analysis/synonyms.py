@@ -12,7 +12,7 @@ from sentemb.errors import SentembError
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.retrieval.nearest import nearest
 from sentemb.system.bounds import number, share, whole
-from sentemb.system.html_tables import Rows
+from sentemb.system.html_tables import ShownRows
 from sentemb.text.words import letter_trigrams
 
 _MOST = 20
@@ -37,7 +37,7 @@ class Synonyms:
     near: list[Neighbour]
 
     def _repr_html_(self) -> str:
-        return Rows(self.near, caption=self.word)._repr_html_()
+        return ShownRows(self.near, caption=self.word)._repr_html_()
 
 
 def synonyms(
@@ -90,7 +90,7 @@ def synonyms(
         )
     vectors = vectors_of(model, words, "query")
     indices, scores = nearest(vectors, vectors_of(model, candidates, "document"), _LOOKED_AT)
-    collected: Rows[Synonyms] = Rows()
+    collected: ShownRows[Synonyms] = ShownRows()
     for word, row, of_row in zip(words, indices.tolist(), scores.tolist(), strict=True):
         near = [
             Neighbour(candidates[index], score)

@@ -517,7 +517,7 @@ def read_click_log(
     return log
 
 
-class Collector(Protocol):
+class LogReceiver(Protocol):
     """A receiver of the lines of a log, such as a `ClickLogBuilder`."""
 
     def add(
@@ -528,11 +528,11 @@ class Collector(Protocol):
 
 # A line or a row: its number, its size in bytes, and how it is added, by a function of the
 # collector and the content.
-_Line: TypeAlias = tuple[int, int, Callable[[Collector, Any], None], Any]
+_Line: TypeAlias = tuple[int, int, Callable[[LogReceiver, Any], None], Any]
 
 
 def add_lines(
-    collected: Collector,
+    collected: LogReceiver,
     paths: Sequence[AnyPath],
     *,
     skip_bad_lines: bool = False,
@@ -573,7 +573,7 @@ def add_lines(
 
 def _text_lines(path: AnyPath) -> Iterator[_Line]:
     """The lines of TSV or JSON lines."""
-    add_line: Callable[[Collector, str], None] | None
+    add_line: Callable[[LogReceiver, str], None] | None
     add_line = _add_json_line if is_json_name(path) else None
     for number, raw in without_blank_end(raw_lines(path)):
         # Bytes that are not UTF-8 become lone surrogates, which `clean_text` finds: each distinct
@@ -724,16 +724,16 @@ def _check_quotes(fields: list[str], first: bool = False) -> None:
         )
 
 
-def _add_first_line(builder: Collector, line: str) -> None:
+def _add_first_line(builder: LogReceiver, line: str) -> None:
     _check_first_line(line)
     _add_tsv_line(builder, line)
 
 
-def _add_row(builder: Collector, row: Sequence[Any]) -> None:
+def _add_row(builder: LogReceiver, row: Sequence[Any]) -> None:
     builder.add(*checked_pair(*row))
 
 
-def _add_tsv_line(builder: Collector, line: str) -> None:
+def _add_tsv_line(builder: LogReceiver, line: str) -> None:
     fields = line.rstrip("\r\n").split("\t")
     if '""' in line:
         _check_quotes(fields)
@@ -771,7 +771,7 @@ def _is_count(value: int) -> bool:
     return 1 <= value <= MAX_CLICKS
 
 
-def _add_json_line(builder: Collector, line: str) -> None:
+def _add_json_line(builder: LogReceiver, line: str) -> None:
     query, clicked, clicks, skipped = _parse_json(line)
     # Checked here as well, so that a line is added as a whole or not at all.
     for title in clicked:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.click_log import PREPARED, counts_of, html_of
-from sentemb.data.text_array import Texts, mapped_texts
+from sentemb.data.text_array import TextArray, mapped_texts
 from sentemb.errors import SentembError
 from sentemb.system.bounds import is_integer
 from sentemb.system.checked_files import CheckedFiles, are_listed, described
@@ -118,8 +118,8 @@ class PreparedLog:
     """
 
     folder: Path
-    queries: Texts
-    titles: Texts
+    queries: TextArray
+    titles: TextArray
     query_index: NDArray[np.int32]
     title_index: NDArray[np.int32]
     clicks: NDArray[np.int64]
@@ -173,7 +173,7 @@ class PreparedLog:
                 raise damaged(path / name, "its numbers are not offsets")
             return values
 
-        def texts(name: str, offsets_name: str, count: int) -> Texts:
+        def texts(name: str, offsets_name: str, count: int) -> TextArray:
             return mapped_texts(files, name, offsets_name, count)
 
         def tokens(side: SideFiles, count: int) -> Tokens:

@@ -296,7 +296,7 @@ def _pairs_of(log: ClickLog) -> Iterator[Pair]:
 
 
 class _Sorting:
-    """Sends every pair that is added to its side; see `sentemb.data.click_log.Collector`."""
+    """Sends every pair that is added to its side; see `sentemb.data.click_log.LogReceiver`."""
 
     def __init__(self, split: Split, send: Callable[[int, Pair], None]) -> None:
         self._split, self._send = split, send

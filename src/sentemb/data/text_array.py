@@ -24,7 +24,7 @@ _PIECE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class Texts(Sequence[str]):
+class TextArray(Sequence[str]):
     """A sequence of str, each followed by a line end.
 
     raw : (n_bytes,), the lines, in UTF-8
@@ -35,7 +35,7 @@ class Texts(Sequence[str]):
     offsets: NDArray[np.int64]
 
     @classmethod
-    def of(cls, texts: Iterable[str], scratch: AnyPath | None = None) -> Texts:
+    def of(cls, texts: Iterable[str], scratch: AnyPath | None = None) -> TextArray:
         """``texts``, which must be valid Unicode without line ends; see `TextsBuilder`."""
         builder = TextsBuilder(scratch)
         # In portions: all texts joined would take more memory once more.
@@ -45,7 +45,7 @@ class Texts(Sequence[str]):
         return builder.texts()
 
     @classmethod
-    def of_lines(cls, raw: NDArray[np.uint8]) -> Texts:
+    def of_lines(cls, raw: NDArray[np.uint8]) -> TextArray:
         """The lines of a text; a `ValueError` unless it is UTF-8 and each line has an end."""
         decoder = codecs.getincrementaldecoder("utf-8")()
         for first in range(0, raw.size, _PIECE):
@@ -104,16 +104,16 @@ class Texts(Sequence[str]):
             lengths = self.offsets[portion + 1] - self.offsets[portion]
             offsets = np.append(0, np.cumsum(lengths))
             before = np.repeat(self.offsets[portion] - offsets[:-1], lengths)
-            texts += Texts(self.raw[before + np.arange(offsets[-1])], offsets)[:]
+            texts += TextArray(self.raw[before + np.arange(offsets[-1])], offsets)[:]
         return texts
 
-    def take(self, mask: NDArray[np.bool_], scratch: AnyPath | None = None) -> Texts:
+    def take(self, mask: NDArray[np.bool_], scratch: AnyPath | None = None) -> TextArray:
         """The texts where ``mask``, (n,), is true; see `TextsBuilder`."""
         builder = TextsBuilder(scratch)
         builder.extend(self, mask)
         return builder.texts()
 
-    def joined(self, following: Texts, scratch: AnyPath | None = None) -> Texts:
+    def joined(self, following: TextArray, scratch: AnyPath | None = None) -> TextArray:
         """These texts, then ``following``; see `TextsBuilder`."""
         builder = TextsBuilder(scratch)
         builder.extend(self)
@@ -123,25 +123,25 @@ class Texts(Sequence[str]):
 
 def chosen(texts: Sequence[str], rows: NDArray[np.integer]) -> list[str]:
     """The texts of some rows."""
-    if isinstance(texts, Texts):
+    if isinstance(texts, TextArray):
         return texts.chosen(rows)
     return [texts[row] for row in rows.tolist()]
 
 
 def taken(texts: Sequence[str], mask: NDArray[np.bool_]) -> Sequence[str]:
-    """The texts where ``mask``, (n,), is true; those of `Texts` are `Texts`."""
-    return texts.take(mask) if isinstance(texts, Texts) else list(compress(texts, mask))
+    """The texts where ``mask``, (n,), is true; those of `TextArray` are `TextArray`."""
+    return texts.take(mask) if isinstance(texts, TextArray) else list(compress(texts, mask))
 
 
 def together(first: Sequence[str], following: Sequence[str]) -> Sequence[str]:
-    """Some texts, then others; those of `Texts` are `Texts`."""
-    if isinstance(first, Texts) and isinstance(following, Texts):
+    """Some texts, then others; those of `TextArray` are `TextArray`."""
+    if isinstance(first, TextArray) and isinstance(following, TextArray):
         return first.joined(following)
     return [*first, *following]
 
 
 class TextsBuilder:
-    """Collects `Texts`.
+    """Collects `TextArray`.
 
     ``scratch`` is a folder on the disk that texts are kept on if there are many; see
     `sentemb.system.growing.Growing`.
@@ -157,7 +157,7 @@ class TextsBuilder:
         lines = np.frombuffer("\n".join([*texts, ""]).encode(), np.uint8)
         self._append(lines, 1 + np.flatnonzero(lines == _LINE_END))
 
-    def extend(self, texts: Texts, mask: NDArray[np.bool_] | None = None) -> None:
+    def extend(self, texts: TextArray, mask: NDArray[np.bool_] | None = None) -> None:
         """Append those of ``texts`` where ``mask``, (n,), is true, by default all."""
         for first in range(0, len(texts), _PORTION):
             offsets = texts.offsets[first : first + _PORTION + 1]
@@ -172,16 +172,16 @@ class TextsBuilder:
         self._offsets.append(ends + self._size)
         self._size += len(raw)
 
-    def texts(self) -> Texts:
+    def texts(self) -> TextArray:
         """All of them; nothing is appended after it."""
-        return Texts(self._raw.array(np.uint8), self._offsets.array(np.int64))
+        return TextArray(self._raw.array(np.uint8), self._offsets.array(np.int64))
 
 
-def mapped_texts(files: CheckedFiles, name: str, offsets_name: str, count: int) -> Texts:
+def mapped_texts(files: CheckedFiles, name: str, offsets_name: str, count: int) -> TextArray:
     """``count`` texts of a file and, from an array in another, where each begins; both mapped."""
     raw = files.raw(name)
     offsets = files.array(offsets_name, "<i8", (count + 1,), read_only=True)
     is_rising = bool((offsets[1:] > offsets[:-1]).all())
     if offsets[0] or offsets[-1] != raw.size or not is_rising:
         raise files.damaged(files.folder / offsets_name, "it does not fit its text file")
-    return Texts(raw, offsets)
+    return TextArray(raw, offsets)

@@ -164,7 +164,7 @@ def rank_pairs(
             position_of[title_of_pair].astype(np.int32),
         )
 
-    portions = _Portions(int(offsets[-1]), scores_of, on_progress)
+    portions = _ScoredPortions(int(offsets[-1]), scores_of, on_progress)
     run: dict[str, dict[str, float]] = {}
     for low, high in _blocks(offsets):
         scores = portions.score(int(offsets[low]), int(offsets[high]))
@@ -192,7 +192,7 @@ def _blocks(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         low = high
 
 
-class _Portions:
+class _ScoredPortions:
     """Scores pairs in portions that take about a second each."""
 
     def __init__(

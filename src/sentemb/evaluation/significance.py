@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sentemb.errors import SentembError
 from sentemb.system.bounds import MAX_SEED, whole
-from sentemb.system.html_tables import Rows, facts_table
+from sentemb.system.html_tables import ShownRows, facts_table
 
 _Floats: TypeAlias = NDArray[np.float64]
 
@@ -96,7 +96,7 @@ def compare_all(
     few = np.count_nonzero(differences, axis=1) <= _EXACT
     for k in np.flatnonzero(few):
         p[k] = _exact_randomisation(differences[k][differences[k] != 0])
-    return Rows(
+    return ShownRows(
         Difference(*map(float, numbers))
         for numbers in zip(differences.mean(axis=1), low, high, p, strict=True)
     )

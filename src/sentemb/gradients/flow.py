@@ -10,7 +10,7 @@ from sentemb.gradients.recursion import Array, errors, matrices
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers.recurrent import RecurrentEncoder
 from sentemb.models.towers.towers import SIDES
-from sentemb.system.html_tables import Rows, html_table, shade
+from sentemb.system.html_tables import ShownRows, html_table, shade
 from sentemb.system.parallel import Workers
 from sentemb.text.arguments import as_text
 
@@ -106,7 +106,7 @@ def gradient_flow(model: SentenceEncoder, query: str, title: str) -> list[ErrorF
         encoder.by_length(v[None], done[side].batch.offsets)[0]
         for side, v in zip(SIDES, by_embedding, strict=True)
     ]
-    flows: Rows[ErrorFlow] = Rows()
+    flows: ShownRows[ErrorFlow] = ShownRows()
     for (side, text), v in zip(texts.items(), starts, strict=True):
         for direction, state in enumerate(done[side].states):
             rows = done[side].packing.rows_of_tokens(direction)

@@ -12,7 +12,7 @@ import numpy as np
 from sentemb.kernels.compiling.jit import kernel
 
 
-class Columns(NamedTuple):
+class WordColumns(NamedTuple):
     """The columns of a projected word that one side reads.
 
     topic, weight : the first column of the topics, and of the weights of the first slot

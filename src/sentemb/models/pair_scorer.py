@@ -12,7 +12,7 @@ from sentemb.models.face import Face, warn_of_texts
 from sentemb.models.files.model_files import load_model
 from sentemb.models.files.saved_model import PAIR, SavedModel
 from sentemb.models.pairs.matcher import Matcher
-from sentemb.models.pairs.pair_model import PairModel, Reading, Texts
+from sentemb.models.pairs.pair_model import FirstStage, PairModel, Texts
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.words.word_memory import LookedUp, WordMemory
 from sentemb.models.words.workspace import Workspace
@@ -237,8 +237,8 @@ class PairScorer(Face):
 
     def _score(
         self,
-        queries: Reading,
-        titles: Reading,
+        queries: FirstStage,
+        titles: FirstStage,
         query_index: NDArray[np.int32],
         title_index: NDArray[np.int32],
     ) -> np.ndarray:
@@ -249,7 +249,7 @@ class PairScorer(Face):
 
     def _read(
         self, side: str, texts: Sequence[str], numbers: NDArray[np.int64], poor: "_Poor"
-    ) -> Reading:
+    ) -> FirstStage:
         memory = self._cached(PAIR, WordMemory, self.model, self.vocabulary, self.weights)
         words = memory.look_up([texts[k] for k in numbers.tolist()], self._workers)
         poor.note(side, numbers, words)

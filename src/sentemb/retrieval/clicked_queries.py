@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
 from sentemb.data.examinations import Examinations
-from sentemb.data.text_array import Texts, taken
+from sentemb.data.text_array import TextArray, taken
 from sentemb.retrieval.rows_of_texts import TextRows
 from sentemb.text.hashes import hashes_of
 from sentemb.text.words import exact_key
@@ -258,7 +258,7 @@ class ClickedQueries:
             renamed.pop(title, None)
         return replace(
             self,
-            keys=Texts.of(keys) if isinstance(self.keys, Texts) else keys,
+            keys=TextArray.of(keys) if isinstance(self.keys, TextArray) else keys,
             renamed=renamed if n_same >= n_others else {},
         )
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.text_array import Texts
+from sentemb.data.text_array import TextArray
 from sentemb.kernels.text_table import fill_table, find_texts
 
 # A few texts are fewer than one in this many of all.
@@ -26,7 +26,7 @@ class _Packed(NamedTuple):
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> _Packed:
-        if isinstance(texts, Texts):
+        if isinstance(texts, TextArray):
             raw, offsets = texts.raw.view(), texts.offsets.view()
         else:
             encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
@@ -35,7 +35,7 @@ class _Packed(NamedTuple):
             np.cumsum(list(map(len, encoded)), out=offsets[1:])
         # Kernels are compiled once, for arrays that cannot be written.
         raw.flags.writeable = offsets.flags.writeable = False
-        return cls(raw, offsets, int(isinstance(texts, Texts)))
+        return cls(raw, offsets, int(isinstance(texts, TextArray)))
 
 
 class _Table(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.text_array import Texts
+from sentemb.data.text_array import TextArray
 from sentemb.kernels.tokens import add_words, with_room
 from sentemb.text.batch import Tokens, tokenize
 from sentemb.text.portions import portions
@@ -50,6 +50,6 @@ def tokenize_all(texts: Sequence[str], split: Callable[[str], list[str]]) -> Tok
 
 def _words_of(letters: NDArray[np.uint8]) -> Sequence[str]:
     try:
-        return Texts.of_lines(letters)
+        return TextArray.of_lines(letters)
     except ValueError:  # a surrogate without its other half
         return words_of(letters)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from sentemb.data.lines import is_id
-from sentemb.data.text_array import Texts
+from sentemb.data.text_array import TextArray
 from sentemb.errors import SentembError
 from sentemb.models.cluster_encoding import encoded, portions_of
 from sentemb.models.sentence_encoder import SentenceEncoder
@@ -29,14 +29,14 @@ _PORTION = 8192
 
 def checked(
     titles: Sequence[str], ids: Sequence[str], scratch: AnyPath | None
-) -> tuple[Texts, Texts]:
+) -> tuple[TextArray, TextArray]:
     """Titles and ids as they are stored.
 
     They are given as for `sentemb.search.index.Index.build`; for ``scratch`` see
     `sentemb.data.text_array.TextsBuilder`. Raises `SentembError` for an id or a title that could
     not be stored, for an id that is repeated, or for another number of ids than of titles.
     """
-    if isinstance(titles, Texts) and isinstance(ids, Texts) and len(titles) == len(ids):
+    if isinstance(titles, TextArray) and isinstance(ids, TextArray) and len(titles) == len(ids):
         for first in range(0, len(ids), _PORTION):
             portion = slice(first, first + _PORTION)
             _check_ids(ids[portion], first)
@@ -51,12 +51,12 @@ def checked(
     _check_ids(id_list)
     _check_each_once(id_list)
     _check_lines(title_list, id_list)
-    return Texts.of(title_list, scratch), Texts.of(id_list, scratch)
+    return TextArray.of(title_list, scratch), TextArray.of(id_list, scratch)
 
 
 def embedded(
     encoder: SentenceEncoder,
-    titles: Texts,
+    titles: TextArray,
     dtype: str,
     on_progress: Callable[[int, int], None] | None,
     workers: Workers,

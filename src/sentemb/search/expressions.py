@@ -21,7 +21,7 @@ EQUAL, UNEQUAL, ORDER = ("=", "=="), ("<>", "!="), ("<", "<=", ">", ">=")
 _NUMERAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
-class Kind(StrEnum):
+class ValueKind(StrEnum):
     """Kinds of values, as messages name them."""
 
     NUMBER = "a number"
@@ -41,7 +41,7 @@ class Expression:
     ignores_case : whether texts are compared with it without regard to the case of a to z
     """
 
-    kind: Kind | None
+    kind: ValueKind | None
     sql: str
     source: str
     is_condition: bool = False
@@ -51,7 +51,7 @@ class Expression:
 
 def truth_of(expression: Expression) -> str:
     """An expression as SQL that is 1 or 0; a `SentembError` if it is a number or a text."""
-    if expression.kind not in (Kind.TRUTH, None):
+    if expression.kind not in (ValueKind.TRUTH, None):
         raise SentembError(
             f"{plain(expression.source)} is {expression.kind} and not a condition; compare it, as "
             "in stock > 0 or brand = 'Acme'"
@@ -69,7 +69,7 @@ def compared(left: Expression, sign: str, right: Expression) -> str:
     return f"(({collated(left_sql, (left, right))} {compared} {right_sql}) {is_true})"
 
 
-def alike(*given: Expression, kind: Kind | None = None) -> tuple[Kind | None, list[str]]:
+def alike(*given: Expression, kind: ValueKind | None = None) -> tuple[ValueKind | None, list[str]]:
     """The kind of some expressions, and each as SQL.
 
     Without ``kind`` it is that of the first that is not a text in quotes: such a text is a number
@@ -78,7 +78,7 @@ def alike(*given: Expression, kind: Kind | None = None) -> tuple[Kind | None, li
     named = next((each for each in given if each.kind and each.literal is None), None)
     if kind is None:
         is_text = any(each.literal is not None for each in given)
-        kind = named.kind if named is not None else Kind.TEXT if is_text else None
+        kind = named.kind if named is not None else ValueKind.TEXT if is_text else None
     values = []
     for each in given:
         sql = _as(each, kind)
@@ -88,36 +88,36 @@ def alike(*given: Expression, kind: Kind | None = None) -> tuple[Kind | None, li
     return kind, values
 
 
-def equal(*given: Expression) -> tuple[Kind | None, list[str]]:
+def equal(*given: Expression) -> tuple[ValueKind | None, list[str]]:
     """As `alike`, for values that are equal or not: an empty text is equal to an empty field."""
     kind, values = alike(*given)
-    if kind == Kind.TEXT and any(each.literal == "" for each in given):
+    if kind == ValueKind.TEXT and any(each.literal == "" for each in given):
         values = [f"coalesce({sql}, '')" for sql in values]
     return kind, values
 
 
-def _as(given: Expression, kind: Kind | None) -> str | None:
+def _as(given: Expression, kind: ValueKind | None) -> str | None:
     """An expression as SQL of a kind; None if it is of another."""
     if kind in (None, given.kind) or given.kind is None:
         return given.sql
     if given.literal is not None:
         literal = given.literal.strip()
-        if kind == Kind.NUMBER and _NUMERAL.fullmatch(literal):
+        if kind == ValueKind.NUMBER and _NUMERAL.fullmatch(literal):
             return numeral(literal)
-        if kind == Kind.TRUTH:
+        if kind == ValueKind.TRUTH:
             return TRUTHS.get(literal.lower())
     return None
 
 
-def _unlike(given: Expression, kind: Kind | None, named: Expression | None) -> SentembError:
+def _unlike(given: Expression, kind: ValueKind | None, named: Expression | None) -> SentembError:
     """The error for an expression that is not of the ``kind`` of another that is ``named``."""
     if named is None or named is given:
         return SentembError(
             f"{plain(given.source)} is {given.kind}, but {kind} is needed there; correct it"
         )
     by_kind = {given.kind: given.source, kind: named.source}
-    if by_kind.keys() == {Kind.TEXT, Kind.NUMBER} and given.literal is None:
-        text, number = plain(by_kind[Kind.TEXT]), plain(by_kind[Kind.NUMBER])
+    if by_kind.keys() == {ValueKind.TEXT, ValueKind.NUMBER} and given.literal is None:
+        text, number = plain(by_kind[ValueKind.TEXT]), plain(by_kind[ValueKind.NUMBER])
         return SentembError(
             f"{text} is text and cannot be compared with the number {number}; make the index again "
             f"with numbers in {text}, or write {text} = '{number}' if that is a text"
@@ -128,14 +128,16 @@ def _unlike(given: Expression, kind: Kind | None, named: Expression | None) -> S
     )
 
 
-def check_order(kind: Kind | None, *given: Expression) -> None:
+def check_order(kind: ValueKind | None, *given: Expression) -> None:
     """Refuse to order truths, and texts by a number: as texts, '100' is below '50'."""
-    if kind == Kind.TRUTH:
+    if kind == ValueKind.TRUTH:
         raise SentembError(
             f"{' and '.join(plain(each.source) for each in given[:2])} are true or false, and "
             "neither is above the other; compare them with = or <>"
         )
-    text = next((each for each in given if each.kind == Kind.TEXT and each.literal is None), None)
+    text = next(
+        (each for each in given if each.kind == ValueKind.TEXT and each.literal is None), None
+    )
     for each in given:
         if text and each.literal is not None and _NUMERAL.fullmatch(each.literal.strip()):
             raise SentembError(

@@ -24,7 +24,7 @@ from sentemb.search.expressions import (
     TRUTHS,
     UNEQUAL,
     Expression,
-    Kind,
+    ValueKind,
     alike,
     check_order,
     collated,
@@ -38,7 +38,12 @@ from sentemb.system.bounds import brief, plain
 # Types of columns. All numbers of a condition are floats, so that what a condition finds depends on
 # no other product.
 INTEGER, REAL, TEXT, BOOLEAN = "INTEGER", "REAL", "TEXT", "BOOLEAN"
-_KINDS = {INTEGER: Kind.NUMBER, REAL: Kind.NUMBER, TEXT: Kind.TEXT, BOOLEAN: Kind.TRUTH}
+_KINDS = {
+    INTEGER: ValueKind.NUMBER,
+    REAL: ValueKind.NUMBER,
+    TEXT: ValueKind.TEXT,
+    BOOLEAN: ValueKind.TRUTH,
+}
 _MOST_CHARACTERS, MOST_PATTERN = 1000, 100
 # Expressions in a condition, and how deep they may be in each other.
 _MOST_EXPRESSIONS, _DEEPEST = 300, 12
@@ -81,18 +86,18 @@ class _Function:
     Without kinds all arguments are of the kind of the result.
     """
 
-    takes: tuple[Kind, ...]
-    gives: Kind | None
+    takes: tuple[ValueKind, ...]
+    gives: ValueKind | None
     least: int
 
 
 _FUNCTIONS = {
-    "abs": _Function((Kind.NUMBER,), Kind.NUMBER, 1),
+    "abs": _Function((ValueKind.NUMBER,), ValueKind.NUMBER, 1),
     "coalesce": _Function((), None, 2),
-    "length": _Function((Kind.TEXT,), Kind.NUMBER, 1),
-    "lower": _Function((Kind.TEXT,), Kind.TEXT, 1),
-    "round": _Function((Kind.NUMBER, Kind.NUMBER), Kind.NUMBER, 1),
-    "upper": _Function((Kind.TEXT,), Kind.TEXT, 1),
+    "length": _Function((ValueKind.TEXT,), ValueKind.NUMBER, 1),
+    "lower": _Function((ValueKind.TEXT,), ValueKind.TEXT, 1),
+    "round": _Function((ValueKind.NUMBER, ValueKind.NUMBER), ValueKind.NUMBER, 1),
+    "upper": _Function((ValueKind.TEXT,), ValueKind.TEXT, 1),
 }
 FUNCTIONS = frozenset(_FUNCTIONS)
 
@@ -166,7 +171,7 @@ class _Reader:
         """The text from a token to the last that was passed."""
         return self._text[self._tokens[first].begin : self._tokens[self._at - 1].end]
 
-    def _made(self, first: int, kind: Kind | None, sql: str, **facts: object) -> Expression:
+    def _made(self, first: int, kind: ValueKind | None, sql: str, **facts: object) -> Expression:
         self._count += 1
         if self._count > _MOST_EXPRESSIONS:
             raise SentembError(
@@ -181,7 +186,7 @@ class _Reader:
         first, expression = self._at, read()
         while self._has(word):
             sql = f"({truth_of(expression)} {word.upper()} {truth_of(read())})"
-            expression = self._made(first, Kind.TRUTH, sql, is_condition=True)
+            expression = self._made(first, ValueKind.TRUTH, sql, is_condition=True)
         return expression
 
     def _either(self) -> Expression:
@@ -207,7 +212,7 @@ class _Reader:
             return expression
         sql = truth_of(expression)
         return self._made(
-            first, Kind.TRUTH, f"(NOT {sql})" if is_opposite else sql, is_condition=True
+            first, ValueKind.TRUTH, f"(NOT {sql})" if is_opposite else sql, is_condition=True
         )
 
     def _compared(self) -> Expression:
@@ -238,7 +243,7 @@ class _Reader:
         if sign in _SIGNS:
             self._at += 1
             sql = compared(left, sign, self._sum())
-            return self._made(first, Kind.TRUTH, sql, is_condition=True)
+            return self._made(first, ValueKind.TRUTH, sql, is_condition=True)
         if self._has("is"):
             is_not = self._has("not")
             sql = self._is(left)
@@ -250,7 +255,9 @@ class _Reader:
         else:
             is_not = self._has("not")
             sql = self._contained(left)
-        return self._made(first, Kind.TRUTH, f"(NOT {sql})" if is_not else sql, is_condition=True)
+        return self._made(
+            first, ValueKind.TRUTH, f"(NOT {sql})" if is_not else sql, is_condition=True
+        )
 
     def _is(self, left: Expression) -> str:
         if self._has("null"):
@@ -271,7 +278,7 @@ class _Reader:
             _, (left_sql, *values_sql) = equal(left, *values)
             return f"(({collated(left_sql, (left, *values))} IN ({', '.join(values_sql)})) IS 1)"
         self._expect("like")
-        _, (left_sql,) = alike(left, kind=Kind.TEXT)
+        _, (left_sql,) = alike(left, kind=ValueKind.TEXT)
         pattern = self._quoted_text("like", MOST_PATTERN)
         escape = ""
         if self._has("escape"):
@@ -301,8 +308,8 @@ class _Reader:
         while self._next in signs:
             sign = self._next
             self._at += 1
-            _, (left, right) = alike(expression, read(), kind=Kind.NUMBER)
-            expression = self._made(first, Kind.NUMBER, f"({left} {sign} {right})")
+            _, (left, right) = alike(expression, read(), kind=ValueKind.NUMBER)
+            expression = self._made(first, ValueKind.NUMBER, f"({left} {sign} {right})")
         return expression
 
     def _signed(self) -> Expression:
@@ -314,8 +321,8 @@ class _Reader:
         expression = self._value()
         if is_bare:
             return expression
-        _, (sql,) = alike(expression, kind=Kind.NUMBER)
-        return self._made(first, Kind.NUMBER, f"(- {sql})" if falls else sql)
+        _, (sql,) = alike(expression, kind=ValueKind.NUMBER)
+        return self._made(first, ValueKind.NUMBER, f"(- {sql})" if falls else sql)
 
     def _value(self) -> Expression:
         """A column, a number, a text, a call or what is in parentheses; and its collation."""
@@ -323,7 +330,7 @@ class _Reader:
         expression = self._primary()
         while self._has("collate"):
             self._expect("nocase")
-            _, (sql,) = alike(expression, kind=Kind.TEXT)
+            _, (sql,) = alike(expression, kind=ValueKind.TEXT)
             expression = self._made(
                 first, expression.kind, sql, literal=expression.literal, ignores_case=True
             )
@@ -342,7 +349,7 @@ class _Reader:
             return expression
         if word in TRUTHS:
             self._at += 1
-            return self._made(first, Kind.TRUTH, TRUTHS[word], is_condition=True)
+            return self._made(first, ValueKind.TRUTH, TRUTHS[word], is_condition=True)
         if word == "null":
             raise self._wrong("; write is null or is not null")
         if word:
@@ -350,9 +357,9 @@ class _Reader:
         self._at += 1
         if token.kind == "text":
             literal = token.text[1:-1].replace("''", "'")
-            return self._made(first, Kind.TEXT, token.text, literal=literal)
+            return self._made(first, ValueKind.TEXT, token.text, literal=literal)
         if token.kind == "number":
-            return self._made(first, Kind.NUMBER, numeral(token.text))
+            return self._made(first, ValueKind.NUMBER, numeral(token.text))
         if token.kind == "word" and self._next == "(":
             return self._call(first, token.text)
         column = self._column(first, token.text)

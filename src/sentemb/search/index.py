@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sentemb.data.product_tables import products_of
-from sentemb.data.text_array import Texts
+from sentemb.data.text_array import TextArray
 from sentemb.errors import SentembError
 from sentemb.models.face import Face
 from sentemb.models.files.model_files import fingerprint
@@ -512,7 +512,7 @@ class Index(Searcher):
             what `build` refuses.
         """
         titles, ids, fields = _with_ids(titles, ids, fields)
-        new = ids if isinstance(ids, Texts) else as_texts(ids)
+        new = ids if isinstance(ids, TextArray) else as_texts(ids)
         with self._turn.lock:
             old = self._snapshot
             for first in range(0, len(new), _IDS):
@@ -600,8 +600,8 @@ class Index(Searcher):
     def _segment(
         self,
         old: Snapshot,
-        titles: Texts,
-        ids: Texts,
+        titles: TextArray,
+        ids: TextArray,
         fields: ProductFields,
         on_progress: Callable[[int, int], None] | None,
     ) -> Segment:

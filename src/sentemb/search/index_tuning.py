@@ -22,7 +22,7 @@ from sentemb.search.ranking.fitting import fit_weights_of
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import CLICKS
 from sentemb.search.recorded_outcomes import LookedAt, has_clicks_of
-from sentemb.system.html_tables import Rows
+from sentemb.system.html_tables import ShownRows
 from sentemb.system.paths import AnyPath
 
 # What queries of a kind are called, by whether the log has clicks for them.
@@ -246,7 +246,7 @@ def score_bands(
 def _bands(fitted: Confidence, outcomes: _Outcomes, count: int) -> list[Band]:
     scores, shares, searches = outcomes
     confidences = fitted(scores)
-    return Rows(
+    return ShownRows(
         Band(
             float(scores[band].min()),
             float(scores[band].max()),

@@ -320,27 +320,27 @@ class ProductFields:
                 f"the condition is wrong: {error}; write one such as stock > 0 and price < 50"
             ) from None
 
-    def _reader(self) -> _Reader:
+    def _reader(self) -> _ReadConnection:
         """The connection of this thread in this process."""
-        reader: _Reader | None = getattr(self._local, "reader", None)
+        reader: _ReadConnection | None = getattr(self._local, "reader", None)
         if reader is None or reader.process != os.getpid():
             reader = self._opened()
             reader.allow_products_alone()
             self._local.reader = reader
         return reader
 
-    def _opened(self) -> _Reader:
+    def _opened(self) -> _ReadConnection:
         if self._file is not None:
             path, status = self._file
             try:
-                reader = _Reader(f"{path.absolute().as_uri()}?mode=ro&immutable=1")
+                reader = _ReadConnection(f"{path.absolute().as_uri()}?mode=ro&immutable=1")
                 reader.rows_of("PRAGMA schema_version")  # opens the file
                 if os.path.samestat(os.stat(path), status):
                     return reader
             except (OSError, sqlite3.Error):
                 pass
             # The folder was replaced since: the mapped file is the old one.
-        reader = _Reader(":memory:")
+        reader = _ReadConnection(":memory:")
         reader.base.deserialize(self.image.tobytes())
         reader.base.execute("PRAGMA query_only=ON")
         return reader
@@ -424,7 +424,7 @@ class _Clock:
         return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
 
 
-class _Reader:
+class _ReadConnection:
     """A connection that can only read; it is closed when nothing refers to it any more.
 
     So nothing that the connection calls may refer to it. ``process`` is the id of the process that

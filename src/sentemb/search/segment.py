@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.text_array import Texts, TextsBuilder
+from sentemb.data.text_array import TextArray, TextsBuilder
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.rows_of_texts import TextRows
 from sentemb.search.left import Left
@@ -49,7 +49,7 @@ class Segment:
     listed : what a description says of each file, by its name
     """
 
-    ids: Texts
+    ids: TextArray
     catalogue: Catalogue
     fields: ProductFields
     left: Left
@@ -57,7 +57,7 @@ class Segment:
     listed: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, ids: Texts, catalogue: Catalogue, fields: ProductFields) -> Segment:
+    def of(cls, ids: TextArray, catalogue: Catalogue, fields: ProductFields) -> Segment:
         """A segment of which all titles are left."""
         return cls(ids, catalogue, fields, Left(len(ids)))
 
@@ -69,10 +69,10 @@ class Segment:
         return Segment, (self.ids, self.catalogue, self.fields, self.left)
 
     @property
-    def titles(self) -> Texts:
+    def titles(self) -> TextArray:
         """The titles of all rows."""
         titles = self.catalogue.titles
-        assert isinstance(titles, Texts)
+        assert isinstance(titles, TextArray)
         return titles
 
     @property
@@ -155,8 +155,8 @@ def joined(segments: Sequence[Segment], scratch: AnyPath | None = None) -> Segme
 
 
 def texts_left(
-    segments: Sequence[Segment], texts: Sequence[Texts], scratch: AnyPath | None = None
-) -> Texts:
+    segments: Sequence[Segment], texts: Sequence[TextArray], scratch: AnyPath | None = None
+) -> TextArray:
     """The texts of the titles that are left, of those of all rows of each segment."""
     if len(segments) == 1 and not segments[0].left.removed.size:
         return texts[0]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.lines import is_id
-from sentemb.data.text_array import Texts
+from sentemb.data.text_array import TextArray
 from sentemb.errors import SentembError
 from sentemb.retrieval.bm25 import Lists
 from sentemb.retrieval.int8_rows import Int8Rows
@@ -116,12 +116,12 @@ class Snapshot:
         return int(self.starts[-1])
 
     @cached_property
-    def ids(self) -> Texts:
+    def ids(self) -> TextArray:
         """The ids, in the order of their numbers."""
         return texts_left(self.segments, [segment.ids for segment in self.segments])
 
     @cached_property
-    def titles(self) -> Texts:
+    def titles(self) -> TextArray:
         """The titles, in the order of their numbers."""
         return texts_left(self.segments, [segment.titles for segment in self.segments])
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.text_array import Texts
+from sentemb.data.text_array import TextArray
 from sentemb.retrieval.rows_of_texts import TextRows
 from sentemb.search.product_fields import ProductFields, in_columns
 from sentemb.search.searched_fields import texts_of
@@ -27,7 +27,7 @@ class Changes(NamedTuple):
 
 
 def compared(
-    old: Snapshot, titles: Texts, ids: Texts, fields: ProductFields
+    old: Snapshot, titles: TextArray, ids: TextArray, fields: ProductFields
 ) -> tuple[Changes, list[Segment], NDArray[np.bool_]]:
     """Compare the contents of an index with the titles that it is to have.
 
@@ -59,7 +59,7 @@ def compared(
 
 
 def _are_same(
-    segment: Segment, left: NDArray[np.int64], rows: NDArray[np.int64], titles: Texts
+    segment: Segment, left: NDArray[np.int64], rows: NDArray[np.int64], titles: TextArray
 ) -> NDArray[np.bool_]:
     """Which titles that are left have the same text at their new row."""
     are_same = rows >= 0

@@ -1,4 +1,4 @@
-"""Files of titles and of other texts, read into `Texts`, however many there are."""
+"""Files of titles and of other texts, read into `TextArray`, however many there are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from sentemb.data.judged_set import product_lines, repeated_id
 from sentemb.data.lines import clean_lines
-from sentemb.data.text_array import Texts, TextsBuilder
+from sentemb.data.text_array import TextArray, TextsBuilder
 from sentemb.errors import SentembError
 from sentemb.retrieval.rows_of_texts import TextRows
 from sentemb.search.field_columns import FieldColumn, fields_of
@@ -21,11 +21,11 @@ _PORTION = 8192
 _T = TypeVar("_T")
 
 
-class Titles(NamedTuple):
+class FileTitles(NamedTuple):
     """Titles of a file, with their ids and fields."""
 
-    ids: Texts
-    titles: Texts
+    ids: TextArray
+    titles: TextArray
     fields: ProductFields
 
 
@@ -34,7 +34,7 @@ def read_titles(
     scratch: AnyPath | None = None,
     on_progress: Callable[[int], None] | None = None,
     text_columns: Collection[str] = (),
-) -> Titles:
+) -> FileTitles:
     """Ids, titles and fields of a file, as `sentemb.data.judged_set.product_lines` reads them.
 
     The file is read once, so it may be standard input, and what happens to it later changes
@@ -83,14 +83,14 @@ def read_titles(
         raise repeated_id(path, ids[row], before + first_line, row + first_line)
     if faults:  # a repeated id is in an earlier line
         raise faults[0]
-    return Titles(ids, title_builder.texts(), fields_of(columns, len(ids)))
+    return FileTitles(ids, title_builder.texts(), fields_of(columns, len(ids)))
 
 
 def read_lines(
     path: AnyPath,
     scratch: AnyPath | None = None,
     on_progress: Callable[[int], None] | None = None,
-) -> Texts:
+) -> TextArray:
     """The lines of a text file, as `sentemb.data.lines.clean_lines` reads it, in less memory.
 
     The parameters are those of `read_titles`.

@@ -93,7 +93,7 @@ def shade(share: float) -> str:
     return _SHADE.format(0.8 * min(max(share, 0.0), 1.0))
 
 
-class Rows(list[ItemT]):
+class ShownRows(list[ItemT]):
     """A list that a notebook shows: named tuples and dicts as a table, others below each other.
 
     Parameters
@@ -139,7 +139,7 @@ class Rows(list[ItemT]):
         nothing = "nothing found" if self.reason is None else f"no good match: {self.reason}"
         if not self.nearest:
             return f"{caption}<p>{escape(nothing)}</p>"
-        return f"{caption}<p>{escape(nothing)}; nearest:</p>{Rows(self.nearest)._table()}"
+        return f"{caption}<p>{escape(nothing)}; nearest:</p>{ShownRows(self.nearest)._table()}"
 
     def _table(self) -> str:
         items: list[Any] = self[:_LISTED]

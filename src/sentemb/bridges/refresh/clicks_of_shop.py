@@ -72,7 +72,7 @@ class ShopClicks:
     def add(
         self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = (), id: str = ""
     ) -> None:
-        """Add a line of the log; see `sentemb.data.click_log.Collector`."""
+        """Add a line of the log; see `sentemb.data.click_log.LogReceiver`."""
         if id and id not in self.names:
             self.gone += clicks
             return

@@ -58,7 +58,7 @@ class Pins:
     def add(
         self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = (), id: str = ""
     ) -> None:
-        """Add a line of the file; see `sentemb.data.click_log.Collector`."""
+        """Add a line of the file; see `sentemb.data.click_log.LogReceiver`."""
         if not id:
             raise SentembError("has no id; write query<TAB>title<TAB>clicks<TAB>id")
         self.lines.append((clean_text(query, "query"), clean_text(title, "title"), id))

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from sentemb.data.importers.catalogues import Catalogue, catalogue_lines
+from sentemb.data.importers.catalogues import CatalogueTitles, catalogue_lines
 from sentemb.data.importers.columns import BadRows, Reading
 from sentemb.data.importers.table_rows import Rows
 from sentemb.data.lines import clean_lines, write_lines
 from sentemb.errors import SentembError
 from sentemb.search.shop_folder import Shop
-from sentemb.search.title_files import Titles, read_titles
+from sentemb.search.title_files import FileTitles, read_titles
 from sentemb.system.files import place_name
 from sentemb.system.paths import AnyPath
 
 
 def read_products(
     shop: Shop, catalogue: AnyPath, titles: Path, note: Callable[[str], None]
-) -> Titles:
+) -> FileTitles:
     """The products of a file of titles, or of a table like the one the shop was made from.
 
     The products of a table are written to ``titles``, as `sentemb import` writes them. ``note`` is
@@ -36,7 +36,7 @@ def read_products(
     bad = BadRows(skip=True)
     columns = (*table.ids, table.title, *table.fields.values())
     rows = Rows(catalogue, columns, Reading(encoding=table.encoding), bad, on_note=note)
-    read = Catalogue.read(rows, len(table.ids))
+    read = CatalogueTitles.read(rows, len(table.ids))
     for remark in read.notes(place_name(catalogue), bad.count):
         note(remark)
     write_lines(titles, catalogue_lines(read.titles.items(), list(table.fields), read.fields))

@@ -27,7 +27,7 @@ def joined_id(parts: Sequence[str]) -> str:
 
 
 @dataclass
-class Catalogue:
+class CatalogueTitles:
     """The titles of a catalogue, all in memory.
 
     titles : id -> title, in the order of the file. Runs of white space in an id are ``_``.
@@ -58,7 +58,7 @@ class Catalogue:
     rounded: list[str] = field(default_factory=list)
 
     @classmethod
-    def read(cls, rows: Rows, n_ids: int = 1) -> "Catalogue":
+    def read(cls, rows: Rows, n_ids: int = 1) -> "CatalogueTitles":
         """The catalogue in ``rows`` of an id, a title and fields. The first title of an id counts.
 
         The id has ``n_ids`` columns. A row without a title that is a variant of the product above

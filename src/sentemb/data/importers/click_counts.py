@@ -44,7 +44,7 @@ _NO_DIGIT = re.compile("[^0-9]")
 _MOST_DIGITS = len(str(MAX_CLICKS))
 
 
-class Counts:
+class ClickCells:
     """Reads the cells of a column of clicks.
 
     guessed : the first cell that nothing else in the column decides, such as 1.000; or None

@@ -14,14 +14,14 @@ from itertools import chain
 from typing import TypeAlias
 
 from sentemb.data.column_names import CLICKS, QUERY, TITLE, Meaning
-from sentemb.data.importers.catalogues import Catalogue, joined_id
+from sentemb.data.importers.catalogues import CatalogueTitles, joined_id
 from sentemb.data.importers.clean_texts import (
     has_entity,
     imported_id,
     imported_text,
     may_be_thousands,
 )
-from sentemb.data.importers.click_counts import Counts
+from sentemb.data.importers.click_counts import ClickCells
 from sentemb.data.importers.columns import BadRows, Reading, Row, Wanted, listed, same_names
 from sentemb.data.importers.damaged_ids import DamagedIds
 from sentemb.data.importers.guessing import columns_of_counts
@@ -125,13 +125,13 @@ class ClickReader:
         self._may_count: tuple[AnyPath, list[str], set[str]] | None = None
         self._escaped = self._missing = self._opened = 0
 
-    def read_catalogue(self, path: AnyPath) -> Catalogue:
+    def read_catalogue(self, path: AnyPath) -> CatalogueTitles:
         """The catalogue that has the titles of the ids."""
         ids = self._columns.catalogue_ids
         columns = (*ids, self._title_column, *self._columns.keep.values())
         how = Reading(encoding=self._how.encoding)
         rows = Rows(path, columns, how, self._bad, on_note=self.done.notes.append)
-        catalogue = Catalogue.read(rows, len(ids))
+        catalogue = CatalogueTitles.read(rows, len(ids))
         self.titles, self._joins = catalogue.titles, True
         self._escaped += catalogue.escaped
         self._damaged = DamagedIds(catalogue.titles)
@@ -156,7 +156,7 @@ class ClickReader:
         n_keys = len(self._columns.ids) if self._joins else 1
         has_extras = self.collects or self._columns.position is not None
         has_totals = self._columns.clicks is not None and not self._joins
-        done, ahead, counts = self.done, _Ahead(rows), Counts()
+        done, ahead, counts = self.done, _RowsAhead(rows), ClickCells()
         for number, cells in ahead:
             done.rows += 1
             keys, extras = cells[1 : 1 + n_keys], list(cells[1 + n_keys :])
@@ -236,7 +236,7 @@ class ClickReader:
         return title
 
     def _clicks(
-        self, extras: Sequence[str], ahead: _Ahead, counts: Counts, n_titles: int
+        self, extras: Sequence[str], ahead: _RowsAhead, counts: ClickCells, n_titles: int
     ) -> list[int]:
         """The clicks on each title of a row, from one number or as many as there are titles."""
         if self._columns.clicks is None:
@@ -324,9 +324,10 @@ class ClickReader:
                 f"give --clicks-column {shlex.quote(may_be[0])}"
             )
         if self._guessed:
+            read = ClickCells().read(self._guessed)
             yield (
-                f"clicks such as {self._guessed} were read as {Counts().read(self._guessed):,}; "
-                "nothing in the column says what the sign is, so check that"
+                f"clicks such as {self._guessed} were read as {read:,}; nothing in the column says "
+                "what the sign is, so check that"
             )
         if self._missing:
             yield missing_cells(self._missing)
@@ -346,7 +347,7 @@ class ClickReader:
             yield f"the first bad row: {self._bad.first}"
 
 
-class _Ahead:
+class _RowsAhead:
     """The rows of a table, whose clicks may be looked at before they are used.
 
     is_file : whether the table is in a regular file, which can be read twice
@@ -361,7 +362,7 @@ class _Ahead:
         while self._read:
             yield self._read.popleft()
 
-    def look(self, counts: Counts, k: int, cell: str) -> None:
+    def look(self, counts: ClickCells, k: int, cell: str) -> None:
         """Have ``counts`` look at the column number ``k``, if its ``cell`` cannot be read else.
 
         A stream is read only once, so the rest of its rows stay in memory then.

@@ -18,7 +18,7 @@ from sentemb.data.column_names import (
     is_usual,
     letters_of,
 )
-from sentemb.data.importers.click_counts import Counts
+from sentemb.data.importers.click_counts import ClickCells
 from sentemb.data.importers.columns import BadRows, Reading, index_of, listed
 from sentemb.data.importers.known_exports import check_folder, graded_column, what_is_lacking
 from sentemb.data.importers.lists import listed_in, parts_of
@@ -214,7 +214,7 @@ def columns_of_counts(
 def _may_be_counts(cells: Sequence[str]) -> bool:
     if not _fits("clicks", cells):
         return False
-    counts = Counts()
+    counts = ClickCells()
     counts.look_at(cells)
     numbers = {number for cell in cells for number in _counts_in(cell, counts) or ()}
     return len(numbers) > 1 and min(numbers) <= _SMALL and max(numbers) > 1
@@ -225,7 +225,7 @@ def _fits(role: str, cells: Sequence[str]) -> bool:
     filled = [cell for cell in cells if cell.strip() and not is_missing(cell)]
     if not filled:
         return not cells
-    counts = Counts()
+    counts = ClickCells()
     counts.look_at(filled)
     n_counts = sum(_counts_in(cell, counts) is not None for cell in filled)
     if role == "clicks":
@@ -244,7 +244,7 @@ def _ordered(roles: Mapping[str, str]) -> dict[str, str]:
     return {role: roles[role] for role in _ROLES if role in roles}
 
 
-def _counts_in(cell: str, counts: Counts) -> list[int] | None:
+def _counts_in(cell: str, counts: ClickCells) -> list[int] | None:
     """The numbers of clicks in a cell, which may be a list; None if it has something else."""
     values = listed_in(cell)
     try:
@@ -345,7 +345,7 @@ def shared_id(clicks: Guess, products: Guess, path: AnyPath, how: Reading) -> Sh
 
 
 @dataclass
-class _Match:
+class _ColumnMatch:
     """How a column of clicks is found in one of products.
 
     n_asked : distinct cells that are looked for
@@ -382,7 +382,7 @@ class _Match:
 
 def _matches(
     asked: Mapping[str, frozenset[str]], products: Guess, path: AnyPath, how: Reading
-) -> dict[tuple[str, str], _Match]:
+) -> dict[tuple[str, str], _ColumnMatch]:
     """How each column of clicks is found in each column of products."""
     columns = list(products.cells)
     title = products.roles.get("title")
@@ -395,7 +395,7 @@ def _matches(
                 for same in columns
                 if _may_be_one(name, same) and name != ours and same not in (theirs, title)
             ]
-            pairs[ours, theirs] = _Match(len(values), shared)
+            pairs[ours, theirs] = _ColumnMatch(len(values), shared)
     number = {name: k for k, name in enumerate(columns)}
     asking: dict[str, list[str]] = {}
     for ours, values in asked.items():

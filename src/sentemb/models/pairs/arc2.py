@@ -36,7 +36,7 @@ from sentemb.kernels.windows import (
 )
 from sentemb.models.pairs.head import PAIR_LAYER, Dropout
 from sentemb.models.pairs.layer_sizes import layer_sizes, least_words
-from sentemb.models.pairs.pair_model import PairModel, Reading, Scoring, Texts
+from sentemb.models.pairs.pair_model import FirstStage, PairModel, Scoring, Texts
 from sentemb.models.pairs.planes import convolved, corners, pooled, rectangles, starts_of
 from sentemb.models.pairs.registry import AND
 from sentemb.models.towers.towers import SIDES
@@ -144,7 +144,7 @@ class ARC2(PairModel):
         texts: Texts,
         space: Workspace,
         dropout: Dropout | None = None,
-    ) -> Job[Reading]:
+    ) -> Job[FirstStage]:
         """As `PairModel.read_tasks`: the products of windows with this side's part of w^(1).
 
         With gate "and" they are pooled over two windows.
@@ -172,7 +172,7 @@ class ARC2(PairModel):
             tasks.append((one_after_the_other, *calls))
         yield tasks
         arrays = {"units": units, "starts": starts, "later": later, "windows": windows}
-        return Reading(texts, arrays)
+        return FirstStage(texts, arrays)
 
     def _cost_of_text(self, weights: Arrays, side: str, texts: Texts) -> float:
         """The cost of the products of a text's windows; see `spans`."""
@@ -209,8 +209,8 @@ class ARC2(PairModel):
     def score_tasks(
         self,
         weights: Arrays,
-        queries: Reading,
-        titles: Reading,
+        queries: FirstStage,
+        titles: FirstStage,
         query_index: NDArray[np.int32],
         title_index: NDArray[np.int32],
         space: Workspace,
@@ -527,7 +527,7 @@ def _of(
 
 
 def block_argmax(
-    queries: Reading, query: int, titles: Reading, title: int, size: int
+    queries: FirstStage, query: int, titles: FirstStage, title: int, size: int
 ) -> np.ndarray:
     """The cell of the maximum of each block of 2 x 2 cells of layer 1, for gate "printed".
 

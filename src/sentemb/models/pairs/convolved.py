@@ -22,7 +22,7 @@ from sentemb.kernels.windows import (
     products_at,
 )
 from sentemb.models.pairs.joined import Joined
-from sentemb.models.pairs.pair_model import Reading, Texts
+from sentemb.models.pairs.pair_model import FirstStage, Texts
 from sentemb.models.pairs.planes import starts_of
 from sentemb.models.towers.towers import SIDES, distinct_sides
 from sentemb.models.words.workspace import Job, Workspace
@@ -33,7 +33,7 @@ from sentemb.system.parallel import PRODUCTS, one_after_the_other, spans
 _SUFFIX = dict(zip(SIDES, "xy", strict=True))
 
 
-class Rows(NamedTuple):
+class FirstRows(NamedTuple):
     """The first rows of each of some texts: those of a layer that are on.
 
     ``numbers`` (n,) int64 has all of them, text by text; ``starts`` (n_texts + 1,) int64 says where
@@ -44,7 +44,7 @@ class Rows(NamedTuple):
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, first: NDArray[np.int64], counts: NDArray[np.int64]) -> Rows:
+    def of(cls, first: NDArray[np.int64], counts: NDArray[np.int64]) -> FirstRows:
         """``counts`` rows of each text from ``first`` on, which is (n_texts + 1,)."""
         starts = starts_of(counts)
         return cls(np.arange(starts[-1]) + np.repeat(first[:-1] - starts[:-1], counts), starts)
@@ -66,8 +66,8 @@ class Layer(NamedTuple):
     """
 
     number: int
-    inputs: Rows
-    windows: Rows
+    inputs: FirstRows
+    windows: FirstRows
     units: NDArray[np.int64]
     rows: NDArray[np.int64]
     pooled: NDArray[np.int64]
@@ -153,8 +153,8 @@ class Convolved(Joined):
         return [
             Layer(
                 number,
-                inputs=Rows.of(rows[k], counts[k]),
-                windows=Rows.of(rows[k], units[k]),
+                inputs=FirstRows.of(rows[k], counts[k]),
+                windows=FirstRows.of(rows[k], units[k]),
                 units=units[k],
                 rows=rows[k],
                 pooled=pooled[k],
@@ -221,7 +221,7 @@ class Convolved(Joined):
         weights: Arrays,
         side: str,
         P: np.ndarray,
-        reading: Reading,
+        reading: FirstStage,
         dh: np.ndarray,
         space: Workspace,
         words: bool,
@@ -246,7 +246,10 @@ class Convolved(Joined):
             padded = space.empty(f"dproducts{layer.number} {side}", shape, dtype)
             dU = padded[before:]
             if layer is layers[0]:  # the errors of the words do not lie apart
-                n_rows, to = texts.word_index.size, Rows.of(texts.offsets, np.diff(texts.offsets))
+                n_rows, to = (
+                    texts.word_index.size,
+                    FirstRows.of(texts.offsets, np.diff(texts.offsets)),
+                )
             else:
                 n_rows, to = len(X), layer.inputs
             dX = space.empty(f"dX{layer.number} {side}", (n_rows, X.shape[1]), dtype)

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from sentemb.kernels.input_layer import invert_lists, sum_rows
 from sentemb.kernels.layers import dense, product_rows, set_dense_gradient
 from sentemb.kernels.local_decisions import (
-    Columns,
+    WordColumns,
     decide,
     errors_at_sums,
     errors_at_words,
@@ -20,7 +20,7 @@ from sentemb.kernels.local_decisions import (
 )
 from sentemb.kernels.mlp import relu_errors
 from sentemb.models.pairs.head import PAIR_LAYER, Dropout
-from sentemb.models.pairs.pair_model import PairModel, Reading, Scoring, Texts
+from sentemb.models.pairs.pair_model import FirstStage, PairModel, Scoring, Texts
 from sentemb.models.pairs.pair_topics import topics_of_words
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.words.workspace import Job, Workspace
@@ -85,10 +85,10 @@ class DeepMatch(PairModel):
         """Yes: a word has its own topics."""
         return True
 
-    def _columns(self, side: str) -> Columns:
+    def _columns(self, side: str) -> WordColumns:
         number = SIDES.index(side)
         weight = 2 * _SLOTS + number * _SLOTS * _UNITS
-        return Columns(number * _SLOTS, weight, _SLOTS, _UNITS, self.topics)
+        return WordColumns(number * _SLOTS, weight, _SLOTS, _UNITS, self.topics)
 
     # -- weights ------------------------------------------------------------------------------
 
@@ -162,14 +162,14 @@ class DeepMatch(PairModel):
         texts: Texts,
         space: Workspace,
         dropout: Dropout | None = None,
-    ) -> Job[Reading]:
+    ) -> Job[FirstStage]:
         """As `PairModel.read_tasks`: the sums of the weights by unit, and which topics are on."""
         S = np.empty((texts.n_texts, self.nodes), P.dtype)
         on = np.empty((texts.n_texts, self.topics), np.uint8)
         arguments = self._columns(side), texts.word_index, texts.offsets
         cost = self._cost_of_text(texts)
         yield spread(texts.n_texts, sum_topics, S, on, P, *arguments, cost=cost)
-        return Reading(texts, {"S": S, "on": on})
+        return FirstStage(texts, {"S": S, "on": on})
 
     def _cost_of_text(self, texts: Texts) -> float:
         """The cost of the sums over the words of a text; see `spans`."""
@@ -178,8 +178,8 @@ class DeepMatch(PairModel):
     def score_tasks(
         self,
         weights: Arrays,
-        queries: Reading,
-        titles: Reading,
+        queries: FirstStage,
+        titles: FirstStage,
         query_index: NDArray[np.int32],
         title_index: NDArray[np.int32],
         space: Workspace,

@@ -15,7 +15,7 @@ from sentemb.kernels.input_layer import gather_rows, invert_lists
 from sentemb.kernels.layers import product_rows, set_dense_gradient
 from sentemb.kernels.mlp import join_rows
 from sentemb.models.pairs.head import QUERY_LAYER, TITLE_LAYER, Dropout
-from sentemb.models.pairs.pair_model import PairModel, Reading, Scoring, Texts
+from sentemb.models.pairs.pair_model import FirstStage, PairModel, Scoring, Texts
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays, KernelTask
@@ -56,7 +56,7 @@ class Joined(PairModel):
         weights: Arrays,
         side: str,
         P: np.ndarray,
-        reading: Reading,
+        reading: FirstStage,
         dh: np.ndarray,
         space: Workspace,
         words: bool,
@@ -82,7 +82,7 @@ class Joined(PairModel):
         texts: Texts,
         space: Workspace,
         dropout: Dropout | None = None,
-    ) -> Job[Reading]:
+    ) -> Job[FirstStage]:
         """As `PairModel.read_tasks`: ``h`` and its product with the first matrix, ``A``."""
         arrays = yield from self.vector_tasks(weights, side, P, texts, space)
         h = arrays["h"]
@@ -96,13 +96,13 @@ class Joined(PairModel):
             calls.append((product_rows, A, h, W, low, high))
             tasks.append((one_after_the_other, *calls))
         yield tasks
-        return Reading(texts, {**arrays, "A": A})
+        return FirstStage(texts, {**arrays, "A": A})
 
     def score_tasks(
         self,
         weights: Arrays,
-        queries: Reading,
-        titles: Reading,
+        queries: FirstStage,
+        titles: FirstStage,
         query_index: NDArray[np.int32],
         title_index: NDArray[np.int32],
         space: Workspace,
@@ -154,7 +154,7 @@ class Joined(PairModel):
         self,
         weights: Arrays,
         side: str,
-        reading: Reading,
+        reading: FirstStage,
         text_of_pair: NDArray[np.int32],
         dA: np.ndarray,
         space: Workspace,

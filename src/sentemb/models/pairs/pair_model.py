@@ -2,7 +2,7 @@
 
 A pair model describes shapes and holds no weights, as an encoder does. Everything that belongs to
 one text is computed once, whatever number of pairs the text is in, and ranking keeps it
-(`Reading`). Both sides read words through one ``table``.
+(`FirstStage`). Both sides read words through one ``table``.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Phase(NamedTuple):
 
 
 @dataclass
-class Reading:
+class FirstStage:
     """The first stage for the texts of one side, whatever pairs they are in.
 
     ``arrays`` is what the model's kernels wrote.
@@ -99,8 +99,8 @@ class Scoring:
     """
 
     scores: np.ndarray
-    queries: Reading
-    titles: Reading
+    queries: FirstStage
+    titles: FirstStage
     query_index: NDArray[np.int32]
     title_index: NDArray[np.int32]
     arrays: Arrays = field(default_factory=dict)
@@ -281,7 +281,7 @@ class PairModel(WordReader):
         texts: Texts,
         space: Workspace,
         dropout: Dropout | None = None,
-    ) -> Job[Reading]:
+    ) -> Job[FirstStage]:
         """The first stage, for each text by itself, as a job for `Workers.together`.
 
         ``weights`` are in the shapes of `shapes`, ``P`` (n_words, width) float are the projected
@@ -292,8 +292,8 @@ class PairModel(WordReader):
     def score_tasks(
         self,
         weights: Arrays,
-        queries: Reading,
-        titles: Reading,
+        queries: FirstStage,
+        titles: FirstStage,
         query_index: NDArray[np.int32],
         title_index: NDArray[np.int32],
         space: Workspace,

@@ -17,7 +17,7 @@ from sentemb.kernels.unfolding import (
     unfold_rows,
 )
 from sentemb.models.pairs.joined import Joined
-from sentemb.models.pairs.pair_model import PairModel, Phase, Reading, Texts
+from sentemb.models.pairs.pair_model import FirstStage, PairModel, Phase, Texts
 from sentemb.models.words.packing import Packing
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays, KernelTask
@@ -212,7 +212,7 @@ class URAE(Joined):
         weights: Arrays,
         side: str,
         P: np.ndarray,
-        reading: Reading,
+        reading: FirstStage,
         dh: np.ndarray,
         space: Workspace,
         words: bool,

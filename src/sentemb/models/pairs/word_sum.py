@@ -7,7 +7,7 @@ import numpy as np
 from sentemb.kernels.layers import sum_words
 from sentemb.kernels.mlp import rows_of_texts
 from sentemb.models.pairs.joined import Joined
-from sentemb.models.pairs.pair_model import Reading, Texts
+from sentemb.models.pairs.pair_model import FirstStage, Texts
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import spread
@@ -44,7 +44,7 @@ class WordSum(Joined):
         weights: Arrays,
         side: str,
         P: np.ndarray,
-        reading: Reading,
+        reading: FirstStage,
         dh: np.ndarray,
         space: Workspace,
         words: bool,

@@ -24,7 +24,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.text_array import Texts
+from sentemb.data.text_array import TextArray
 from sentemb.kernels.dense import add_products
 from sentemb.retrieval.bm25 import Counts, Lists, Statistics
 from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
@@ -273,7 +273,7 @@ class Bm25:
 
     def arrays(self) -> Arrays:
         lists = self.lists
-        words = lists.words if isinstance(lists.words, Texts) else Texts.of(lists.words)
+        words = lists.words if isinstance(lists.words, TextArray) else TextArray.of(lists.words)
         return {
             "words": words.raw,
             "offsets": lists.offsets,
@@ -285,7 +285,7 @@ class Bm25:
     def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
         check("words", arrays["words"].ndim == 1 and arrays["words"].dtype == np.uint8)
         try:
-            words = Texts.of_lines(arrays["words"])
+            words = TextArray.of_lines(arrays["words"])
         except ValueError:
             raise Unfit("words", "it is not UTF-8 with line ends") from None
         offsets, titles, weights = (arrays[name] for name in ("offsets", "titles", "weights"))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from sentemb.data.examinations import Examinations
-from sentemb.data.text_array import Texts
+from sentemb.data.text_array import TextArray
 from sentemb.errors import SentembError
 from sentemb.models.files.model_folder import RANKER, RANKER_COPY, RANKER_FILE
 from sentemb.models.files.tensor_files import Damaged, TensorFile, open_tensors, write_tensors
@@ -133,7 +133,7 @@ def _add_clicks(tensors: dict[str, np.ndarray], clicks: ClickedQueries) -> dict[
 
 
 def _bytes_of(lines: Sequence[str]) -> np.ndarray:
-    if isinstance(lines, Texts):
+    if isinstance(lines, TextArray):
         return lines.raw
     return np.frombuffer(text_of(list(lines)).encode("utf-8"), np.uint8)
 
@@ -279,10 +279,10 @@ def _numbers(file: TensorFile, name: str, dtype: DTypeLike, in_memory: bool) -> 
     return array.copy() if in_memory else array
 
 
-def _lines(file: TensorFile, name: str, in_memory: bool) -> Texts:
+def _lines(file: TensorFile, name: str, in_memory: bool) -> TextArray:
     raw = _numbers(file, name, np.uint8, in_memory)
     try:
-        return Texts.of_lines(raw)
+        return TextArray.of_lines(raw)
     except ValueError:
         raise file.damaged(f"{name} is not UTF-8 with line ends") from None
 
@@ -336,7 +336,7 @@ def _are_places(index: np.ndarray, size: int) -> bool:
     return not index.size or bool(0 <= index.min() <= index.max() < size)
 
 
-def _statistics(words: Texts, holding: np.ndarray, facts: object) -> Statistics | None:
+def _statistics(words: TextArray, holding: np.ndarray, facts: object) -> Statistics | None:
     if not isinstance(facts, dict) or holding.shape != (len(words),):
         return None
     n, mean = facts.get("titles"), facts.get("mean_length")

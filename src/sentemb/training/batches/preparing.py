@@ -41,7 +41,7 @@ from sentemb.data.prepared_log import (
     check_replaceable,
     write_description,
 )
-from sentemb.data.text_array import Texts
+from sentemb.data.text_array import TextArray
 from sentemb.errors import SentembError
 from sentemb.retrieval.tokenizing import tokenize_all
 from sentemb.system.amounts import amount
@@ -305,7 +305,7 @@ def _text_file(path: Path, offsets: Path, what: str) -> Iterator[_TextFile]:
 
 
 class _Streamed:
-    """Numbers what is added, block by block; a `sentemb.data.click_log.Collector`.
+    """Numbers what is added, block by block; a `sentemb.data.click_log.LogReceiver`.
 
     A block is a small log of its own, so that most repetitions cost no more than there.
     """
@@ -419,10 +419,10 @@ def _write_tokens(
         return n_tokens, len(words)
 
 
-def _texts(path: Path, offsets: Path) -> Texts:
+def _texts(path: Path, offsets: Path) -> TextArray:
     """Texts that have been written, mapped."""
     mapped: Any = mapped_array(offsets, "<i8", (None,), read_only=True)
-    return Texts(np.asarray(np.memmap(path, np.uint8, "r")), mapped)
+    return TextArray(np.asarray(np.memmap(path, np.uint8, "r")), mapped)
 
 
 def _ignore(report: object) -> None:

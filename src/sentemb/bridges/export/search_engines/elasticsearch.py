@@ -36,7 +36,7 @@ from sentemb.bridges.export.search_engines.scoring import (
     FIELDS,
     TITLE,
     VECTOR,
-    Scoring,
+    EngineScoring,
     count_name,
 )
 from sentemb.bridges.export.targets import Exported
@@ -95,7 +95,7 @@ def write(
     clicks = ranker.clicks if reads_clicks else ClickedQueries.nothing()
     of_titles = clicks.of_titles(source.titles, source.ids)
     knows_clicks = bool(of_titles.queries.size)
-    scoring = Scoring(recipe, knows_clicks, clicked_queries == "yes")
+    scoring = EngineScoring(recipe, knows_clicks, clicked_queries == "yes")
     differences = scoring.differences()
     if recipe.stem is not None and not has_stemmer(recipe.stem):
         differences.append(f"the engines have no stemmer for {recipe.stem}: whole words count")
@@ -158,7 +158,7 @@ def _check(index: Index, engine: Engine, name: str) -> None:
 
 
 def _clicked(
-    clicks: ClicksOfTitles, queries: Sequence[str], first: int, scoring: Scoring
+    clicks: ClicksOfTitles, queries: Sequence[str], first: int, scoring: EngineScoring
 ) -> Iterator[dict[str, Any]]:
     """The fields of each title from ``first`` on that hold its clicked queries."""
     for low, high in pairwise(clicks.offsets[first:].tolist()):

@@ -18,7 +18,7 @@ from sentemb.bridges.export.search_engines.scoring import (
     TITLE,
     VECTOR,
     WORDS,
-    Scoring,
+    EngineScoring,
 )
 from sentemb.search.ranking.direct_parts import KAPPA
 
@@ -59,7 +59,7 @@ echo
 def readme(
     engine: Engine,
     name: str,
-    scoring: Scoring,
+    scoring: EngineScoring,
     differences: Sequence[str],
     titles: int,
     without_vector: int,

@@ -21,7 +21,7 @@ from sentemb.bridges.export.search_engines.scoring import (
     TITLE,
     VECTOR,
     WORDS,
-    Scoring,
+    EngineScoring,
 )
 from sentemb.search.filters import BOOLEAN, INTEGER, REAL, TEXT
 
@@ -69,7 +69,9 @@ class Engine:
     search: Callable[[bool, list[dict[str, Any]]], dict[str, Any]]
 
 
-def mapping(engine: Engine, dim: int, scoring: Scoring, types: Mapping[str, str]) -> dict[str, Any]:
+def mapping(
+    engine: Engine, dim: int, scoring: EngineScoring, types: Mapping[str, str]
+) -> dict[str, Any]:
     """The body of the request that creates the engine's index; ``dim`` is the length of a vector.
 
     Of ``scoring`` its k1, b and stems are used, and it says whether titles have clicked queries.
@@ -118,7 +120,7 @@ def _analysis(language: str) -> dict[str, Any]:
     }
 
 
-def query(engine: Engine, scoring: Scoring, has_fields: bool) -> dict[str, Any]:
+def query(engine: Engine, scoring: EngineScoring, has_fields: bool) -> dict[str, Any]:
     """The body of a search, with `QUERY_TEXT` and the like in the place of a query.
 
     Hits have their titles, and their fields if ``has_fields``.

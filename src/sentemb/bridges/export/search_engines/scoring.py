@@ -44,7 +44,7 @@ def count_name(query: str) -> str:
 
 
 @dataclass(frozen=True)
-class Scoring:
+class EngineScoring:
     """The sum by which an engine ranks titles; ``recipe`` is that of the index.
 
     knows_clicks : whether queries are known that titles were clicked for

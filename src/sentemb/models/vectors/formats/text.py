@@ -50,7 +50,7 @@ def read_text(
         lines = chain([(number, raw)], lines)
     else:
         dim = checked_header(header, name).dim
-    reader = _Rows(name, header, dim, Collector(name, limit, words))
+    reader = _TextRows(name, header, dim, Collector(name, limit, words))
     for number, raw in lines:
         reader.read(number, raw)
         if reader.is_full:
@@ -60,7 +60,7 @@ def read_text(
     return reader.collected(note)
 
 
-class _Rows:
+class _TextRows:
     """Reads the rows of the file ``name``, of ``dim`` numbers each, into ``collector``.
 
     ``header`` is what the first line says, None if it is a row.
