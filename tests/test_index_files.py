@@ -62,6 +62,7 @@ def test_arrays_of_every_part_make_the_part_again(titles, pairs, dtype):
     again = {
         part.name: part.of_arrays(catalogue.parts[part.name].arrays(), len(titles), MODEL.dim)
         for part in PART_TYPES
+        if part.name in catalogue.parts
     }
     for name, part in catalogue.parts.items():
         for array_name, array in part.arrays().items():
