@@ -114,7 +114,7 @@ def test_portions_grow_until_one_takes_a_while_and_shrink_if_it_takes_long(monke
         now[0] += times[end - first] if len(sizes) < 5 else 10.0
         return np.arange(first, end)
 
-    portions = reranking._Portions(100, scores_of, reports.append)
+    portions = reranking._ScoredPortions(100, scores_of, reports.append)
     assert portions.score(0, 100).tolist() == list(range(100))
     assert sizes == [4, 8, 16, 16, 16, 8, 4, 2, 1, *[1] * 25]
     assert [report.pairs_per_second for report in reports[:3]] == pytest.approx([40, 20, 80])

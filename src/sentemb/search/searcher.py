@@ -568,7 +568,7 @@ class _Match(NamedTuple):
 
     row: int
     score: float
-    place: int
+    position: int
     parts: Mapping[str, NDArray[np.float64]]
 
 
@@ -658,10 +658,10 @@ def _hits(
     fields = snapshot.fields.values([match.row for match in matches])
     weights = {part: recipe.weight(part) for part in PARTS}
     hits = []
-    for rank, (row, score, place, values) in enumerate(matches):
+    for rank, (row, score, position, values) in enumerate(matches):
         parts = {}
         for part, of_part in values.items():
-            value = float(of_part[place])
+            value = float(of_part[position])
             parts[part] = {"value": value, "added": weights[part] * value}
         segment, of_segment = snapshot.located(row)
         title = segment.titles[of_segment]

@@ -15,12 +15,12 @@ import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import pairwise
 from operator import is_
-from typing import Any, Protocol, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from sentemb.system.bounds import MAX_THREADS, whole
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 # The most parts of one piece of work: with fewer, sixteen threads would wait for the longest.
 PARTS = 32
@@ -74,13 +74,15 @@ def spans(size: int, cost: float = PAYS, sums: int = 0) -> list[tuple[int, int, 
     return _between([size * part // parts for part in range(parts + 1)])
 
 
-def spans_of(costs: NDArray[Any], sums: int = 0) -> list[tuple[int, int, int]]:
+def spans_of(costs: "NDArray[Any]", sums: int = 0) -> list[tuple[int, int, int]]:
     """As `spans`, for items of unequal costs: parts that cost about as much.
 
     ``costs`` (size + 1,) are those of the items before each item, and of all: ascending from 0.
     """
     size, whole_cost = costs.size - 1, float(costs[-1])
     parts = _worth(size, whole_cost, sums)
+    import numpy as np  # which no --help needs
+
     inner = np.searchsorted(costs, whole_cost * np.arange(1, parts) / parts)
     return _between([0, *inner.tolist(), size])
 
