@@ -1,8 +1,10 @@
 """The JSON API: the answers of the index, what is refused, rates, hosts and origins."""
 
+import gc
 import json
 import math
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -307,6 +309,23 @@ def test_another_index_takes_over(index, log):
     found = asked(app.test_client(), "/health")
     assert (found["titles"], found["evidence"], found["name"]) == (1, False, "hotels")
     assert asked(app.test_client(), "/explain", 404, q="a", id="t0")
+
+
+def test_an_index_that_was_replaced_is_freed_at_once(index, log, tmp_path):
+    index.save(tmp_path / "index")
+    served = Index.open(tmp_path / "index")
+    app = create_app(served, log)
+    for address, query in (("/search", {"q": "hotel"}), ("/suggest", {"q": "ho"})):
+        asked(app.test_client(), address, **query)
+    freed = [weakref.ref(thing) for thing in (served, served.ranker, served.ranker.clicks)]
+    gc.collect()
+    gc.disable()  # a cycle would keep the mapped files open until the collector looks
+    try:
+        replace_index(app, index)
+        del served
+        assert [ref() for ref in freed] == [None] * 3
+    finally:
+        gc.enable()
 
 
 def test_the_page_has_its_facts_and_no_markup_of_others(index):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cache
 
 import numpy as np
 
@@ -38,7 +37,8 @@ class Respelling:
         first_titles = np.full(len(clicks.keys), -1)
         first_titles[clicks.product_of[::-1]] = np.arange(len(clicks.titles))[::-1]
         self._title_of = first_titles.tolist()
-        self._title_words = cache(self._words_of_title)
+        # By product; a cache of the method would hold this object in a cycle.
+        self._read: dict[int, tuple[tuple[str, str], ...]] = {}
         self._of_titles = _texts_with(clicks.titles)
         self._of_queries = _texts_with(clicks.queries)
 
@@ -75,7 +75,9 @@ class Respelling:
     def _clicked_words(self, number: int) -> Iterator[tuple[str, str]]:
         """The words of the titles that were clicked for a query, and their folded forms."""
         for product in self._products[self._starts[number] : self._starts[number + 1]].tolist():
-            yield from self._title_words(product)
+            if product not in self._read:
+                self._read[product] = self._words_of_title(product)
+            yield from self._read[product]
 
     def _words_of_title(self, product: int) -> tuple[tuple[str, str], ...]:
         title = self._title_of[product]

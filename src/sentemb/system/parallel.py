@@ -311,6 +311,7 @@ class _Job:
         self._stopped = True
         while len(self.errors) < len(self._begun):
             self._ended.get()
+        self._tasks = []  # what they work on may hold these threads: a cycle, which would live on
 
     def raise_error(self) -> None:
         """Raise the first exception of a helping thread, once all have ended."""

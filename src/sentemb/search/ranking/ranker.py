@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
@@ -22,7 +23,7 @@ from sentemb.retrieval.bm25 import FieldTexts, count_words
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.memory import DOCUMENT, TITLE
-from sentemb.retrieval.read_queries import ReadQueries
+from sentemb.retrieval.read_queries import Embed, ReadQueries
 from sentemb.search.ranking import engine
 from sentemb.search.ranking.direct_parts import Clicks, Examined
 from sentemb.search.ranking.embedding import Embedding
@@ -719,8 +720,11 @@ class HybridRanker:
         """The words of queries that BM25 counts."""
         return frozenset(asked.tokens.words) if self.recipe.reads_words else frozenset()
 
-    def _embed(self, texts: Sequence[str]) -> np.ndarray:
-        return self.model.unit_vectors(texts, "query")
+    @property
+    def _embed(self) -> Embed:
+        # Not a method: what keeps it would keep the ranker, and with a cycle the mapped files of a
+        # replaced index would stay open.
+        return functools.partial(self.model.unit_vectors, side="query")
 
     def prepare(self, catalogue: Catalogue) -> None:
         """Take the parts over some titles as they are, instead of making them when needed."""
