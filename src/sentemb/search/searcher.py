@@ -561,14 +561,14 @@ class Searcher:
 
 
 class _Match(NamedTuple):
-    """A title for a query: its row, its score, and the place of what each part scores.
+    """A title for a query: its row, its score, and its rank in the scores of each part.
 
     A search may sort and count a thousand, of which it shows ten.
     """
 
     row: int
     score: float
-    place: int
+    rank: int
     parts: Mapping[str, NDArray[np.float64]]
 
 
@@ -658,10 +658,10 @@ def _hits(
     fields = snapshot.fields.values([match.row for match in matches])
     weights = {part: recipe.weight(part) for part in PARTS}
     hits = []
-    for rank, (row, score, place, values) in enumerate(matches):
+    for position, (row, score, rank, values) in enumerate(matches):
         parts = {}
         for part, of_part in values.items():
-            value = float(of_part[place])
+            value = float(of_part[rank])
             parts[part] = {"value": value, "added": weights[part] * value}
         segment, of_segment = snapshot.located(row)
         title = segment.titles[of_segment]
@@ -671,11 +671,11 @@ def _hits(
             marks=marked.of(title),
             score=score,
             parts=parts,
-            confidence=None if rank else confidence,
+            confidence=None if position else confidence,
             by_id=False,
         )
-        if fields[rank]:
-            hit["fields"] = fields[rank]
+        if fields[position]:
+            hit["fields"] = fields[position]
         hits.append(hit)
     return hits
 
