@@ -41,7 +41,7 @@ from sentemb.kernels.input_layer import (
     take_words,
 )
 from sentemb.kernels.matmul import add_matmul, add_row, panels_of
-from sentemb.kernels.memory import add_best, best_of_pairs
+from sentemb.kernels.memory import add_best, add_best_of_one, best_of_pairs
 from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
 from sentemb.kernels.packing import longest_first, pack_blocks
 from sentemb.kernels.top_k import highest, top_k
@@ -805,7 +805,7 @@ def test_the_best_row_of_every_title():
     expected = before.astype(float)
     for title in (0, 2, 3, 4):
         expected[:, title] += 0.5 * products[title_of == title].max(axis=0)
-    for chosen in (slice(0, 4), slice(3, 4)):  # one query alone goes another way
+    for chosen in (slice(0, 4), slice(3, 4)):
         total, stored = before[chosen].copy(), products[:, chosen].astype(np.float32)
         for first, end in ((0, 2), (2, 5)):
             rows = slice(offsets[first], offsets[end])
@@ -823,6 +823,29 @@ def test_the_best_row_of_every_title():
         own = products[offsets[title] : offsets[title + 1], query]
         assert row - offsets[title] == np.argmax(own)
         assert score == pytest.approx(own.max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("together", ["many", "one by one"])
+def test_the_best_row_of_every_title_for_one_query(together):
+    """A title may have more rows than are multiplied at a time, and the first and last none."""
+    rng = np.random.default_rng(15)
+    counts = np.array([0, 300, 212, 0, 1, 700, 2, 511, 1, 0])
+    if together == "one by one":
+        counts = np.minimum(counts, 1)
+    n, dim = counts.sum(), 33
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    codes = rng.integers(-127, 128, (n, dim)).astype(np.int8)
+    scales = rng.uniform(0.5, 2, n).astype(np.float32)
+    query, step = rng.integers(-999, 999, dim).astype(np.int16), np.float32(1e-3)
+    before = rng.standard_normal(len(counts)).astype(np.float32)
+    products = scales.astype(float) * (codes.astype(float) @ query) * 1e-3
+    expected = before.astype(float)
+    for title in np.flatnonzero(counts).tolist():
+        expected[title] += 0.5 * products[offsets[title] : offsets[title + 1]].max()
+    total, arguments = before.copy(), (offsets, codes, scales, query, step)
+    for first, end in ((0, 3), (3, 5), (5, 10)):
+        add_best_of_one(total, np.float32(0.5), *arguments, first, end)
+    np.testing.assert_allclose(total, expected, rtol=1e-5, atol=1e-4)
 
 
 # -- top k ---------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from helpers import WordSums
 from sentemb.data.click_log import ClickLog
 from sentemb.data.examinations import Examinations, Shown
 from sentemb.kernels import dense
+from sentemb.retrieval import bm25
 from sentemb.retrieval.bm25 import count_words
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.int8_rows import Int8Rows
@@ -197,8 +198,10 @@ def test_the_score_of_a_title_does_not_depend_on_others(bag, log, titles):
     assert np.array_equal(all_pairs(ranker, QUERIES, some), of_all[:, [3, 1, 27, 8]])
 
 
+@pytest.mark.parametrize("portion", [1, 7, 65_536])
 @pytest.mark.parametrize("counted", [None, ["tub", "red", "qqqq", "nowhere"], []])
-def test_words_are_counted_as_by_a_loop(log, titles, counted):
+def test_words_are_counted_as_by_a_loop(log, titles, counted, portion, monkeypatch):
+    monkeypatch.setattr(bm25, "_TITLES", portion)
     clicks, words = ClickedQueries.of(log), words_of(None)
     queries = tokens_of(clicks.queries, words)
     found = count_words(titles, clicks.of_titles(titles), queries, words, counted)

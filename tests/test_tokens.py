@@ -238,7 +238,7 @@ OTHER_TEXTS = st.text(st.sampled_from([*ODD, *SPACES, *"aB_9.-'"]) | st.characte
 
 
 def assert_same_tokens(found, expected):
-    assert found.words == expected.words
+    assert list(found.words) == expected.words
     for name in ("word_index", "offsets"):
         ours, theirs = getattr(found, name), getattr(expected, name)
         assert ours.dtype == theirs.dtype and np.array_equal(ours, theirs)

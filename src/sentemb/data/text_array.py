@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import compress, islice
 from typing import overload
 
 import numpy as np
@@ -119,6 +119,25 @@ class Texts(Sequence[str]):
         builder.extend(self)
         builder.extend(following)
         return builder.texts()
+
+
+def chosen(texts: Sequence[str], rows: NDArray[np.integer]) -> list[str]:
+    """The texts of some rows."""
+    if isinstance(texts, Texts):
+        return texts.chosen(rows)
+    return [texts[row] for row in rows.tolist()]
+
+
+def taken(texts: Sequence[str], mask: NDArray[np.bool_]) -> Sequence[str]:
+    """The texts where ``mask``, (n,), is true; those of `Texts` are `Texts`."""
+    return texts.take(mask) if isinstance(texts, Texts) else list(compress(texts, mask))
+
+
+def together(first: Sequence[str], following: Sequence[str]) -> Sequence[str]:
+    """Some texts, then others; those of `Texts` are `Texts`."""
+    if isinstance(first, Texts) and isinstance(following, Texts):
+        return first.joined(following)
+    return [*first, *following]
 
 
 class TextsBuilder:

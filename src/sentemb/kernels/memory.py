@@ -7,7 +7,10 @@ The rows of a title follow each other, so no list of titles is needed per row. R
 import numpy as np
 
 from sentemb.kernels.compiling.jit import kernel
-from sentemb.kernels.scan import exact_dot
+from sentemb.kernels.scan import exact_dot, integer_dots
+
+# Rows whose products are in memory at a time.
+_TOGETHER = 512
 
 
 @kernel
@@ -20,15 +23,6 @@ def add_best(total, factor, products, offsets, low, first, end):
     low : ``offsets[first]``
     """
     m = products.shape[1]
-    if m == 1:
-        for title in range(first, end):
-            start, stop = offsets[title] - low, offsets[title + 1] - low
-            if start < stop:
-                highest = products[start, 0]
-                for r in range(start + 1, stop):
-                    highest = max(highest, products[r, 0])
-                total[0, title] += factor * highest
-        return
     best = np.empty(m, np.float32)
     for title in range(first, end):
         start, stop = offsets[title] - low, offsets[title + 1] - low
@@ -41,6 +35,38 @@ def add_best(total, factor, products, offsets, low, first, end):
                 best[q] = max(best[q], products[r, q])
         for q in range(m):
             total[q, title] += factor * best[q]
+
+
+@kernel
+def add_best_of_one(total, factor, offsets, codes, scales, query, step, first, end):
+    """total[t] += factor · the largest product of the rows of title t and one query.
+
+    Products are made some hundreds at a time and stay in the nearest cache, so that the rows are
+    all that is read.
+
+    total : (n_titles,) float32, updated; factor : float32
+    offsets, codes, scales : (n_titles + 1,) int64, (n_rows, dim) int8 and (n_rows,) float32
+    query, step : as for `sentemb.kernels.scan.integer_dots`
+    """
+    line = np.empty(_TOGETHER, np.float32)
+    title = first
+    while title < end:
+        low, stop = offsets[title], title + 1
+        while stop < end and offsets[stop + 1] - low <= _TOGETHER:
+            stop += 1
+        n = offsets[stop] - low
+        if n > line.size:
+            line = np.empty(n, np.float32)
+        products = line[:n]
+        integer_dots(products, codes[low : low + n], scales[low : low + n], query, step)
+        for t in range(title, stop):
+            begin, behind = offsets[t] - low, offsets[t + 1] - low
+            if begin < behind:
+                highest = products[begin]
+                for r in range(begin + 1, behind):
+                    highest = max(highest, products[r])
+                total[t] += factor * highest
+        title = stop
 
 
 @kernel

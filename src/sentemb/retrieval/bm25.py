@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, repeat
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.data.text_array import taken, together
 from sentemb.kernels.bm25 import add_lists, best_titles, entries_of_pairs, sums_of_pairs
 from sentemb.retrieval.clicked_queries import ClickedQueries, ClicksOfTitles
 from sentemb.retrieval.rows_of_texts import TextRows
@@ -32,6 +32,10 @@ from sentemb.text.words import searched_words
 # Saturation of a word's count, and how much a title's length reduces it.
 K1, B, MAX_K1 = 0.9, 0.4, 1e6
 MAX_FIELD_WEIGHT = 100.0
+# Titles whose words are counted at a time.
+_TITLES = 65_536
+# Words whose lists are weighed at a time.
+_WORDS = 65_536
 
 
 class FieldTexts(NamedTuple):
@@ -57,7 +61,7 @@ class Counts(NamedTuple):
         ``words``
     """
 
-    words: list[str]
+    words: Sequence[str]
     offsets: NDArray[np.int64]
     titles: NDArray[np.int32]
     counts: NDArray[np.float64]
@@ -86,85 +90,130 @@ def count_words(
     all. The words of ``fields`` are not part of the length of a title: it has the score that it has
     without them if no word of the query is in them.
     """
-    n = len(titles)
-    of_titles = tokens_of(titles, words)
-    of_fields = [tokens_of(field.texts, words) for field in fields]
-    # One entry for each word of a title, then of each field, then of each of its clicked queries.
-    starts = queries.offsets[clicks.queries]
-    lengths = queries.offsets[clicks.queries + 1] - starts
-    title_of_click = np.repeat(np.arange(n), np.diff(clicks.offsets))
-    click_of = np.repeat(np.arange(lengths.size), lengths)
-    before = starts - np.cumsum(lengths) + lengths
-    clicked_word = queries.word_index[np.arange(click_of.size) + before[click_of]]
+    of_texts = [tokens_of(titles, words), *(tokens_of(field.texts, words) for field in fields)]
     if counted is None:
-        clicked_words = np.flatnonzero(np.bincount(clicked_word))
-        counted = [*of_titles.words, *chain.from_iterable(of.words for of in of_fields)]
-        counted += (queries.words[word] for word in clicked_words.tolist())
-    known = list(dict.fromkeys(counted))
-    texts = [of_titles, *of_fields]
-    words_of_texts = [_numbers_among(known, of, of.word_index) for of in texts]
-    titles_of_texts = [np.repeat(np.arange(n), np.diff(of.offsets)) for of in texts]
-    weights = np.repeat(
-        [1.0, *(field.weight for field in fields)], [of.word_index.size for of in texts]
-    )
-    word_of_click = _numbers_among(known, queries, clicked_word)
-    clicked_title = title_of_click[click_of]
-    shares = clicks.shares[click_of]
-    clicked_lengths = np.bincount(title_of_click, clicks.shares * lengths, n).astype(np.float64)
-    whole = _summed(
-        known,
-        np.concatenate([*words_of_texts, word_of_click]),
-        np.concatenate([*titles_of_texts, clicked_title]),
-        np.concatenate([weights, shares]),
-        np.diff(of_titles.offsets) + clicked_lengths,
-    )
-    clicked = _summed(known, word_of_click, clicked_title, shares, clicked_lengths)
-    return CountedFields(whole, clicked)
+        clicked = _clicked_words(clicks, queries)
+        known = _distinct([*(of.words for of in of_texts), clicked])
+    else:
+        known = list(dict.fromkeys(counted))
+    rows = TextRows(known)
+    numbers = [rows.of(of.words).astype(np.int32) for of in of_texts]
+    number_of_queried = rows.of(queries.words).astype(np.int32)
+    weights = [1.0, *(field.weight for field in fields)]
+    whole, clicked_alone = _Portions(known, len(titles)), _Portions(known, len(titles))
+    for low in range(0, len(titles), _TITLES):
+        high = min(low + _TITLES, len(titles))
+        entries = slice(int(clicks.offsets[low]), int(clicks.offsets[high]))
+        shares = clicks.shares[entries]
+        starts = queries.offsets[clicks.queries[entries]]
+        lengths = queries.offsets[clicks.queries[entries] + 1] - starts
+        title_of = np.repeat(np.arange(high - low), np.diff(clicks.offsets[low : high + 1]))
+        before = starts - np.cumsum(lengths) + lengths
+        tokens = np.repeat(before, lengths) + np.arange(lengths.sum())
+        clicked_lengths = np.bincount(title_of, shares * lengths, high - low).astype(np.float64)
+        of_clicks = _Entries(
+            number_of_queried[queries.word_index[tokens]],
+            np.repeat(title_of, lengths),
+            np.repeat(shares, lengths),
+        )
+        # One entry for each word of a title, then of each field, then of each of its clicked
+        # queries.
+        of_titles = []
+        for of, number_of, weight in zip(of_texts, numbers, weights, strict=True):
+            offsets = of.offsets[low : high + 1]
+            counted_words = number_of[of.word_index[offsets[0] : offsets[-1]]]
+            title = np.repeat(np.arange(high - low), np.diff(offsets))
+            of_titles.append(_Entries(counted_words, title, np.full(title.size, weight)))
+        all_lengths = np.diff(of_texts[0].offsets[low : high + 1]) + clicked_lengths
+        both = _Entries(*map(np.concatenate, zip(*of_titles, of_clicks, strict=True)))
+        whole.add(both, low, all_lengths)
+        clicked_alone.add(of_clicks, low, clicked_lengths)
+    return CountedFields(whole.counts(), clicked_alone.counts())
 
 
-def _numbers_among(
-    known: Sequence[str], tokens: Tokens, word_index: NDArray[np.integer]
-) -> NDArray[np.int64]:
-    """The number in ``known`` of each word of ``tokens``, -1 for one that is not there."""
-    index_of = np.fromiter(map(tokens.number_of.get, known, repeat(-1)), np.int64, len(known))
-    number_of = np.full(len(tokens.words) + 1, -1)  # the last entry is for words without an index
-    number_of[index_of] = np.arange(len(known))
-    number_of[-1] = -1
-    return number_of[word_index]
+def _clicked_words(clicks: ClicksOfTitles, queries: Tokens) -> Sequence[str]:
+    """The words of the clicked queries of some titles, in the order of ``queries``."""
+    is_clicked = np.zeros(queries.offsets.size - 1, np.bool_)
+    is_clicked[clicks.queries] = True
+    is_there = np.zeros(len(queries.words), np.bool_)
+    is_there[queries.word_index[np.repeat(is_clicked, np.diff(queries.offsets))]] = True
+    return taken(queries.words, is_there)
 
 
-def _summed(
-    known: Sequence[str],
-    words: NDArray[np.int64],
-    titles: NDArray[np.int64],
-    counts: NDArray[np.float64],
-    lengths: NDArray[np.float64],
-) -> Counts:
-    """Counts from one entry per occurrence, of word -1 none; equal ones are added in their order.
+def _distinct(lists: Sequence[Sequence[str]]) -> Sequence[str]:
+    """The texts of some lists, in each of which they are distinct, each once."""
+    texts = lists[0]
+    for behind in lists[1:]:
+        texts = together(texts, taken(behind, TextRows(texts).of(behind) < 0))
+    return texts
 
-    ``known`` are all words; ``words``, ``titles`` and ``counts`` (n,) have the numbers of word and
-    title of each entry and its count; ``lengths`` (n_titles,) count all words of each title.
+
+class _Entries(NamedTuple):
+    """Occurrences of words in titles, (n,) each: the numbers of both, and what one counts."""
+
+    words: NDArray[np.int32]
+    titles: NDArray[np.int64]
+    counts: NDArray[np.float64]
+
+
+class _Counted(NamedTuple):
+    """The words that some titles hold, ascending: for each, in how many of them it is; and these
+    titles one after the other, with the counts.
     """
-    n_titles = max(lengths.size, 1)
-    entries = np.flatnonzero(words >= 0)
-    # Few runs of ascending titles, which this merges; then no two keys are equal, and NumPy sorts
-    # numbers by vector instructions.
-    entries = entries[np.argsort(titles[entries], kind="stable")]
-    keys = words[entries] << 32 | np.arange(entries.size)
-    keys.sort()
-    entries = entries[keys & 0xFFFFFFFF]
-    cells, counts = words[entries] * n_titles + titles[entries], counts[entries]
-    first = np.flatnonzero(np.diff(cells, prepend=-1))
-    sums = np.add.reduceat(counts, first) if first.size else np.empty(0)
-    held = cells[first] // n_titles
-    starts = np.flatnonzero(np.diff(held, prepend=-1))
-    return Counts(
-        [known[word] for word in held[starts].tolist()],
-        np.append(starts, held.size).astype(np.int64),
-        (cells[first] % n_titles).astype(np.int32),
-        sums,
-        lengths,
-    )
+
+    words: NDArray[np.int32]
+    sizes: NDArray[np.int32]
+    titles: NDArray[np.int32]
+    counts: NDArray[np.float64]
+
+
+class _Portions:
+    """Counts of the words ``known``, of some of ``n_titles`` titles at a time."""
+
+    def __init__(self, known: Sequence[str], n_titles: int) -> None:
+        self._known, self._lengths = known, np.zeros(n_titles)
+        self._portions: list[_Counted] = []
+
+    def add(self, entries: _Entries, low: int, lengths: NDArray[np.float64]) -> None:
+        """Count the words of the titles from ``low`` on, whose ``lengths`` are counts of all words.
+
+        Entries of word -1 do not count; those of one word and title are added in their order.
+        """
+        n_titles = lengths.size
+        self._lengths[low : low + n_titles] = lengths
+        there = np.flatnonzero(entries.words >= 0)
+        # Few runs of ascending titles, which this merges; then no two keys are equal, and NumPy
+        # sorts numbers by vector instructions.
+        there = there[np.argsort(entries.titles[there], kind="stable")]
+        keys = entries.words[there].astype(np.int64) << 32 | np.arange(there.size)
+        keys.sort()
+        there = there[keys & 0xFFFFFFFF]
+        cells = entries.words[there].astype(np.int64) * n_titles + entries.titles[there]
+        first = np.flatnonzero(np.diff(cells, prepend=-1))
+        sums = np.add.reduceat(entries.counts[there], first) if first.size else np.empty(0)
+        held = cells[first] // n_titles
+        starts = np.flatnonzero(np.diff(held, prepend=-1))
+        sizes = np.diff(starts, append=held.size)
+        titles = (cells[first] % n_titles + low).astype(np.int32)
+        of_words = held[starts].astype(np.int32), sizes.astype(np.int32)
+        self._portions.append(_Counted(*of_words, titles, sums))
+
+    def counts(self) -> Counts:
+        """All of them."""
+        sizes = np.zeros(len(self._known), np.int64)
+        for portion in self._portions:
+            sizes[portion.words] += portion.sizes
+        ends = np.cumsum(sizes)
+        at, n = ends - sizes, int(sizes.sum())
+        titles, counts = np.empty(n, np.int32), np.empty(n)
+        for portion in self._portions:
+            before = at[portion.words] - np.cumsum(portion.sizes) + portion.sizes
+            rows = np.repeat(before, portion.sizes) + np.arange(portion.titles.size)
+            titles[rows], counts[rows] = portion.titles, portion.counts
+            at[portion.words] += portion.sizes
+        held = sizes > 0
+        offsets = np.append(0, ends[held])
+        return Counts(taken(self._known, held), offsets, titles, counts, self._lengths)
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,10 +292,16 @@ class Lists:
         """Weigh counted words."""
         lengths = counts.lengths / statistics.mean_length
         saturation = k1 * (1 - b + b * lengths)
-        idf = np.repeat(statistics.idf(counts.words), np.diff(counts.offsets))
-        weights = idf * (counts.counts / (counts.counts + saturation[counts.titles]))
-        entries = counts.offsets, counts.titles, weights.astype(np.float32)
-        return cls(counts.words, *entries, counts.lengths.size)
+        idf, sizes = statistics.idf(counts.words), np.diff(counts.offsets)
+        weights = np.empty(counts.counts.size, np.float32)
+        for low in range(0, idf.size, _WORDS):
+            words = slice(low, low + _WORDS)
+            entries = slice(counts.offsets[low], counts.offsets[min(low + _WORDS, idf.size)])
+            of_words, titles = counts.counts[entries], counts.titles[entries]
+            share = of_words / (of_words + saturation[titles])
+            weights[entries] = np.repeat(idf[words], sizes[words]) * share
+        lists = counts.offsets, counts.titles, weights
+        return cls(counts.words, *lists, counts.lengths.size)
 
     @cached_property
     def rows(self) -> TextRows:

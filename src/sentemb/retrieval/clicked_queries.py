@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
 from sentemb.data.examinations import Examinations
+from sentemb.data.text_array import Texts, taken
 from sentemb.retrieval.rows_of_texts import TextRows
 from sentemb.text.hashes import hashes_of
 from sentemb.text.words import exact_key
@@ -235,25 +236,31 @@ class ClickedQueries:
         """
         keys = list(self.keys)
         renamed: dict[str, int] = {}
-        own_titles: set[str] = set()  # titles of products that are known by them
+        is_own = np.zeros(len(titles), np.bool_)  # titles of products that are known by them
         n_same = n_others = 0
         known: dict[str, int] = {}  # ids that have got a product
         products = self._products_of(titles).tolist(), self._number_of.of(ids).tolist()
-        for title, id, by_title, by_id in zip(map(str.strip, titles), ids, *products, strict=True):
+        named = zip(map(str.strip, titles), ids, *products, strict=True)
+        for row, (title, id, by_title, by_id) in enumerate(named):
             product = known.get(id, by_id)
             if product < 0:
-                own_titles.add(title)
+                is_own[row] = True
                 if by_title >= 0 and keys[by_title] == title:
                     known[id] = by_title
                     keys[by_title] = id
             elif product == by_title:
-                own_titles.add(title)
+                is_own[row] = True
                 n_same += 1
             else:
                 n_others += by_title >= 0
                 renamed.setdefault(title, product)
-        renamed = {title: number for title, number in renamed.items() if title not in own_titles}
-        return replace(self, keys=keys, renamed=renamed if n_same >= n_others else {})
+        for title in map(str.strip, taken(titles, is_own)) if renamed else ():
+            renamed.pop(title, None)
+        return replace(
+            self,
+            keys=Texts.of(keys) if isinstance(self.keys, Texts) else keys,
+            renamed=renamed if n_same >= n_others else {},
+        )
 
     @cached_property
     def shares(self) -> NDArray[np.float64]:

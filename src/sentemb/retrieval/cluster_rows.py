@@ -17,7 +17,9 @@ from sentemb.kernels.scan import dots
 from sentemb.kernels.top_k import highest
 from sentemb.retrieval.clusters import MOVES, centres_of, drawn_sample, n_clusters, nearest_centres
 from sentemb.retrieval.int8_rows import Int8Rows
+from sentemb.system.growing import scratch_array
 from sentemb.system.parallel import Workers
+from sentemb.system.paths import AnyPath
 
 # Rows whose clusters are looked up at a time.
 _PORTION = 65536
@@ -46,6 +48,7 @@ class ClusterRows:
         titles: NDArray[np.int32],
         workers: Workers,
         on_progress: Callable[[int, int], None] | None = None,
+        scratch: AnyPath | None = None,
     ) -> Self:
         """Divide rows into clusters, as many as the root of their number.
 
@@ -59,6 +62,8 @@ class ClusterRows:
             Threads to compute with; the clusters do not depend on their number.
         on_progress : function, optional
             Called with the numbers of rows that are done and of all.
+        scratch : path, optional
+            A folder for the rows; see `sentemb.system.growing.scratch_array`.
         """
         count = n_clusters(len(rows))
         # In the order of the file, which may be mapped, and then in that of the sample.
@@ -73,7 +78,9 @@ class ClusterRows:
         centres = centres_of(sample, count, workers, lambda move: show(move * len(sample)))
         offsets = np.zeros(count + 1, np.int64)
         clusters = cls(centres, offsets, titles[:0], rows.rows(slice(0)))
-        return clusters.joined(rows, titles, workers, lambda n: show(MOVES * len(sample) + n))
+        return clusters.joined(
+            rows, titles, workers, lambda n: show(MOVES * len(sample) + n), scratch
+        )
 
     def joined(
         self,
@@ -81,11 +88,12 @@ class ClusterRows:
         titles: NDArray[np.int32],
         workers: Workers,
         on_progress: Callable[[int], None] | None = None,
+        scratch: AnyPath | None = None,
     ) -> Self:
         """These clusters with more rows, each in that of the nearest centre.
 
-        ``rows``, ``titles`` and ``workers`` are as for `of`, the titles behind those that are
-        there; ``on_progress`` is called with the number of rows that are done.
+        ``rows``, ``titles``, ``workers`` and ``scratch`` are as for `of`, the titles behind those
+        that are there; ``on_progress`` is called with the number of rows that are done.
         """
         cluster_of = np.empty(len(rows), np.int32)
         for low in range(0, len(rows), _PORTION):
@@ -101,7 +109,11 @@ class ClusterRows:
         both = self.rows.joined(rows) if old.size else rows
         all_titles = np.concatenate([self.titles, titles])
         offsets = np.append(0, np.cumsum(sizes))
-        return replace(self, offsets=offsets, titles=all_titles[order], rows=both.rows(order))
+        codes = scratch_array(both.codes.shape, np.int8, scratch)
+        for low in range(0, len(order), _PORTION):
+            codes[low : low + _PORTION] = both.codes[order[low : low + _PORTION]]
+        ordered = Int8Rows(codes, both.scales[order])
+        return replace(self, offsets=offsets, titles=all_titles[order], rows=ordered)
 
     def without(self, is_kept: NDArray[np.bool_]) -> Self:
         """The rows of the titles where ``is_kept``, (n_titles,), is true."""

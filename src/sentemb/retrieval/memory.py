@@ -18,16 +18,22 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.memory import add_best, best_of_pairs
+from sentemb.kernels.memory import add_best, add_best_of_one, best_of_pairs
 from sentemb.retrieval.clicked_queries import ClicksOfTitles
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.read_queries import ReadQueries
 from sentemb.retrieval.row_products import FEW, QueryRows, products
 from sentemb.system.contracts import Runner
+from sentemb.system.growing import scratch_array
+from sentemb.system.parallel import ALONE
 from sentemb.system.paths import AnyPath
 
-# Rows that are multiplied at a time, with many queries and with few.
-_ROWS, _ROWS_OF_FEW = 1024, 65536
+# Rows that are multiplied with many queries at a time.
+_ROWS = 1024
+# Rows that are not worth another thread.
+_FEW_ROWS = 65_536
+# Titles, or clicked queries, that are embedded at a time.
+_TITLES = 16_384
 # Rows without a text of the log: the title by the document tower, and by the query tower.
 DOCUMENT, TITLE = -2, -1
 
@@ -52,46 +58,84 @@ class MemoryRows:
     @classmethod
     def of(
         cls,
-        vectors: np.ndarray,
+        vectors: np.ndarray | Int8Rows,
         titles: Sequence[str],
         clicks: ClicksOfTitles,
         queries: ReadQueries,
+        scratch: AnyPath | None = None,
     ) -> Self:
         """Embed titles and their clicked queries.
 
-        ``vectors`` (n_titles, dim) float are the titles by the document tower, of unit length or
-        zero. ``clicks`` are clicked queries as numbers of ``queries``; only those are embedded.
+        ``vectors`` (n_titles, dim) are the titles by the document tower, of unit length or zero.
+        ``clicks`` are clicked queries as numbers of ``queries``; only those are embedded, some at a
+        time. ``scratch`` is as for `sentemb.system.growing.scratch_array`.
         """
-        n = len(titles)
-        asked, number = np.unique(clicks.queries, return_inverse=True)
-        both = vectors, queries.embed(list(titles))
-        coded = [Int8Rows.of(np.asarray(rows, np.float32)) for rows in both]
-        coded.append(queries.rows(asked))
-        lengths = np.diff(clicks.offsets)
-        title_of = np.concatenate([np.arange(n), np.arange(n), np.repeat(np.arange(n), lengths)])
+        n, lengths = len(titles), np.diff(clicks.offsets)
+        # At first each title has two rows, and one for each of its clicked queries.
+        offsets = clicks.offsets + 2 * np.arange(n + 1)
+        dim = (vectors.codes if isinstance(vectors, Int8Rows) else vectors).shape[1]
+        codes = scratch_array((int(offsets[-1]), dim), np.int8, scratch)
+        scales = np.zeros(len(codes), np.float32)
+        texts = np.empty(len(codes), np.int32)
+
+        def put(where: NDArray[np.int64], rows: Int8Rows, of: int | NDArray[np.integer]) -> None:
+            codes[where], scales[where], texts[where] = rows.codes, rows.scales, of
+
+        for low in range(0, n, _TITLES):
+            portion = slice(low, low + _TITLES)
+            first = offsets[:-1][portion]
+            if isinstance(vectors, Int8Rows):
+                floats = vectors.rows(portion).vectors()
+            else:
+                floats = np.asarray(vectors[portion], np.float32)
+            put(first, Int8Rows.of(floats), DOCUMENT)
+            floats = np.asarray(queries.embed(list(titles[portion])), np.float32)
+            put(first + 1, Int8Rows.of(floats), TITLE)
+        row_of = np.arange(clicks.queries.size) + 2 * np.repeat(np.arange(1, n + 1), lengths)
         in_log = clicks.queries if queries.numbers is None else queries.numbers[clicks.queries]
-        texts = np.concatenate([np.full(n, DOCUMENT), np.full(n, TITLE), in_log])
-        number = np.concatenate([np.arange(n), n + np.arange(n), 2 * n + number])
-        scales = np.concatenate([part.scales for part in coded])[number]
-        scales[2 * n :] *= np.sqrt(clicks.shares).astype(np.float32)
-        # A stable sort keeps the order of a title's rows; one of zeros would count as a cosine.
-        order = np.argsort(title_of, kind="stable")
-        order = order[scales[order] > 0]
-        codes = np.concatenate([part.codes for part in coded])
-        counts = np.bincount(title_of[order], minlength=n)
-        return cls(
-            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            Int8Rows(codes[number[order]], scales[order]),
-            texts[order].astype(np.int32),
-        )
+        # In the order of the queries, of which each is embedded once.
+        order = np.argsort(clicks.queries, kind="stable")
+        ordered = clicks.queries[order]
+        bounds = np.flatnonzero(np.diff(ordered, prepend=-1, append=-1))
+        for low in range(0, bounds.size - 1, _TITLES):
+            bounded = bounds[low : low + _TITLES + 1]
+            entries = slice(int(bounded[0]), int(bounded[-1]))
+            rows = queries.rows(ordered[bounded[:-1]])
+            of_entries = rows.rows(np.repeat(np.arange(bounded.size - 1), np.diff(bounded)))
+            of_entries.scales[:] *= np.sqrt(clicks.shares[order[entries]]).astype(np.float32)
+            put(row_of[order[entries]], of_entries, in_log[order[entries]])
+        return cls._of_known(offsets, Int8Rows(codes, scales), texts)
+
+    @classmethod
+    def _of_known(
+        cls, offsets: NDArray[np.int64], rows: Int8Rows, texts: NDArray[np.int32]
+    ) -> Self:
+        """The rows that are not zero, in place: one of zeros would count as a cosine."""
+        is_known, at = rows.scales > 0, 0
+        if is_known.all():
+            return cls(offsets, rows, texts)
+        for low in range(0, len(rows), _TITLES):
+            portion = slice(low, low + _TITLES)
+            stays = is_known[portion]
+            moved = slice(at, at := at + int(np.count_nonzero(stays)))
+            for array in (rows.codes, rows.scales, texts):
+                array[moved] = array[portion][stays]
+        offsets = np.append(0, np.cumsum(is_known))[offsets]
+        return cls(offsets, rows.rows(slice(at)), texts[:at])
 
     def add(
         self, total: NDArray[np.float32], weight: float, queries: QueryRows, workers: Runner
     ) -> None:
         """Add ``weight`` times the memory of every title to ``total``, (n_queries, n_titles)."""
-        size = _ROWS_OF_FEW if len(queries) < FEW else _ROWS
-        n_tasks = max(1, -(-int(self.offsets[-1]) // size))
-        bounds = np.searchsorted(self.offsets, np.arange(n_tasks) * size)
+        if len(queries) < FEW:
+            rows = self.offsets, self.rows.codes, self.rows.scales
+            runner = workers if self.offsets[-1] > _FEW_ROWS else ALONE
+            for q, (query, step) in enumerate(zip(queries.integers, queries.steps, strict=True)):
+                of_query = total[q], np.float32(weight), *rows, query, np.float32(step)
+                runner.over(self.n_titles, add_best_of_one, *of_query)
+            return
+        n_tasks = max(1, -(-int(self.offsets[-1]) // _ROWS))
+        bounds = np.searchsorted(self.offsets, np.arange(n_tasks) * _ROWS)
         bounds = np.append(bounds, self.n_titles)
         workers.over(n_tasks, self._add, total, np.float32(weight), queries, bounds)
 

@@ -11,6 +11,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.text.batch import Tokens
+
 
 @dataclass(frozen=True, eq=False)
 class Postings:
@@ -43,10 +45,24 @@ class Postings:
         distinct = np.unique(keys if known is None else np.concatenate([keys, known]))
         number = np.searchsorted(distinct, keys)
         cells, entry = np.unique(number * max(n_titles, 1) + titles, return_inverse=True)
-        counts = np.bincount(cells // max(n_titles, 1), minlength=distinct.size)
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return cls._of_cells(distinct, cells, n_titles), entry
+
+    @classmethod
+    def of_tokens(cls, keys: NDArray[np.int64], tokens: Tokens) -> Self:
+        """The titles that hold words: ``tokens`` are the titles, ``keys`` the key of each word."""
+        distinct, number_of = np.unique(keys, return_inverse=True)
+        n_titles = tokens.offsets.size - 1
+        cells = number_of[tokens.word_index]
+        cells *= n_titles
+        cells += np.repeat(np.arange(n_titles, dtype=np.int32), np.diff(tokens.offsets))
+        cells.sort()
+        return cls._of_cells(distinct, cells[np.diff(cells, prepend=-1) > 0], n_titles)
+
+    @classmethod
+    def _of_cells(cls, keys: NDArray[np.int64], cells: NDArray[np.int64], n_titles: int) -> Self:
+        offsets = np.searchsorted(cells, np.arange(keys.size + 1) * max(n_titles, 1))
         held = (cells % max(n_titles, 1)).astype(np.int32)
-        return cls(distinct, offsets, held, n_titles), entry
+        return cls(keys, offsets, held, n_titles)
 
     def numbers(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """The numbers of keys, (n,); -1 for one that is not there."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.text_array import Texts
+from sentemb.data.text_array import chosen
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.tokenizing import tokenize_all
 from sentemb.retrieval.words_and_stems import Stems, Words
@@ -16,6 +16,8 @@ from sentemb.text.batch import Tokens
 from sentemb.text.hashes import hashes_of
 from sentemb.text.words import exact_key
 
+# Queries that are hashed at a time.
+_PORTION = 65_536
 # Unit vectors of texts by the query tower.
 Embed = Callable[[Sequence[str]], np.ndarray]
 
@@ -24,13 +26,17 @@ class ReadQueries:
     """Clicked queries as parts need them, each made when it is first needed.
 
     ``embed`` makes unit vectors of texts by the query tower. ``numbers`` (n,) are those of the
-    texts in the log; None if these are all its queries.
+    texts in the log; None if these are all its queries. Vectors are kept if ``is_kept`` is set.
     """
 
     def __init__(
-        self, texts: Sequence[str], embed: Embed, numbers: NDArray[np.integer] | None = None
+        self,
+        texts: Sequence[str],
+        embed: Embed,
+        numbers: NDArray[np.integer] | None = None,
+        is_kept: bool = True,
     ) -> None:
-        self.texts, self.embed, self.numbers = texts, embed, numbers
+        self.texts, self.embed, self.numbers, self._is_kept = texts, embed, numbers, is_kept
         self._rows: Int8Rows | None = None
         self._is_known = np.zeros(len(texts), np.bool_)
         self._tokens: dict[Words, Tokens] = {}
@@ -39,14 +45,20 @@ class ReadQueries:
 
     def of(self, numbers: NDArray[np.integer]) -> ReadQueries:
         """Some of the queries, of which alone the words are then read; distinct numbers, (n,)."""
-        return ReadQueries([self.texts[q] for q in numbers.tolist()], self.embed, numbers)
+        return ReadQueries(chosen(self.texts, numbers), self.embed, numbers)
 
     @property
     def keys(self) -> NDArray[np.int64]:
         """The hashes of their `exact_key`, (n,)."""
         with self._turn.lock:
             if self._keys is None:
-                self._keys = hashes_of(list(map(exact_key, self.texts)))
+                self._keys = np.concatenate(
+                    [np.empty(0, np.int64)]
+                    + [
+                        hashes_of(list(map(exact_key, self.texts[low : low + _PORTION])))
+                        for low in range(0, len(self.texts), _PORTION)
+                    ]
+                )
             return self._keys
 
     def tokens(self, words: Words) -> Tokens:
@@ -61,15 +73,12 @@ class ReadQueries:
 
     def rows(self, numbers: NDArray[np.integer]) -> Int8Rows:
         """Rows of 8-bit integers by the query tower, for distinct numbers of queries, (n,)."""
+        if not self._is_kept:
+            return Int8Rows.of(np.asarray(self.embed(chosen(self.texts, numbers)), np.float32))
         with self._turn.lock:
             new = numbers[~self._is_known[numbers]]
             if new.size or self._rows is None:
-                texts = self.texts
-                if isinstance(texts, Texts):
-                    chosen = texts.chosen(new)
-                else:
-                    chosen = [texts[q] for q in new.tolist()]
-                vectors = self.embed(chosen)
+                vectors = self.embed(chosen(self.texts, new))
                 coded = Int8Rows.of(np.asarray(vectors, np.float32))
                 if self._rows is None:
                     shape = len(self.texts), coded.codes.shape[1]

@@ -4,7 +4,9 @@ import os
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from sentemb.data.text_array import Texts
 from sentemb.kernels.tokens import add_words, with_room
 from sentemb.text.batch import Tokens, tokenize
 from sentemb.text.portions import portions
@@ -43,4 +45,11 @@ def tokenize_all(texts: Sequence[str], split: Callable[[str], list[str]]) -> Tok
         n_tokens += n
         first += len(portion)
         indexes.append(index[:n])
-    return Tokens(np.concatenate(indexes), offsets, words_of(letters[:used]))
+    return Tokens(np.concatenate(indexes), offsets, _words_of(letters[:used].copy()))
+
+
+def _words_of(letters: NDArray[np.uint8]) -> Sequence[str]:
+    try:
+        return Texts.of_lines(letters)
+    except ValueError:  # a surrogate without its other half
+        return words_of(letters)

@@ -217,9 +217,11 @@ class Index(Searcher):
                 )
             searched = texts_of(weights, stored_fields)
             of_titles = title_texts, id_texts, vectors
-            catalogue = ranker.catalogue(*of_titles, searched=searched, on_progress=on_progress)
+            catalogue = ranker.catalogue(
+                *of_titles, searched=searched, on_progress=on_progress, scratch=scratch
+            )
             if not exact:
-                catalogue = with_shortlist(catalogue, ranker, workers, on_progress)
+                catalogue = with_shortlist(catalogue, ranker, workers, on_progress, scratch)
         segment = Segment.of(id_texts, catalogue, stored_fields)
         return cls(Snapshot(ranker, (segment,), search_fields=weights), threads, scratch)
 

@@ -45,6 +45,10 @@ class Left:
         before = self.removed - np.arange(self.removed.size)
         return numbers + np.searchsorted(before, numbers, "right")
 
+    def row(self, number: int) -> int:
+        """The row with a number."""
+        return int(self.rows(np.array([number]))[0]) if self.removed.size else number
+
     def mask(self, mask: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
         """A mask of the rows that are left as one of all, (count,); None if all may be found."""
         if not self.removed.size:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -444,7 +444,8 @@ class Searcher:
         if row is None or not (mask is None or mask[row]):
             return None
         score, values = snapshot.of_pair(text, row, cosine, self._workers)
-        return _Match(row, score, {name: values[name] for name in PARTS if name in values})
+        of_parts = {name: np.array([values[name]]) for name in PARTS if name in values}
+        return _Match(row, score, 0, of_parts)
 
     @overload
     def explain(  # type: ignore[overload-overlap]
@@ -560,11 +561,15 @@ class Searcher:
 
 
 class _Match(NamedTuple):
-    """A title for a query: its row, its score, and the score of each part."""
+    """A title for a query: its row, its score, and its rank in the scores of each part.
+
+    A search may sort and count a thousand, of which it shows ten.
+    """
 
     row: int
     score: float
-    parts: dict[str, float]
+    rank: int
+    parts: Mapping[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -635,14 +640,11 @@ def _best(matches: list[_Match]) -> list[_Match]:
 
 def _matches(ranked: Ranked, q: int) -> list[_Match]:
     """The titles of query ``q``, best first."""
-    names = [name for name in PARTS if name in ranked.values]
-    values = zip(*(ranked.values[name][q].tolist() for name in names), strict=True)
-    rows = zip(ranked.titles[q].tolist(), ranked.scores[q].tolist(), values, strict=True)
-    return [
-        _Match(row, score, dict(zip(names, of_parts, strict=True)))
-        for row, score, of_parts in rows
-        if row >= 0
-    ]
+    values = {name: ranked.values[name][q] for name in PARTS if name in ranked.values}
+    rows = ranked.titles[q]
+    rows = rows[rows >= 0]  # the last ones are not
+    of_rows = rows.tolist(), ranked.scores[q].tolist(), range(rows.size)
+    return list(map(_Match, *of_rows, repeat(values)))
 
 
 def _hits(
@@ -656,22 +658,24 @@ def _hits(
     fields = snapshot.fields.values([match.row for match in matches])
     weights = {part: recipe.weight(part) for part in PARTS}
     hits = []
-    for rank, (row, score, values) in enumerate(matches):
-        parts = {
-            part: {"value": value, "added": weights[part] * value} for part, value in values.items()
-        }
-        title = snapshot.title(row)
+    for position, (row, score, rank, values) in enumerate(matches):
+        parts = {}
+        for part, of_part in values.items():
+            value = float(of_part[rank])
+            parts[part] = {"value": value, "added": weights[part] * value}
+        segment, of_segment = snapshot.located(row)
+        title = segment.titles[of_segment]
         hit = Hit(
-            id=snapshot.id(row),
+            id=segment.ids[of_segment],
             title=title,
             marks=marked.of(title),
             score=score,
             parts=parts,
-            confidence=None if rank else confidence,
+            confidence=None if position else confidence,
             by_id=False,
         )
-        if fields[rank]:
-            hit["fields"] = fields[rank]
+        if fields[position]:
+            hit["fields"] = fields[position]
         hits.append(hit)
     return hits
 

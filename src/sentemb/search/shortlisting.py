@@ -20,6 +20,7 @@ from sentemb.search.ranking.shortlist import (
     Shortlist,
 )
 from sentemb.system.parallel import Workers
+from sentemb.system.paths import AnyPath
 
 # With fewer titles a look at all of them takes no more time than anybody notices.
 LEAST_TITLES = 30_000
@@ -35,11 +36,13 @@ def with_shortlist(
     ranker: HybridRanker,
     workers: Workers,
     on_progress: Callable[[int, int], None] | None = None,
+    scratch: AnyPath | None = None,
 ) -> Catalogue:
     """A catalogue with a shortlist by the recipe of its ranker.
 
     It has none with few titles, or where the recall is not reached before a search meets most rows.
-    ``on_progress`` is called with the numbers of rows that are done and of all.
+    ``on_progress`` is called with the numbers of rows that are done and of all; ``scratch`` is as
+    for `sentemb.retrieval.cluster_rows.ClusterRows.of`.
     """
     n_known = int(np.count_nonzero(~catalogue.is_empty))
     if n_known < LEAST_TITLES:
@@ -48,7 +51,7 @@ def with_shortlist(
     if len(drawn[0]) < _FEWEST:
         drawn = _drawn(catalogue.titles), OF_TITLES
     asked, measured_with = ranker.asked(drawn[0]), drawn[1]
-    shortlist = Shortlist.of(catalogue.parts, ranker.recipe, workers, on_progress)
+    shortlist = Shortlist.of(catalogue.parts, ranker.recipe, workers, on_progress, scratch)
     exact = _best(catalogue, None, ranker, asked, workers)
     breadth = _LEAST
     while breadth.probed <= MOST_PROBED * len(shortlist.clusters.centres):

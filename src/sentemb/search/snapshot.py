@@ -169,9 +169,11 @@ class Snapshot:
 
     def located(self, number: int) -> tuple[Segment, int]:
         """The segment that has a title, and its row there."""
-        k = int(np.searchsorted(self.starts, number, "right")) - 1
-        segment = self.segments[k]
-        return segment, int(segment.left.rows(np.array([number]) - self.starts[k])[0])
+        start, k = 0, 0
+        if len(self.segments) > 1:
+            k = int(np.searchsorted(self.starts, number, "right")) - 1
+            start = int(self.starts[k])
+        return self.segments[k], self.segments[k].left.row(number - start)
 
     def id(self, number: int) -> str:
         """The id of a title."""

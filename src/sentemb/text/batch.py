@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -83,11 +84,11 @@ class Numbering(dict[str, int]):
 def tokenize(texts: Iterable[str], split: Callable[[str], list[str]] = split_words) -> Tokens:
     """Split ``texts`` into `Tokens`, with one of `sentemb.text.words.SPLITTINGS`."""
     number_of = Numbering()
-    word_index: list[int] = []
+    word_index = array("i")  # as np.int32
     lengths = [0]
     for text in texts:
         words = split(text)
-        word_index += map(number_of.__getitem__, words)
+        word_index.extend(map(number_of.__getitem__, words))
         lengths.append(len(words))
     return Tokens(
         word_index=np.array(word_index, np.int32),

@@ -17,6 +17,7 @@ from sentemb.search.ranking.part import UNIT, Asked, Bound, Material, check, che
 from sentemb.search.ranking.recipe import CLICKS, EXAMINED, NAME
 from sentemb.system.contracts import Arrays, Runner
 from sentemb.system.paths import AnyPath
+from sentemb.text.batch import tokenize
 from sentemb.text.hashes import hashes_of
 from sentemb.text.words import folded_words
 
@@ -222,12 +223,8 @@ class Name:
     @classmethod
     def build(cls, material: Material) -> Self:
         texts = zip(material.titles, *(field.texts for field in material.searched), strict=True)
-        words = [folded_words(" ".join(of_title)) for of_title in texts]
-        lengths = np.fromiter(map(len, words), np.int64, len(words))
-        number_of: dict[str, int] = {}
-        numbers = [number_of.setdefault(word, len(number_of)) for of in words for word in of]
-        keys = hashes_of(list(number_of))[np.array(numbers, np.int64)]
-        return cls(Postings.of(keys, np.repeat(np.arange(len(words)), lengths), len(words))[0])
+        folded = tokenize(map(" ".join, texts), folded_words)
+        return cls(Postings.of_tokens(hashes_of(folded.words), folded))
 
     def titles(self, asked: Asked, q: int) -> NDArray[np.int32]:
         """The titles with all words of query ``q``, ascending, whether it has clicks or not."""

@@ -61,6 +61,7 @@ class Material:
     statistics : those of BM25; None for those of these titles
     counted_words : the words that BM25 counts, with given ``statistics``; None for all
     searched : the further fields in which words are searched
+    scratch : a folder on the disk for large arrays; see `sentemb.system.growing.scratch_array`
     embedded : the titles by the embedding of a ranker that has one
     """
 
@@ -72,6 +73,7 @@ class Material:
     statistics: Fields | None = None
     counted_words: Collection[str] | None = None
     searched: Sequence[FieldTexts] = ()
+    scratch: AnyPath | None = None
     embedded: Int8Rows | None = None
 
     @cached_property

@@ -166,10 +166,8 @@ class Memory:
 
     @classmethod
     def build(cls, material: Material) -> Self:
-        rows = material.rows
-        vectors = rows.vectors() if isinstance(rows, Int8Rows) else rows
         of_log = material.clicks, material.queries
-        return cls(MemoryRows.of(vectors, material.titles, *of_log))
+        return cls(MemoryRows.of(material.rows, material.titles, *of_log, material.scratch))
 
     def add(
         self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner

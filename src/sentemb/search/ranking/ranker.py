@@ -656,6 +656,7 @@ class HybridRanker:
         searched: Sequence[FieldTexts] = (),
         on_progress: Callable[[int, int], None] | None = None,
         behind: Catalogue | None = None,
+        scratch: AnyPath | None = None,
     ) -> Catalogue:
         """The parts of the recipe over some titles.
 
@@ -676,10 +677,16 @@ class HybridRanker:
         behind : Catalogue, optional
             A catalogue of this ranker which knows all queries of the log. Of the log only what
             concerns the titles is read then.
+        scratch : path, optional
+            A folder on the disk that large arrays are kept on, and what is read of the clicked
+            queries is not kept for another catalogue; see `sentemb.search.index.Index.build`.
         """
         needs = self.recipe.needs_clicks
         clicks = self.clicks if needs else ClickedQueries.nothing()
-        queries = self.read_queries if needs else ReadQueries(clicks.queries, self._embed)
+        if needs and scratch is None:
+            queries = self.read_queries
+        else:
+            queries = ReadQueries(clicks.queries, self._embed, is_kept=scratch is None)
         if vectors is None:
             vectors = np.asarray(self.model.unit_vectors(titles, "document"), np.float32)
         of_titles = clicks.of_titles(titles, ids)
@@ -691,7 +698,7 @@ class HybridRanker:
         embedded = None
         if self.recipe.weight(EMBEDDING):
             embedded = self._needed_embedding.titles(titles, on_progress)
-        material = Material(titles, vectors, *of_log, counted_words, searched, embedded)
+        material = Material(titles, vectors, *of_log, counted_words, searched, scratch, embedded)
         parts = {
             part.name: part.build(material)
             for part in PART_TYPES

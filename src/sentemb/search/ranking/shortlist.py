@@ -44,6 +44,7 @@ from sentemb.search.ranking.recipe import (
     Recipe,
 )
 from sentemb.system.parallel import ALONE, Workers
+from sentemb.system.paths import AnyPath
 
 # The recall@10 that the breadth is chosen for.
 RECALL_AT, LEAST_RECALL = 10, 0.99
@@ -137,12 +138,13 @@ class Shortlist:
         recipe: Recipe,
         workers: Workers,
         on_progress: Callable[[int, int], None] | None = None,
+        scratch: AnyPath | None = None,
     ) -> Self:
         """Of the parts of a catalogue, in which some title has a row; the breadth is not chosen."""
-        clusters = ClusterRows.of(*_rows(parts, recipe), workers, on_progress)
+        clusters = ClusterRows.of(*_rows(parts, recipe), workers, on_progress, scratch)
         embedded = None
         if recipe.weight(EMBEDDING):
-            embedded = ClusterRows.of(*_rows_of(parts[EMBEDDING]), workers, on_progress)
+            embedded = ClusterRows.of(*_rows_of(parts[EMBEDDING]), workers, on_progress, scratch)
         net = _net(parts, recipe)
         return cls(parts, recipe, clusters, net, Breadth(1, 1), embedded=embedded)
 
