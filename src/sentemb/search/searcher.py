@@ -24,7 +24,7 @@ from sentemb.search.ranking.ranker import Share
 from sentemb.search.ranking.recipe import PARTS, Recipe
 from sentemb.search.snapshot import Snapshot
 from sentemb.system.bounds import brief, number, share, whole
-from sentemb.system.html_tables import ShownRows
+from sentemb.system.html_tables import Rows
 from sentemb.system.meant_names import answering_names
 from sentemb.system.parallel import Workers
 from sentemb.text.arguments import as_text, as_texts
@@ -328,7 +328,7 @@ class Searcher:
         k: int,
         mask: NDArray[np.bool_] | None,
         limits: _Limits,
-    ) -> ShownRows[list[Hit]]:
+    ) -> Rows[list[Hit]]:
         whole("k", k, 0, _MOST_TITLES)
         offset = whole("offset", limits.offset, 0, _MOST_TITLES - k)
         confidence = limits.confidence(snapshot)
@@ -348,7 +348,7 @@ class Searcher:
         n_titles = len(snapshot) if mask is None else int(mask.sum())
         # Another query is offered for unknown words. The cosine offers none, so needs no stemmer.
         is_unknown = None if limits.cosine else snapshot.have_unknown_words(asked)
-        hits: ShownRows[list[Hit]] = ShownRows()
+        hits: Rows[list[Hit]] = Rows()
         for q, (text, of_first) in enumerate(zip(texts, confidences.tolist(), strict=True)):
             matches = _matches(ranked, q)
             first = matches[0].row if matches else None
@@ -378,7 +378,7 @@ class Searcher:
             if named is not None and not offset:
                 shown[0]["by_id"] = True
             near = _hits(snapshot, recipe, marked, nearest, None)
-            hits.append(ShownRows(shown, text, reason, facets, meant, near))
+            hits.append(Rows(shown, text, reason, facets, meant, near))
         return hits
 
     def _meant(self, snapshot: Snapshot, text: str) -> str | None:
@@ -561,14 +561,14 @@ class Searcher:
 
 
 class _Match(NamedTuple):
-    """A title for a query: its row, its score, and the place of what each part scores.
+    """A title for a query: its row, its score, and its rank in the scores of each part.
 
     A search may sort and count a thousand, of which it shows ten.
     """
 
     row: int
     score: float
-    position: int
+    rank: int
     parts: Mapping[str, NDArray[np.float64]]
 
 
@@ -658,10 +658,10 @@ def _hits(
     fields = snapshot.fields.values([match.row for match in matches])
     weights = {part: recipe.weight(part) for part in PARTS}
     hits = []
-    for rank, (row, score, position, values) in enumerate(matches):
+    for position, (row, score, rank, values) in enumerate(matches):
         parts = {}
         for part, of_part in values.items():
-            value = float(of_part[position])
+            value = float(of_part[rank])
             parts[part] = {"value": value, "added": weights[part] * value}
         segment, of_segment = snapshot.located(row)
         title = segment.titles[of_segment]
@@ -671,11 +671,11 @@ def _hits(
             marks=marked.of(title),
             score=score,
             parts=parts,
-            confidence=None if rank else confidence,
+            confidence=None if position else confidence,
             by_id=False,
         )
-        if fields[rank]:
-            hit["fields"] = fields[rank]
+        if fields[position]:
+            hit["fields"] = fields[position]
         hits.append(hit)
     return hits
 
