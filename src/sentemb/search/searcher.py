@@ -24,7 +24,7 @@ from sentemb.search.ranking.ranker import Share
 from sentemb.search.ranking.recipe import PARTS, Recipe
 from sentemb.search.snapshot import Snapshot
 from sentemb.system.bounds import brief, number, share, whole
-from sentemb.system.html_tables import Rows
+from sentemb.system.html_tables import ShownRows
 from sentemb.system.meant_names import answering_names
 from sentemb.system.parallel import Workers
 from sentemb.text.arguments import as_text, as_texts
@@ -328,7 +328,7 @@ class Searcher:
         k: int,
         mask: NDArray[np.bool_] | None,
         limits: _Limits,
-    ) -> Rows[list[Hit]]:
+    ) -> ShownRows[list[Hit]]:
         whole("k", k, 0, _MOST_TITLES)
         offset = whole("offset", limits.offset, 0, _MOST_TITLES - k)
         confidence = limits.confidence(snapshot)
@@ -348,7 +348,7 @@ class Searcher:
         n_titles = len(snapshot) if mask is None else int(mask.sum())
         # Another query is offered for unknown words. The cosine offers none, so needs no stemmer.
         is_unknown = None if limits.cosine else snapshot.have_unknown_words(asked)
-        hits: Rows[list[Hit]] = Rows()
+        hits: ShownRows[list[Hit]] = ShownRows()
         for q, (text, of_first) in enumerate(zip(texts, confidences.tolist(), strict=True)):
             matches = _matches(ranked, q)
             first = matches[0].row if matches else None
@@ -378,7 +378,7 @@ class Searcher:
             if named is not None and not offset:
                 shown[0]["by_id"] = True
             near = _hits(snapshot, recipe, marked, nearest, None)
-            hits.append(Rows(shown, text, reason, facets, meant, near))
+            hits.append(ShownRows(shown, text, reason, facets, meant, near))
         return hits
 
     def _meant(self, snapshot: Snapshot, text: str) -> str | None:
