@@ -267,10 +267,10 @@ def test_sync_changes_all_titles_in_one_step(index, tmp_path, monkeypatch):
     seen = []
     embed = type(opened.model).unit_vectors
 
-    def search_meanwhile(model, texts, *arguments):
+    def search_meanwhile(model, texts, side):
         if list(texts) == ["new coat"]:
             seen.append([hit.id for hit in opened.search("red hat", 9)])
-        return embed(model, texts, *arguments)
+        return embed(model, texts, side)
 
     monkeypatch.setattr(type(opened.model), "unit_vectors", search_meanwhile)
     before = opened.snapshot
