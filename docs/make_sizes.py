@@ -37,10 +37,10 @@ def lines(*folders):
 
 def code_lines(path):
     """Lines of a module without comments, docstrings and blank lines."""
-    beside = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
-    beside |= {tokenize.ENCODING, tokenize.ENDMARKER}
+    not_code = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    not_code |= {tokenize.ENCODING, tokenize.ENDMARKER}
     with path.open("rb") as file:
-        tokens = [token for token in tokenize.tokenize(file.readline) if token.type not in beside]
+        tokens = [token for token in tokenize.tokenize(file.readline) if token.type not in not_code]
     found = {line for token in tokens for line in range(token.start[0], token.end[0] + 1)}
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Module | ast.ClassDef | FUNCTIONS) and ast.get_docstring(node):

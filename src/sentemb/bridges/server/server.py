@@ -165,12 +165,12 @@ def _noting_arrivals(channel: Any) -> Any:
             super().__init__(adjustments)
             self.arrived = time.monotonic()
 
-    class Task(channel.task_class):  # type: ignore[misc]
+    class TimedTask(channel.task_class):  # type: ignore[misc]
         def get_environment(self) -> Any:
             return {**super().get_environment(), ARRIVED: self.request.arrived}
 
     class Channel(channel):  # type: ignore[misc]
-        parser_class, task_class = Parser, Task
+        parser_class, task_class = Parser, TimedTask
 
     return Channel
 

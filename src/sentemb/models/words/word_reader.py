@@ -108,14 +108,14 @@ class WordReader:
         batch: TextBatch,
         parts: Sequence[WordErrors],
         workspace: Workspace,
-        beside: Sequence[KernelTask] = (),
+        also: Sequence[KernelTask] = (),
     ) -> Job[tuple[np.ndarray, np.ndarray]]:
         """The gradient at the projected words, as a job for `Workers.together`.
 
         A part is ``(column, errors, offsets, rows)``: ``dP[w, column:]`` gets the sum of
         ``errors[rows[e]]`` over the entries e of list w. Returns dP (n_words, width) float and its
         sum over all words, (width,), the gradient at the bias; ``workspace`` holds them. The tasks
-        ``beside`` are done in the same phase.
+        ``also`` are other tasks of the same phase.
         """
         dtype = parts[0][1].dtype
         dP = workspace.empty("dP", (batch.n_words, self.width), dtype)
@@ -131,7 +131,7 @@ class WordReader:
                 for column, errors, offsets, rows in parts
             ]
             tasks.append((one_after_the_other, *gathers, (sum_rows, bias[part], dP, first, end)))
-        yield [*tasks, *beside]
+        yield [*tasks, *also]
         return dP, bias.sum(axis=0)
 
 
