@@ -13,6 +13,15 @@ _FACTOR = np.uint64(0x100000001B3)
 
 
 @inner_kernel
+def same_bytes(one, i, other, j, size):
+    """Whether ``size`` bytes from ``one[i]`` on equal those from ``other[j]`` on."""
+    k = 0
+    while k < size and one[i + k] == other[j + k]:
+        k += 1
+    return k == size
+
+
+@inner_kernel
 def _slot_of(slots, seed, raw, offsets, gap, low, high, text):
     """The slot of the text ``text[low:high]``, or the empty one where it would be."""
     hashed = seed
@@ -23,14 +32,9 @@ def _slot_of(slots, seed, raw, offsets, gap, low, high, text):
     while slots[slot] >= 0:
         number = slots[slot]
         first = offsets[number]
-        if offsets[number + 1] - gap - first == high - low:
-            is_same = True
-            for k in range(high - low):
-                if raw[first + k] != text[low + k]:
-                    is_same = False
-                    break
-            if is_same:
-                break
+        size = offsets[number + 1] - gap - first
+        if size == high - low and same_bytes(raw, first, text, low, size):
+            break
         slot = (slot + 1) & mask
     return slot
 

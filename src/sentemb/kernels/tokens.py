@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from sentemb.kernels.compiling.jit import inlined_kernel, inner_kernel, kernel
 from sentemb.kernels.prefetch import prefetch_row
+from sentemb.kernels.text_table import same_bytes
 
 _LINE_FEED, _BLANK = 10, 32
 # Bits of ``edges``: the letter may be left out before a word, and behind it.
@@ -120,14 +121,9 @@ def _slot_of(text, start, end, hashed, entries, letters):
         low, high = entries[slot, 2], entries[slot, 3]
         if high == 0:
             return slot
-        if entries[slot, 0] == hashed and high - low == end - start:
-            same = True
-            for j in range(end - start):
-                if text[start + j] != letters[low + j]:
-                    same = False
-                    break
-            if same:
-                return slot
+        is_alike = entries[slot, 0] == hashed and high - low == end - start
+        if is_alike and same_bytes(text, start, letters, low, end - start):
+            return slot
     return -1
 
 
