@@ -307,6 +307,8 @@ def test_a_missing_embedding_is_named(shop, tmp_path, monkeypatch):
     tune = "tune", shop / "model", shop / "dev.tsv", "--log", shop / "pairs.tsv", "--dry-run"
     refused = run(*tune, "--embedding", "some/name", code=1).stderr
     assert "pip install 'sentemb[sentence-transformers]'" in refused
+    refused = run(*tune, "--embedding", tmp_path / "none.onnx", code=1).stderr
+    assert f"{tmp_path}/none.onnx: not found; check the path" in refused
 
 
 def test_another_file_in_the_place_of_the_embedding_is_refused(shop, log):

@@ -60,7 +60,7 @@ class OnnxEmbedding:
         tokenizers = package("tokenizers", _EXTRA, f"the embedding {path}")
         folders = [each for each in (path.parent, path.parent.parent) if is_file(each / _TOKENISER)]
         if not is_file(path):
-            raise SentembError(f"{path}: not found; give an ONNX file")
+            raise SentembError(f"{path}: no such file; give an ONNX file")
         if not folders:
             raise SentembError(
                 f"{path}: {_TOKENISER} is missing next to it; export the model with its tokeniser"

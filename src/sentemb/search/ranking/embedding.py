@@ -182,10 +182,13 @@ class Embedding:
 def _opened(name: str, may_download: bool) -> TextEncoder:
     """The embedding with this name; sentence-transformers may download what is not there."""
     if os.path.isabs(name) and status(name) is None:
-        raise SentembError(
-            f"{name}: the embedding of the ranker is missing; put it back, or run `sentemb tune` "
-            "without it or with another one"
-        )
+        what = "not found; check the path"
+        if not may_download:  # it is that of a ranker
+            what = (
+                "the embedding of the ranker is missing; put it back, or run `sentemb tune` "
+                "without it or with another one"
+            )
+        raise SentembError(f"{name}: {what}")
     if name.endswith(_ONNX):
         from sentemb.models.onnx_embedding import OnnxEmbedding
 
