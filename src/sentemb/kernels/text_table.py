@@ -13,10 +13,10 @@ _FACTOR = np.uint64(0x100000001B3)
 
 
 @inner_kernel
-def same_bytes(one, i, other, j, size):
-    """Whether ``size`` bytes from ``one[i]`` on equal those from ``other[j]`` on."""
+def same_bytes(text, i, known, j, size):
+    """Whether ``size`` bytes from ``text[i]`` on equal those from ``known[j]`` on."""
     k = 0
-    while k < size and one[i + k] == other[j + k]:
+    while k < size and text[i + k] == known[j + k]:
         k += 1
     return k == size
 
