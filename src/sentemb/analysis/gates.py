@@ -4,7 +4,7 @@ After Figures 4, 5, 6 and 8 to 12 of Palangi et al. (arXiv 1502.06922).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -54,8 +54,8 @@ class TextReading:
 
     name: str
     words: list[str]
-    gates: dict[str, np.ndarray]
-    final: np.ndarray
+    gates: dict[str, np.ndarray] = field(repr=False)
+    final: np.ndarray = field(repr=False)
 
     def _repr_html_(self) -> str:
         """The mean size of each gate's values at every word."""
