@@ -51,6 +51,8 @@ _BLOCK_CELLS = 768
 
 # By part, the blocks of pairs that are computed together: first and end of each.
 Blocks: TypeAlias = list[list[tuple[int, int]]]
+# The errors of the units of one side in every pair, and where those of a pair begin.
+PairErrors: TypeAlias = tuple[np.ndarray, NDArray[np.int64]]
 
 
 class _Layer(NamedTuple):
@@ -314,10 +316,8 @@ class ARC2(PairModel):
         of_planes, at_pairs = yield from self._planes_backward(weights, done, dA, space, dropout)
         gradient |= of_planes
         errors: Arrays = {}
-        for side, (at_units, starts) in zip(SIDES, at_pairs, strict=True):
-            dW, dX = yield from self._text_backward(
-                weights, side, P, done, at_units, starts, space, words
-            )
+        for side, of_pairs in zip(SIDES, at_pairs, strict=True):
+            dW, dX = yield from self._text_backward(weights, side, P, done, of_pairs, space, words)
             gradient[f"windows_{side}"] = dW
             if dX is not None:
                 errors[side] = dX
@@ -344,7 +344,7 @@ class ARC2(PairModel):
         space: Workspace,
         dropout: Dropout | None,
         all_errors: np.ndarray | None = None,
-    ) -> Job[tuple[Arrays, list[tuple[np.ndarray, NDArray[np.int64]]]]]:
+    ) -> Job[tuple[Arrays, list[PairErrors]]]:
         """From the MLP back to the units of each pair; ``all_errors`` gets those of all cells.
 
         Returns the gradient, and for the queries and for the titles the errors of their units in
@@ -447,12 +447,12 @@ class ARC2(PairModel):
         side: str,
         P: np.ndarray,
         done: Scoring,
-        errors: np.ndarray,
-        pair_starts: NDArray[np.int64],
+        of_pairs: PairErrors,
         space: Workspace,
         words: bool,
     ) -> Job[tuple[np.ndarray, np.ndarray | None]]:
         """From the units of each pair back to this side's part of w^(1) and to its words."""
+        errors, pair_starts = of_pairs
         is_query = side == SIDES[0]
         reading, index = (
             (done.queries, done.query_index) if is_query else (done.titles, done.title_index)
