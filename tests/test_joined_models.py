@@ -261,8 +261,6 @@ def test_gradients_of_many_listed_rows_are_summed_up():
         ("arc1", {"maps": (8, 8, 8), "max_words": 14}, "3 convolutions .* at least 15 words"),
         ("senna", {"window": 9, "max_words": 8}, "at least 9 words .*; a smaller --window or"),
         ("senna", {"maps": (8, 9)}, r"senna has one convolution \(--maps 8,9\); give one number"),
-        ("arc1", {"maps": (0,)}, "maps is 0; give 1 to 6 values, each an integer from 1 to 1,000"),
-        ("arc1", {"maps": (2,) * 7}, "1 to 6 values"),
         ("arc1", {"gate": "printed"}, "the model arc1 has no gate"),
         ("senmlp", {"shared_towers": True}, "the model senmlp has no shared_towers"),
     ],
