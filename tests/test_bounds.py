@@ -93,3 +93,16 @@ def test_a_declaration_allows_its_bounds():
             if bound is not None and not declared.choices:
                 given = [bound] if declared.many else bound
                 assert declared.checked(given) in (bound, (bound,))
+
+
+def test_few_declarations_allow_nothing():
+    """All others begin at 1, two pairs of a mini-batch aside, or above 0."""
+    numbers = [one for one, _ in of_models() if one.kind in (int, float) and not one.choices]
+    assert {one.name for one in numbers if one.least is not None and one.least < 1} == {
+        *("bag_dim", "components", "dropout", "hard_negatives", "momentum", "seed"),
+        "word_features",
+    }
+    assert {one.name: one.least for one in numbers if one.least not in (None, 0, 1)} == {
+        "batch_size": 2
+    }
+    assert {one.above for one in numbers} == {None, 0}
