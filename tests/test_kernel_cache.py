@@ -280,14 +280,14 @@ def test_the_garbage_collector_rests_while_a_kernel_compiles(folder, monkeypatch
 
 def test_what_compiling_leaves_is_old_at_once(folder):
     """A collection after it would look through all of it."""
-    gc.unfreeze()  # what the tests freeze once they are collected
     before = []
+    assert not ask() and not gc.get_freeze_count()
+    assert any(it is before for it in gc.get_objects(generation=2))
+    gc.freeze()  # as servers do before they fork
     try:
-        assert not ask() and not gc.get_freeze_count()
-        assert any(it is before for it in gc.get_objects(generation=2))
+        assert not ask(largest) and gc.get_freeze_count()
     finally:
-        gc.freeze()  # as `conftest.py` does, and servers before they fork
-    assert not ask(largest) and gc.get_freeze_count()
+        gc.unfreeze()
 
 
 @pytest.mark.parametrize("compiler", [jit.InnerCompiler, None])
