@@ -10,6 +10,7 @@ import numpy as np
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.errors import SentembError
 from sentemb.evaluation.binary import count_predictions, labelled_scores
+from sentemb.kernels.lengths import are_below
 from sentemb.models.contracts import Ranker
 from sentemb.models.files.history import ACCURACY, DEV_FIGURE
 from sentemb.models.files.saved_model import SavedModel
@@ -110,7 +111,7 @@ class PairTask(UnpreparedTask):
         table = changed.pop("table")
         if self._tuned:
             changed["table"] = table[batch.batch.texts.input_rows]
-        if any(not np.abs(array).max(initial=0) < _WILD_WEIGHT for array in changed.values()):
+        if not all(are_below(array.reshape(-1), _WILD_WEIGHT) for array in changed.values()):
             raise Diverged("the weights have become huge")
         return float(loss)
 
