@@ -138,6 +138,7 @@ def best(
     workers: Workers,
     mask: NDArray[np.bool_] | None = None,
     shortlist: Shortlist | None = None,
+    matches: int = 0,
 ) -> Ranked:
     """The ``k`` titles, from 0, with the highest scores.
 
@@ -145,9 +146,12 @@ def best(
     part finds evidence. ``is_empty`` (n_titles,) are the titles with no known words; ``mask``
     (n_titles,) those that may be found. With a ``shortlist`` by the same recipe some of the best
     may be missed, and less time is needed. No score depends on the number of threads.
+
+    ``matches`` is for what sorts and counts titles: up to so many are found, if they have
+    `sentemb.search.ranking.shortlist.LEAST_SHARE` of the highest score.
     """
     m, n = len(asked), is_empty.size
-    k = min(k, n)
+    shown, k = min(k, n), min(max(k, matches), n)
     ranked = Ranked(
         np.full((m, k), -1),
         np.full((m, k), -np.inf),
@@ -155,11 +159,11 @@ def best(
     )
     if not m or not k:
         return ranked
-    request = _Request(parts, recipe, k, is_empty, workers, mask)
+    request = _Request(parts, recipe, k, shown, is_empty, workers, mask)
     n_allowed = n if mask is None else int(np.count_nonzero(mask))
     if n_allowed <= max(k, _FEW_TITLES) or n_allowed * _SHARE_OF_FEW <= n:
         request.rank_all(ranked, asked)
-    elif shortlist is not None and shortlist.can_rank(recipe, k, n_allowed / n):
+    elif shortlist is not None and shortlist.can_rank(recipe, shown, n_allowed / n):
         request.rank_shortlists(ranked, asked, shortlist, n_allowed / n)
     elif recipe.parts == (COSINE,) and recipe.weight(COSINE) > 0:
         request.rank_nearest(ranked, asked)
@@ -170,11 +174,15 @@ def best(
 
 @dataclass(frozen=True)
 class _Request:
-    """A search in the titles of a catalogue; its fields are the arguments of `best`."""
+    """A search in the titles of a catalogue; its fields are the arguments of `best`.
+
+    ``k`` are the titles that are found at most; of these, the best ``shown`` in any case.
+    """
 
     parts: Mapping[str, Part]
     recipe: Recipe
     k: int
+    shown: int
     is_empty: NDArray[np.bool_]
     workers: Workers
     mask: NDArray[np.bool_] | None
@@ -221,7 +229,7 @@ class _Request:
         if not excess or not weights:
             return numbers
         n = self.is_empty.size
-        room, left = n // _SHARE_LEFT, [numbers[:0]]
+        room, left = n // _SHARE_LEFT, []
         for rows, block in self._blocks(asked, numbers, _CELLS_OF_LISTS):
             total, errors = _added(self.parts, self.recipe, weights, block, n, self.workers)
             if self.mask is not None:
@@ -292,19 +300,22 @@ class _Request:
             clicks.mark_typed(asked)
         named = _named(self.parts, self.recipe, asked, clicks)
 
+        matches = self.k if self.k > self.shown else 0
+
         def find(first: int, end: int) -> None:
             for q in range(first, end):
-                of_query = asked, q, self.k, named[q]
-                candidates[q] = shortlist.candidates(*of_query, self.mask, share)
+                of_query = asked, q, self.shown, named[q], self.mask, share, matches
+                candidates[q] = shortlist.candidates(*of_query)
 
         self.workers.over(len(asked), find)
         query_index = np.repeat(np.arange(len(asked)), list(map(len, candidates)))
         rows = np.arange(len(asked))
         self._rank_pairs(ranked, rows, asked, query_index, np.concatenate(candidates))
         # Where fewer titles are found than there may be, all are looked at.
-        least = min(self.k, int(share * self.is_empty.size))
+        least = max(1, min(self.shown, int(share * self.is_empty.size)))
         lacks = (ranked.titles[:, least - 1] < 0) & asked.rows.exact.any(axis=1)
-        self.rank_exactly(ranked, asked, np.flatnonzero(lacks))
+        if lacks.any():
+            self.rank_exactly(ranked, asked, np.flatnonzero(lacks))
 
     def _rank_pairs(
         self,
