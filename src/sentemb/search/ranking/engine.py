@@ -29,7 +29,7 @@ from sentemb.retrieval.nearest import nearest
 from sentemb.retrieval.row_products import LONGEST
 from sentemb.search.ranking.direct_parts import Clicks, Examined, Name
 from sentemb.search.ranking.part import UNIT, Asked, Part
-from sentemb.search.ranking.parts import Bm25, Cosine, Memory
+from sentemb.search.ranking.parts import Bm25, Cosine, Memory, bound_of_cosine
 from sentemb.search.ranking.recipe import (
     CLICKED_BM25,
     CLICKS,
@@ -205,7 +205,7 @@ class _Request:
         """All titles for the queries ``numbers``: in float32, then those that can be the best."""
         if self.k <= _MOST_BOUNDED and self.is_empty.size >= _MANY_TITLES:
             numbers = self._rank_by_lists(ranked, asked, numbers)
-        bound = _bound_of_cosine(self.parts, self.recipe) if self.k <= _MOST_BOUNDED else None
+        bound = bound_of_cosine(self.parts, self.recipe) if self.k <= _MOST_BOUNDED else None
         for rows, block in self._blocks(asked, numbers, _CELLS):
             of_titles = self.parts, self.recipe, block, self.is_empty, bound, self.workers
             total, errors, excess = _approximate(*of_titles)
@@ -436,13 +436,6 @@ def _added(
     # Every sum was rounded `steps` times, and of a clicked title three times more, each time by at
     # most this share of `reach`.
     return total, errors + 2 * (steps + 4) * UNIT * reach
-
-
-def _bound_of_cosine(parts: Mapping[str, Part], recipe: Recipe) -> Memory | None:
-    """The memory, if it bounds the cosine: the vector of a title is one of its rows."""
-    memory = parts.get(MEMORY)
-    has_both = recipe.weight(COSINE) > 0 and recipe.weight(MEMORY) > 0
-    return memory if has_both and isinstance(memory, Memory) else None
 
 
 def _leave_out_cosine(

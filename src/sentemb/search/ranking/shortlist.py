@@ -31,15 +31,16 @@ from sentemb.kernels.top_k import highest
 from sentemb.retrieval.bm25 import Lists
 from sentemb.retrieval.cluster_rows import ClusterRows
 from sentemb.retrieval.int8_rows import Int8Rows
-from sentemb.retrieval.row_products import QueryRows
+from sentemb.retrieval.row_products import LONGEST, QueryRows
 from sentemb.search.ranking.part import Asked, Part
-from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked
+from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked, bound_of_cosine
 from sentemb.search.ranking.recipe import (
     BM25,
     CLICKED_BM25,
     COSINE,
     EMBEDDING,
     MEMORY,
+    OF_VECTORS,
     UNCLICKED,
     Recipe,
 )
@@ -103,6 +104,17 @@ class _Words(NamedTuple):
     walked: NDArray[np.int32]
     least: float
     most: float
+
+
+def _least(total: NDArray[np.float64], counts: tuple[int, int], words: _Words) -> float:
+    """What those of some totals have at least that can be chosen; see `Shortlist._chosen`."""
+    k, matches = counts
+    falling = words.least - np.sort(-total)
+    limit = float(falling[k - 1]) if k else np.inf
+    if matches:
+        last = falling[matches - 1] if matches <= falling.size else -np.inf
+        limit = min(limit, max(least_of_matches(falling[0]), last))
+    return limit - words.most - 2 * _ERROR * max(1.0, float(np.abs(total).max()))
 
 
 def least_of_matches(highest: float) -> float:
@@ -341,22 +353,47 @@ class Shortlist:
         ``values`` are the sums of their lists, but for the words that were left; ``counts`` are k
         and the matches of `candidates`.
         """
-        k, matches = counts
+        k = counts[0]
         if titles.size <= k:
             return titles
+        memory = bound_of_cosine(self.parts, self.recipe)
+        if memory is not None:
+            # Most are left out by the memory alone, which reads no vectors but its own.
+            most, error = self._most(asked, q, memory, titles, values)
+            first = np.argpartition(-most, max(1, k) - 1)[: max(1, k)]
+            limit = _least(self._total(asked, q, titles[first], values[first]), counts, words)
+            stays = most >= limit - error
+            titles, values = titles[stays], values[stays]
+        total = self._total(asked, q, titles, values)
+        chosen: NDArray[np.int64] = titles[total >= _least(total, counts, words)]
+        return chosen
+
+    def _total(
+        self, asked: Asked, q: int, titles: NDArray[np.int64], values: NDArray[np.float32]
+    ) -> NDArray[np.float64]:
+        """The scores of some titles with these sums of lists."""
         total = values.astype(np.float64)
         pairs = asked, np.full(titles.size, q), titles, ALONE
-        for name in (COSINE, MEMORY, EMBEDDING):
+        for name in OF_VECTORS:
             if self.recipe.weight(name):
                 total += self.recipe.weight(name) * self.parts[name].of_pairs(*pairs)
-        falling = words.least - np.sort(-total)
-        limit = falling[k - 1] if k else np.inf
-        if matches:
-            limit = min(limit, max(least_of_matches(falling[0]), falling[:matches][-1]))
-        limit -= words.most
-        error = _ERROR * max(1.0, float(np.abs(total).max()))
-        chosen: NDArray[np.int64] = titles[total >= limit - 2 * error]
-        return chosen
+        return total
+
+    def _most(
+        self,
+        asked: Asked,
+        q: int,
+        memory: Memory,
+        titles: NDArray[np.int64],
+        values: NDArray[np.float32],
+    ) -> tuple[NDArray[np.float64], float]:
+        """The most that the scores of some titles can be, and at least its error."""
+        cosine, of_memory = self.recipe.weight(COSINE), self.recipe.weight(MEMORY)
+        nearly, error = memory.memory.nearly(asked.rows, q, titles)
+        most = values + of_memory * nearly.astype(np.float64)
+        # The cosine of a title with zeros as vector is 0, whatever its other rows are.
+        most += cosine * np.maximum(nearly, 0) + LONGEST * abs(self.recipe.weight(EMBEDDING))
+        return most, (cosine + of_memory) * error + cosine * memory.most_below_cosine
 
 
 def _rows(parts: Mapping[str, Part], recipe: Recipe) -> tuple[Int8Rows, NDArray[np.int32]]:
