@@ -40,7 +40,7 @@ from sentemb.search.ranking.recipe import (
     OF_VECTORS,
     Recipe,
 )
-from sentemb.search.ranking.shortlist import Named, Shortlist
+from sentemb.search.ranking.shortlist import Named, Shortlist, possible
 from sentemb.system.contracts import Runner
 from sentemb.system.parallel import ALONE, Workers
 
@@ -239,12 +239,33 @@ class _Request:
             self.workers.over(len(block), titles_from, titles, counts, total, limits)
             # Of a query that the model does not know, not every title can be found.
             is_settled = (counts <= room) & block.rows.exact.any(axis=1)
-            counts[~is_settled] = 0
-            query_index = np.repeat(np.arange(len(block)), counts)
-            title_index = titles[np.arange(room) < counts[:, None]].astype(np.int64)
-            self._rank_pairs(ranked, rows, block, query_index, title_index)
+            chosen = [np.empty(0, np.int64)] * len(block)
+            of_block = chosen, block, titles, np.where(is_settled, counts, 0), total, errors
+            self.workers.over(len(block), self._choose, *of_block)
+            query_index = np.repeat(np.arange(len(block)), list(map(len, chosen)))
+            self._rank_pairs(ranked, rows, block, query_index, np.concatenate(chosen))
             left.append(rows[~is_settled])
         return np.concatenate(left)
+
+    def _choose(
+        self,
+        chosen: list[NDArray[np.int64]],
+        asked: Asked,
+        titles: NDArray[np.int32],
+        counts: NDArray[np.int64],
+        total: NDArray[np.float32],
+        errors: NDArray[np.float64],
+        first: int,
+        end: int,
+    ) -> None:
+        """Of the first ``counts`` of ``titles`` those that can be among the best, by query."""
+        for q in range(first, end):
+            of_query = titles[q, : counts[q]].astype(np.int64)
+            is_known = ~self.is_empty[of_query]  # others may not be found, whatever their scores
+            known = of_query[is_known]
+            of_known = (self.k, 0), known, total[q, known], (0.0, 0.0), errors[q]
+            found = possible(self.parts, self.recipe, asked, q, *of_known)
+            chosen[q] = np.concatenate([found, of_query[~is_known]])
 
     def _blocks(
         self, asked: Asked, numbers: NDArray[np.int64], cells: int
