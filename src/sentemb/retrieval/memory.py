@@ -22,7 +22,7 @@ from sentemb.kernels.memory import add_best, add_best_of_one, best_of_pairs, bes
 from sentemb.retrieval.clicked_queries import ClicksOfTitles
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.read_queries import ReadQueries
-from sentemb.retrieval.row_products import FEW, LONGEST, QueryRows, products
+from sentemb.retrieval.row_products import FEW_OF_CODES, LONGEST, QueryRows, products
 from sentemb.system.contracts import Runner
 from sentemb.system.growing import scratch_array
 from sentemb.system.parallel import ALONE
@@ -127,7 +127,7 @@ class MemoryRows:
         self, total: NDArray[np.float32], weight: float, queries: QueryRows, workers: Runner
     ) -> None:
         """Add ``weight`` times the memory of every title to ``total``, (n_queries, n_titles)."""
-        if len(queries) < FEW:
+        if len(queries) < FEW_OF_CODES:
             rows = self.offsets, self.rows.codes, self.rows.scales
             runner = workers if self.offsets[-1] > _FEW_ROWS else ALONE
             for q, (query, step) in enumerate(zip(queries.integers, queries.steps, strict=True)):
