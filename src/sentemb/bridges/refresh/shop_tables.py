@@ -48,7 +48,7 @@ def guess_tables(
             guess = guess.with_id(ids)
             table = _products_table(guess, ids, given.keep, how)
             return ShopTables(None, table, [str(guess)])
-    known = _known(query=given.query, title=given.title, clicks=given.clicks)
+    known = _known(query=given.query, title=given.title, clicks=next(iter(given.counts), None))
     log = guess_columns(clicks, how, known | _known(id=next(iter(ids), None)))
     log.need("query")  # named before a title that is missing
     ids = ids or [log.roles[role] for role in ("id",) if role in log.roles]
@@ -58,7 +58,9 @@ def guess_tables(
 
 def _two_tables(clicks: AnyPath, products: AnyPath, how: Reading, given: Columns) -> ShopTables:
     ids, catalogue_ids = given.ids, given.catalogue_ids
-    known = _known(query=given.query, clicks=given.clicks, id=next(iter(ids), None))
+    known = _known(
+        query=given.query, clicks=next(iter(given.counts), None), id=next(iter(ids), None)
+    )
     log = guess_columns(clicks, how, known)
     known = _known(title=given.title, id=next(iter(catalogue_ids), None))
     catalogue = guess_columns(products, how, known, of_products=True)
@@ -89,7 +91,8 @@ def _lines(log: Guess) -> list[str]:
 
 
 def _columns(log: Guess, given: Columns, **meant: object) -> Columns:
-    clicks = log.roles.get("clicks")
+    guessed = [log.roles[role] for role in ("clicks", "event") if role in log.roles]
+    clicks = given.counts or guessed or None
     return replace(given, query=log.need("query"), clicks=clicks, **meant)  # type: ignore[arg-type]
 
 

@@ -50,7 +50,7 @@ _QUERIES = 128
 # As many where nothing but lists is added, which is as fast for one query at a time.
 _CELLS_OF_LISTS = 4_000_000
 # From this many titles on, lists are added first. They settle a query if they leave at most one
-# title in so many: others are sooner scored together.
+# title in 32: others are sooner scored together.
 _MANY_TITLES, _SHARE_LEFT = 8192, 32
 # Each title is scored where a mask leaves one fiftieth of them, or at most this number.
 _SHARE_OF_FEW, _FEW_TITLES = 50, 64
@@ -147,7 +147,7 @@ def best(
     (n_titles,) those that may be found. With a ``shortlist`` by the same recipe some of the best
     may be missed, and less time is needed. No score depends on the number of threads.
 
-    ``matches`` is for what sorts and counts titles: up to so many are found, if they have
+    ``matches`` is for what sorts and counts titles: at most this number are found, if they have
     `sentemb.search.ranking.shortlist.LEAST_SHARE` of the highest score.
     """
     m, n = len(asked), is_empty.size
@@ -285,7 +285,7 @@ class _Request:
     def _limits(
         self, total: NDArray[np.float32], errors: NDArray[np.float64], excess: float, asked: Asked
     ) -> NDArray[np.float64]:
-        """What the k best titles of each query have at least in ``total``, (m,)."""
+        """The least that the k best titles of each query have in ``total``, (m,)."""
         m, k = len(asked), self.k
         n_scored = min(total.shape[1], 2 * k + _ROOM) if excess else k
         best = np.empty((m, n_scored), np.int64)
