@@ -245,6 +245,17 @@ def test_numbers_count_where_the_kind_of_event_is_a_click(tmp_path):
     assert given.clicks.counts == ["event_count"]
 
 
+def test_what_was_shown_alone_says_no_clicks(tmp_path):
+    products, path = tmp_path / "p.csv", tmp_path / "c.csv"
+    products.write_text("sku,name\n" + "".join(f"A{k},T{k}\n" for k in range(9)))
+    rows = "".join(f"q{k},A{k % 9}|A{(k + 1) % 9}|A{(k + 2) % 9},7\n" for k in range(90))
+    path.write_text("query,results,user\n" + rows)
+    with pytest.raises(SentembError, match="results is named for what was shown, clicked or not"):
+        guess_tables(path, products, Reading(), Columns())
+    given = guess_tables(path, products, Reading(), Columns(id="results", catalogue_id="sku"))
+    assert given.clicks.ids == ["results"]
+
+
 @pytest.mark.parametrize("shown", ["shown_ids", "results", "sku"])
 def test_what_was_clicked_is_read_and_not_what_was_shown(tmp_path, shown):
     """A search without a click has an empty cell there: it is no click, and no loss."""
