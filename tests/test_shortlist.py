@@ -195,10 +195,12 @@ def test_facets_and_sorts_look_at_a_part_of_the_titles(index, monkeypatch):
     assert np.mean(shares) > 0.9
     prices = [hit.fields["price"] for hit in found[0]]
     assert len(found[0]) == 5 and prices == sorted(prices)
+    (every,) = index.search(queries[:1], 300, **of_counts)
+    assert list(every[:5]) == list(found[0]) and len(every) > 5
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("n_queries", [1, 5])
+@pytest.mark.parametrize("n_queries", [1, 5, 9])
 def test_the_memory_bounds_the_cosine(sign, n_queries):
     """Titles of nearly one vector have one row; of some titles the vector has zeros."""
     rng, n = np.random.default_rng(0), 300
