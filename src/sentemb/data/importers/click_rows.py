@@ -358,8 +358,8 @@ class ClickReader:
             yield missing_cells(self._missing)
         if self._opened:
             yield (
-                "rows that name several titles, each of which has the clicks of the row: "
-                f"{self._opened:,}"
+                f"rows that name several titles: {self._opened:,}; each title has the clicks of "
+                "the row, or its own where these are a list"
             )
         if self.unknown_id:
             yield f"the first id without a title: {brief(self.unknown_id)}"
