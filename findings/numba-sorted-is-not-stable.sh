@@ -3,8 +3,8 @@
 #
 # Python promises that sorted() and list.sort() leave items with equal keys in their order. Numba
 # compiles both, with key=, to a quicksort, which does not; the documentation names them as
-# supported. From some twenty items on, titles with equal scores come in another order than in
-# Python, so a ranking with ties changes with @njit.
+# supported. From 16 items on, titles with equal scores come in another order than in Python, so a
+# ranking with ties changes with @njit.
 #
 # Seen:
 #     Python: [0, 3, 6, 9, ...]
