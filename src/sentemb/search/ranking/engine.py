@@ -264,8 +264,8 @@ class _Request:
             is_known = ~self.is_empty[of_query]  # others may not be found, whatever their scores
             known = of_query[is_known]
             of_known = (self.k, 0), known, total[q, known], (0.0, 0.0), errors[q]
-            found = possible(self.parts, self.recipe, asked, q, *of_known)
-            chosen[q] = np.concatenate([found, of_query[~is_known]])
+            best_known = possible(self.parts, self.recipe, asked, q, *of_known)
+            chosen[q] = np.concatenate([best_known, of_query[~is_known]])
 
     def _blocks(
         self, asked: Asked, numbers: NDArray[np.int64], cells: int
