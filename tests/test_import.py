@@ -472,7 +472,7 @@ def test_a_join_of_other_formats(tmp_path):
         tmp_path, tmp_path / "c.parquet", columns=columns, catalogue=tmp_path / "p.jsonl"
     )
     assert text == "tv\tTV\t1\t1\nsofa\tSofa\t1\t2\n" and done.left_out == {"without a query": 1}
-    with pytest.raises(SentembError, match=r"c.parquet:1: no column 'x' among q, product; name"):
+    with pytest.raises(SentembError, match=r"c.parquet:1: no column 'x' among q, product.id; name"):
         imported(tmp_path, tmp_path / "c.parquet", columns=Columns("x", "q"))
     (tmp_path / "d.parquet").write_bytes(b"PAR1 and then nothing")
     with pytest.raises(SentembError, match=r"d.parquet: not a whole Parquet file"):

@@ -192,8 +192,8 @@ GRADE = Meaning("grade", _names("grade relevance rating judgment judgement score
 
 
 _SHOWN = re.compile(
-    "shown|showed|impress|display|view|result|return|serve|list|rank|seen|gezeigt|affich|mostrad"
-    "|visualizz|getoond|wyswietl"
+    "shown|showed|impress|displayed|results|returned|served|ranked|gezeigt|affich|mostrad|visualizz"
+    "|getoond|wyswietl"
 )
 _CLICKED = re.compile("clic|klick|klik")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sentemb.data.column_names import QUERY
+from sentemb.data.column_names import QUERY, says_shown
 from sentemb.data.importers.click_rows import Columns
 from sentemb.data.importers.columns import Reading
 from sentemb.data.importers.guessing import Guess, guess_columns, shared_id
@@ -93,6 +93,12 @@ def _lines(log: Guess) -> list[str]:
 def _columns(log: Guess, given: Columns, **meant: object) -> Columns:
     guessed = [log.roles[role] for role in ("clicks", "event") if role in log.roles]
     clicks = given.counts or guessed or None
+    shown = [log.roles[role] for role in ("id", "title") if says_shown(log.roles.get(role, ""))]
+    if shown and not clicks and not (given.ids or given.title):
+        raise SentembError(
+            f"{log.name}: {shown[0]} is named for what was shown, clicked or not; name the column "
+            "of what was clicked with --id-column, or that of the clicks with --clicks-column"
+        )
     return replace(given, query=log.need("query"), clicks=clicks, **meant)  # type: ignore[arg-type]
 
 
