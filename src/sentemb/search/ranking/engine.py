@@ -49,9 +49,10 @@ _CELLS = 32_000_000
 _QUERIES = 128
 # As many where nothing but lists is added, which is as fast for one query at a time.
 _CELLS_OF_LISTS = 4_000_000
-# From this many titles on, lists are added first. They settle a query if they leave at most one
-# title in 32: others are sooner scored together.
-_MANY_TITLES, _SHARE_LEFT = 8192, 32
+# From this many titles on, lists are added first: the best of fewer have scores that vectors alone
+# could reach. They settle a query if they leave at most one title in 8: others are sooner scored
+# together.
+_MANY_TITLES, _SHARE_LEFT = 50_000, 8
 # Each title is scored where a mask leaves one fiftieth of them, or at most this number.
 _SHARE_OF_FEW, _FEW_TITLES = 50, 64
 # Pairs of `_Request.rank_all` at a time, and how many are not worth another thread.
