@@ -1,5 +1,5 @@
 #!/bin/sh
-# lightgbm 4.7.0, scikit-learn 1.9.1, NumPy 2.4.6, Python 3.11
+# lightgbm 4.7.0 (needs the libgomp of the system), scikit-learn 1.9.1, NumPy 2.4.6, Python 3.11
 #
 # LightGBM's ndcg and map of a query without a relevant title are 1, a perfect ranking; scikit-
 # learn and trec_eval have 0. The mean runs over all queries, so where half of the queries have no
