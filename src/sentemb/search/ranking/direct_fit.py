@@ -8,7 +8,7 @@ how often titles were looked at, clicks count by these.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,8 +65,11 @@ def fitted_to_clicks(ranker: HybridRanker, typed: ClickLog) -> Recipe:
     numbers = np.array([number_of.get(title.strip(), -1) for title in typed.titles], np.int64)
     is_there = numbers[typed.title_index] >= 0
     right = typed.query_index[is_there].astype(np.int64), numbers[typed.title_index[is_there]]
-    without = {part: recipe.weight(part) for part in recipe.parts if part != CLICKS}
-    best = [_best(each, typed.queries) for each in (ranker, ranker.weighted(without))]
+    # Names add to clicked titles alone where a query has clicks.
+    sum_of = {part: recipe.weight(part) for part in recipe.parts if part not in DIRECT}
+    found = ranker.weighted(sum_of).find(typed.queries, CANDIDATES)
+    most_clicked, _ = ranker.alone(CLICKS).find(typed.queries, CANDIDATES)
+    best = [_pairs(found[0]), _pairs(most_clicked)]
     counts = typed.clicks[is_there].astype(np.float64)
     candidates = Candidates.of(right, counts, best, len(titles))
     if candidates is None:
@@ -77,7 +80,7 @@ def fitted_to_clicks(ranker: HybridRanker, typed: ClickLog) -> Recipe:
     rest = scores - recipe.weight(CLICKS) * clicks
     most = recipe.weight(CLICKS)
     weight = largest_as_good(rest, clicks, candidates, most)
-    weight = min(max(weight, _least(ranker, typed.queries)), most)
+    weight = min(max(weight, _least(*found)), most)
     return recipe.weighted({**recipe.weights, **_rounded({CLICKS: _at_least(recipe, weight)})})
 
 
@@ -126,26 +129,22 @@ def largest_as_good(
     return weight
 
 
-def _least(ranker: HybridRanker, queries: Sequence[str]) -> float:
-    """The weight with which `_CLICKS` clicks outweigh the rest of the sum as far as wanted."""
-    recipe = ranker.recipe
-    rest = {part: recipe.weight(part) for part in recipe.parts if part not in DIRECT}
-    titles, scores = ranker.weighted(rest).find(queries, _PLACE)
-    is_there = titles[:, -1] >= 0
-    if titles.shape[1] < _PLACE or not is_there.any():
+def _least(titles: NDArray[np.int64], scores: NDArray[np.float64]) -> float:
+    """The weight with which `_CLICKS` clicks outweigh the rest of the sum as far as wanted.
+
+    ``titles`` and ``scores`` (n_queries, k) are the best by the rest.
+    """
+    is_there = titles[:, _PLACE - 1 : _PLACE] >= 0
+    if not is_there.any():
         return _LEAST
-    gaps = (scores[:, 0] - scores[:, -1])[is_there]
+    gaps = (scores[:, 0] - scores[:, _PLACE - 1])[is_there[:, 0]]
     return float(np.quantile(gaps, _SHARE) / np.log1p(_CLICKS / KAPPA))
 
 
-def _best(
-    ranker: HybridRanker, queries: Sequence[str]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The best titles of queries, as pairs."""
-    titles, _ = ranker.find(queries, CANDIDATES)
-    query_index = np.repeat(np.arange(len(queries)), titles.shape[1])
-    is_there = titles.ravel() >= 0
-    return query_index[is_there], titles.ravel()[is_there]
+def _pairs(titles: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The titles that were found for each query, (n_queries, k), as pairs."""
+    query_index, place = np.nonzero(titles >= 0)
+    return query_index, titles[query_index, place]
 
 
 def _rounded(weights: Mapping[str, float]) -> dict[str, float]:
