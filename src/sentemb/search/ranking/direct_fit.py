@@ -33,8 +33,9 @@ FEW_TYPED = 50
 _BOTH = np.ones(2, np.bool_)
 # Weights that are tried are larger by this factor, one after the other.
 _STEP = 1.25
-# Whatever the fit says, ten clicks on the fifth title bring it to the front for this share of
-# queries: what people click again and again they must see.
+# Whatever the fit says, ten clicks on the fifth title bring it to the front for this share of the
+# queries for which it then has twice the clicks of any other title: what people click again and
+# again they must see.
 _CLICKS, _PLACE, _SHARE = 10, 5, 0.9
 # Some weight is left, so that more clicks never lower a title.
 _LEAST = 0.01
@@ -67,9 +68,8 @@ def fitted_to_clicks(ranker: HybridRanker, typed: ClickLog) -> Recipe:
     right = typed.query_index[is_there].astype(np.int64), numbers[typed.title_index[is_there]]
     # Names add to clicked titles alone where a query has clicks.
     sum_of = {part: recipe.weight(part) for part in recipe.parts if part not in DIRECT}
-    found = ranker.weighted(sum_of).find(typed.queries, CANDIDATES)
-    most_clicked, _ = ranker.alone(CLICKS).find(typed.queries, CANDIDATES)
-    best = [_pairs(found[0]), _pairs(most_clicked)]
+    rankers = ranker.weighted(sum_of), ranker.alone(CLICKS)
+    best = [_pairs(each.find(typed.queries, CANDIDATES)[0]) for each in rankers]
     counts = typed.clicks[is_there].astype(np.float64)
     candidates = Candidates.of(right, counts, best, len(titles))
     if candidates is None:
@@ -79,8 +79,9 @@ def fitted_to_clicks(ranker: HybridRanker, typed: ClickLog) -> Recipe:
     clicks = values[CLICKS]
     rest = scores - recipe.weight(CLICKS) * clicks
     most = recipe.weight(CLICKS)
-    weight = largest_as_good(rest, clicks, candidates, most)
-    weight = min(max(weight, _least(*found)), most)
+    weight = max(largest_as_good(rest, clicks, candidates, most), min(_LEAST, most))
+    while weight < most and _share_brought(rest, clicks, candidates, weight) < _SHARE:
+        weight = min(weight * _STEP, most)
     return recipe.weighted({**recipe.weights, **_rounded({CLICKS: _at_least(recipe, weight)})})
 
 
@@ -129,22 +130,28 @@ def largest_as_good(
     return weight
 
 
-def _least(titles: NDArray[np.int64], scores: NDArray[np.float64]) -> float:
-    """The weight with which `_CLICKS` clicks outweigh the rest of the sum as far as wanted.
+def _share_brought(
+    rest: NDArray[np.float64], clicks: NDArray[np.float64], candidates: Candidates, weight: float
+) -> float:
+    """The share of queries for which `_CLICKS` clicks bring the title at `_PLACE` to the front.
 
-    ``titles`` and ``scores`` (n_queries, k) are the best by the rest.
+    Only of those for which no other title has more than half as many clicks then.
     """
-    is_there = titles[:, _PLACE - 1 : _PLACE] >= 0
-    if not is_there.any():
-        return _LEAST
-    gaps = (scores[:, 0] - scores[:, _PLACE - 1])[is_there[:, 0]]
-    return float(np.quantile(gaps, _SHARE) / np.log1p(_CLICKS / KAPPA))
+    total = rest + weight * clicks
+    first = np.flatnonzero(np.diff(candidates.query_index, prepend=-1))
+    is_long = np.diff(np.append(first, total.size)) >= _PLACE
+    order = np.lexsort((-total, candidates.query_index))
+    best, chosen = order[first[is_long]], order[first[is_long] + _PLACE - 1]
+    then = np.logaddexp(clicks[chosen], np.log(_CLICKS / KAPPA))
+    has_most = then >= np.maximum.reduceat(clicks, first)[is_long] + np.log(2)
+    is_first = rest[chosen] + weight * then > total[best]
+    return float(is_first[has_most].mean()) if has_most.any() else 1.0
 
 
 def _pairs(titles: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The titles that were found for each query, (n_queries, k), as pairs."""
-    query_index, place = np.nonzero(titles >= 0)
-    return query_index, titles[query_index, place]
+    query_index, column = np.nonzero(titles >= 0)
+    return query_index, titles[query_index, column]
 
 
 def _rounded(weights: Mapping[str, float]) -> dict[str, float]:

@@ -275,9 +275,7 @@ def _figures(values: NDArray[np.float64]) -> dict[str, float]:
     return {name: round(value, 6) for name, value in zip(FIGURES, mean, strict=True)}
 
 
-def _is_ahead(
-    first: NDArray[np.float64], second: NDArray[np.float64], errors: float = 1
-) -> bool:
+def _is_ahead(first: NDArray[np.float64], second: NDArray[np.float64], errors: float = 1) -> bool:
     """Whether the first figure is higher by more than some standard errors of the difference."""
     differences = first[:, 0] - second[:, 0]
     return bool(differences.mean() > errors * differences.std() / np.sqrt(differences.size))
