@@ -1,10 +1,11 @@
 #!/bin/sh
 # duckdb 2.0.1, Python 3.11
 #
-# DuckDB writes a missing text as nothing and an empty one as "", so that the file tells them apart,
-# and reads both as missing. So a table that is copied to a file and back has other counts and
-# loses rows at the first comparison, without a warning. Polars, which writes the same file, reads
-# back what it wrote. The reader's allow_quoted_nulls=false helps, which the writer does not need.
+# DuckDB writes a missing text as nothing and an empty one as "", so that the file tells them
+# apart, and reads both as missing. So a table that is copied to a file and back has other counts
+# and loses rows at the first comparison, without a warning. Polars, which writes the same file,
+# reads back what it wrote. The reader's allow_quoted_nulls=false helps, which the writer does not
+# need.
 #
 # Seen:
 #     written: [('a',), ('',), (None,)]

@@ -3,9 +3,10 @@
 #
 # In a binary word2vec file a word ends at the first space, and the numbers follow as bytes.
 # save_word2vec_format(binary=True) writes a key with a space, such as a phrase or a query, as it
-# is. Reading yields half of the phrase, with numbers made of the other half's letters, and the next
-# key starts with the rest of the bytes; nothing is raised. Of a text file with the same keys,
-# reading raises a ValueError. One would expect saving to refuse such a key or to replace the space.
+# is. Reading yields half of the phrase, with numbers made of the other half's letters, and the
+# next key starts with the rest of the bytes; nothing is raised. Of a text file with the same keys,
+# reading raises a ValueError. One would expect saving to refuse such a key or to replace the
+# space.
 #
 # Seen:
 #     saved:  ['new york', 'paris']

@@ -1,11 +1,11 @@
 #!/bin/sh
-# lightgbm 4.7.0, scikit-learn 1.9.1, NumPy 2.4.6, Python 3.11
+# lightgbm 4.7.0 (needs the libgomp of the system), scikit-learn 1.9.1, NumPy 2.4.6, Python 3.11
 #
-# LightGBM's ndcg and map of a query without a relevant title are 1, a perfect ranking; scikit-
-# learn and trec_eval have 0. The mean runs over all queries, so where half of the queries have no
-# click it cannot fall below 0.5, and a training set and a test set with different shares of such
-# queries cannot be compared. The list of metrics in the documentation does not mention it; XGBoost
-# has the same rule, documents it, and has "ndcg-" for 0.
+# LightGBM's ndcg and map of a query without a relevant title are 1, a perfect ranking;
+# scikit-learn and trec_eval have 0. The mean runs over all queries, so where half of the queries
+# have no click it cannot fall below 0.5, and a training set and a test set with different shares
+# of such queries cannot be compared. The list of metrics in the documentation does not mention it;
+# XGBoost has the same rule, documents it, and has "ndcg-" for 0.
 #
 # Seen:
 #     LightGBM:     ndcg@5 1.0, map@5 1.0
