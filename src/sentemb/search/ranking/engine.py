@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -74,12 +75,13 @@ def of_pairs(
     workers: Runner,
 ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
     """The scores of pairs, and what each part of the recipe scores, (k,) float64 each."""
-    pairs = asked, query_index, title_index
-    values = {name: parts[name].of_pairs(*pairs, workers) for name in recipe.parts}
+    pairs, values = (asked, query_index, title_index), {}
+    for name in recipe.terms:
+        values[name] = parts[name].of_pairs(*pairs, workers)
     clicks = _clicks(parts, recipe)
     if clicks is not None:
         clicks.mark_typed(asked)
-        if NAME in values:
+        if NAME in values and asked.is_typed.any():
             majorities = clicks.majorities(*pairs)
             values[NAME] *= np.where(asked.is_typed[query_index], majorities, 1.0)
         if recipe.weight(CLICKED_BM25) < 0:
@@ -89,7 +91,7 @@ def of_pairs(
 
 def _clicks(parts: Mapping[str, Part], recipe: Recipe) -> Clicks | None:
     """The clicks of the very query, if the recipe counts them."""
-    clicks = parts[CLICKS] if recipe.weight(CLICKS) else None
+    clicks = parts[CLICKS] if CLICKS in recipe.terms else None
     return clicks if isinstance(clicks, Clicks) else None
 
 
@@ -113,10 +115,10 @@ def are_answered(
 
 def weighted_sum(recipe: Recipe, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
     """The scores of the parts, each times its weight, added in the order of the recipe."""
-    first, *behind = recipe.parts
-    total = recipe.weight(first) * values[first]
-    for part in behind:
-        total = total + recipe.weight(part) * values[part]
+    # Not a product of matrices, nor a sum in pairs: both would add in another order.
+    weights = np.array(list(recipe.terms.values()))
+    terms = weights[:, None] * np.array([values[part] for part in recipe.terms])
+    total: NDArray[np.float64] = np.add.accumulate(terms)[-1]
     return total
 
 
@@ -139,11 +141,8 @@ def best(
     """
     m, n = len(asked), is_empty.size
     k = min(k, n)
-    ranked = Ranked(
-        np.full((m, k), -1),
-        np.full((m, k), -np.inf),
-        {name: np.zeros((m, k)) for name in recipe.parts},
-    )
+    values = dict(zip(recipe.terms, np.zeros((len(recipe.terms), m, k)), strict=True))
+    ranked = Ranked(np.full((m, k), -1), np.full((m, k), -np.inf), values)
     if not m or not k:
         return ranked
     request = _Request(parts, recipe, k, is_empty, workers, mask)
@@ -226,8 +225,9 @@ class _Request:
         size = max(1, _PAIRS // max(1, titles.size))
         for low in range(0, len(asked), size):
             block = asked if size >= len(asked) else asked.part(slice(low, low + size))
-            query_index = np.repeat(np.arange(len(block)), titles.size)
-            self._rank_pairs(ranked, low, block, query_index, np.tile(titles, len(block)))
+            query_index = np.arange(len(block)).repeat(titles.size)
+            title_index = np.concatenate([titles] * len(block))
+            self._rank_pairs(ranked, low, block, query_index, title_index)
 
     def rank_shortlists(
         self, ranked: Ranked, asked: Asked, shortlist: Shortlist, share: float
@@ -266,26 +266,28 @@ class _Request:
         query_index: NDArray[np.int64],
         title_index: NDArray[np.int64],
     ) -> None:
-        """The best of some pairs; ``low`` is the row of the first query in ``ranked``."""
+        """The best of some pairs, in the order of the queries, then of the titles.
+
+        ``low`` is the row of the first query in ``ranked``.
+        """
         runner = self.workers if query_index.size > _FEW_PAIRS else ALONE
         scores, values = of_pairs(self.parts, self.recipe, asked, query_index, title_index, runner)
-        is_unknown = np.logical_not(asked.rows.exact.any(axis=1))
-        has_nothing = self.is_empty[title_index] | is_unknown[query_index]
-        for name in self.recipe.parts:
-            if self.parts[name].is_evidence:
-                has_nothing &= values[name] == 0
+        has_nothing = self.is_empty[title_index] | asked.is_unknown[query_index]
+        if has_nothing.any():
+            for name in self.recipe.terms:
+                if self.parts[name].is_evidence:
+                    has_nothing &= values[name] == 0
         # A score that is not a number comes first, so that the caller sees it.
-        order = np.lexsort((title_index, np.where(np.isnan(scores), -np.inf, -scores), query_index))
-        order = order[~has_nothing[order]]
-        query_index = query_index[order]
-        first = np.searchsorted(query_index, np.arange(len(asked)))
-        rank = np.arange(query_index.size) - first[query_index]
-        is_best = rank < self.k
-        cells = low + query_index[is_best], rank[is_best]
-        order = order[is_best]
-        ranked.titles[cells], ranked.scores[cells] = title_index[order], scores[order]
-        for name, of_part in values.items():
-            ranked.values[name][cells] = of_part[order]
+        first_is_best = -scores
+        first_is_best[np.isnan(scores)] = -np.inf
+        ends = query_index.searchsorted(np.arange(len(asked)), "right").tolist()
+        for q, (begin, end) in enumerate(pairwise([0, *ends]), low):
+            order = begin + first_is_best[begin:end].argsort(kind="stable")
+            order = order[~has_nothing[order]][: self.k]
+            ranked.titles[q, : order.size] = title_index[order]
+            ranked.scores[q, : order.size] = scores[order]
+            for name, of_part in values.items():
+                ranked.values[name][q, : order.size] = of_part[order]
 
 
 def _named(

@@ -57,13 +57,13 @@ def fitted_floor(
             f"queries are too few to tell, {LEAST_QUERIES:,} are needed"
         )
         return None
-    statistics, words = ranker.fields.whole, ranker.recipe.words
+    statistics = ranker.fields.whole
     letters = Letters.of(statistics)
     x, n_found = [], []
     for texts in (queries, random_letters(seed), recorded):
         ranked = ranker.ranked(texts, 1)
         is_asked = ~ranker.are_answered(texts) & (ranked.titles[:, 0] >= 0)
-        x.append(features_of(texts, ranked, statistics, words, letters)[is_asked])
+        x.append(features_of(ranker.asked(texts), ranked, statistics, letters)[is_asked])
         n_found.append(len(x[-1]))
     if not min(n_found[:2]):
         return None  # the rules, or that nothing is found, tell them apart

@@ -27,6 +27,7 @@ from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.postings import Postings
 from sentemb.retrieval.read_queries import Embed, ReadQueries
 from sentemb.retrieval.row_products import QueryRows
+from sentemb.retrieval.rows_of_texts import PackedTexts
 from sentemb.retrieval.words_and_stems import tokens_of
 from sentemb.search.ranking.recipe import Recipe
 from sentemb.system.contracts import Arrays, Runner
@@ -124,10 +125,12 @@ class Asked:
         # Of a part; no function of these queries themselves, which would refer to each other and
         # keep an index that is replaced until the garbage collector runs.
         self._look_up: Callable[[Lists], AskedWords] | None = None
-        self._words_in: dict[int, tuple[Lists, AskedWords]] = {}
+        self._words_in: dict[Lists, AskedWords] = {}
+        self._word_numbers_in: dict[Lists, NDArray[np.int32]] = {}
         # Queries for which names do not add their scores: the engine says what they count there.
         self.is_typed = np.zeros(len(queries), np.bool_)
-        self._numbers_in: dict[int, tuple[Postings, NDArray[np.int64]]] = {}
+        self._numbers_in: dict[Postings, NDArray[np.int64]] = {}
+        self._titles_in: dict[tuple[Postings, int], NDArray[np.int32]] = {}
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -136,7 +139,7 @@ class Asked:
         """Some of the queries, which are not read again."""
         part = Asked(
             self.queries[which],
-            lambda _: self._vectors[which],
+            lambda _: self.rows.exact[which],
             self._recipe,
             lambda _: self.embedded.exact[which],
         )
@@ -146,13 +149,14 @@ class Asked:
         return part
 
     @cached_property
-    def _vectors(self) -> np.ndarray:
-        return self._embed(list(self.queries))
-
-    @cached_property
     def rows(self) -> QueryRows:
         """The queries by the query tower."""
-        return QueryRows(self._vectors)
+        return QueryRows(self._embed(list(self.queries)))
+
+    @cached_property
+    def is_unknown(self) -> NDArray[np.bool_]:
+        """Which queries have no word that the model knows, (m,)."""
+        return np.logical_not(self.rows.exact.any(axis=1))
 
     @cached_property
     def embedded(self) -> QueryRows:
@@ -178,21 +182,42 @@ class Asked:
         """Their words, as BM25 reads them."""
         return tokens_of(self.queries, self._recipe.words)
 
+    @cached_property
+    def packed(self) -> PackedTexts:
+        """The distinct words of `tokens`, for tables of words."""
+        return PackedTexts.of(self.tokens.words)
+
     def numbers_in(self, postings: Postings) -> NDArray[np.int64]:
         """The numbers of their keys in ``postings``, (m,); -1 for one that is not there."""
-        known = self._numbers_in.get(id(postings))
-        if known is None or known[0] is not postings:
-            known = self._numbers_in[id(postings)] = postings, postings.numbers(self.keys)
-        return known[1]
+        numbers = self._numbers_in.get(postings)
+        if numbers is None:
+            numbers = self._numbers_in[postings] = postings.numbers(self.keys)
+        return numbers
+
+    def titles_in(self, postings: Postings, q: int) -> NDArray[np.int32]:
+        """The titles that have all `names` of query ``q`` in ``postings``, ascending."""
+        titles = self._titles_in.get((postings, q))
+        if titles is None:
+            titles = self._titles_in[postings, q] = postings.holding_all(self.names[q])
+        return titles
 
     def words_in(self, lists: Lists) -> AskedWords:
         """Their words, as numbers of ``lists``."""
-        known = self._words_in.get(id(lists))
-        if known is None or known[0] is not lists:
-            look_up = self._look_up
-            words = lists.look_up(self.tokens) if look_up is None else look_up(lists)
-            known = self._words_in[id(lists)] = lists, words
-        return known[1]
+        words = self._words_in.get(lists)
+        if words is None:
+            if self._look_up is None:
+                words = lists.look_up(self.tokens, self.word_numbers_in(lists))
+            else:
+                words = self._look_up(lists)
+            self._words_in[lists] = words
+        return words
+
+    def word_numbers_in(self, lists: Lists) -> NDArray[np.int32]:
+        """The numbers of the words of `tokens` in ``lists``, (n,); -1 for one without a title."""
+        numbers = self._word_numbers_in.get(lists)
+        if numbers is None:
+            numbers = self._word_numbers_in[lists] = lists.numbers_of(self.packed)
+        return numbers
 
 
 class Bound(NamedTuple):
