@@ -50,8 +50,9 @@ _SHARE_OF_FEW, _FEW_TITLES = 50, 64
 _PAIRS, _FEW_PAIRS = 1_000_000, 2000
 # The most titles for which the memory bounds the cosine: with more, too many are scored again.
 _MOST_BOUNDED = 500
-# Places for candidates in addition to twice the titles that are asked for.
-_ROOM = 64
+# Places for candidates in addition to twice the titles that are asked for, and titles behind these
+# that are scored at once.
+_ROOM, _BEHIND = 64, 12
 
 
 class Ranked(NamedTuple):
@@ -196,28 +197,42 @@ class _Request:
                 total[:, ~self.mask] = -np.inf
             if self._is_of_lists:
                 _leave_out_ties(total, self.k)
-            limits = self._least_of_best(total, errors, excess, block) - errors - excess
-            self._rank_pairs(ranked, low, block, *_titles_from(total, limits, self.k, self.workers))
+            self._rank_near_best(ranked, low, block, total, errors, excess)
+
+    def _rank_near_best(
+        self,
+        ranked: Ranked,
+        low: int,
+        asked: Asked,
+        total: NDArray[np.float32],
+        errors: NDArray[np.float64],
+        excess: float,
+    ) -> None:
+        """The titles that can be among the best, by what `_approximate` returns."""
+        m, k = len(asked), self.k
+        # Few exact scores can be higher than that of the last title by the excess: mostly those of
+        # the titles that are behind the best k.
+        best = np.empty((m, min(total.shape[1], 2 * k + _BEHIND if excess else k)), np.int64)
+        self.workers.over(m, top_k, best, total)
+        best.sort(axis=1)
+        scores = np.take_along_axis(total, best, axis=1)
+        least = scores.min(axis=1) - errors
+        is_there = scores > -np.inf
+        if excess:
+            query_index, place = is_there.nonzero()
+            self._rank_pairs(ranked, low, asked, query_index, best[query_index, place])
+            least = ranked.scores[low : low + m, k - 1]
+        limits = least - errors - excess
+        query_index, title_index = _titles_from(total, limits, k, self.workers)
+        is_scored = is_there & (scores >= limits[:, None])
+        if not excess or query_index.size > np.count_nonzero(is_scored):
+            self._rank_pairs(ranked, low, asked, query_index, title_index)
 
     @property
     def _is_of_lists(self) -> bool:
         """Whether a title without a word, or a click, of the query scores 0, and any other more."""
         names = [name for name in self.recipe.parts if isinstance(self.parts[name], Bm25 | Clicks)]
         return len(names) == len(self.recipe.parts) == 1 and self.recipe.weight(names[0]) > 0
-
-    def _least_of_best(
-        self, total: NDArray[np.float32], errors: NDArray[np.float64], excess: float, asked: Asked
-    ) -> NDArray[np.float64]:
-        """A score that the k best titles of each query have at least, (m,)."""
-        m, k = len(asked), self.k
-        best = np.empty((m, k), np.int64)
-        self.workers.over(m, top_k, best, total)
-        scores = np.take_along_axis(total, best, axis=1).astype(np.float64)
-        if not excess:
-            return np.asarray(scores[:, -1] - errors)
-        pairs = np.repeat(np.arange(m), k), best.ravel()
-        exact, _ = of_pairs(self.parts, self.recipe, asked, *pairs, self.workers)
-        return np.asarray(np.where(scores > -np.inf, exact.reshape(m, k), -np.inf).min(axis=1))
 
     def rank_all(self, ranked: Ranked, asked: Asked) -> None:
         """Every title that may be found, as a pair with each query."""
@@ -335,9 +350,13 @@ def _approximate(
     clicks = _clicks(parts, recipe)
     if clicks is not None:
         clicks.mark_typed(asked)
-    weights = {name: recipe.weight(name) for name in recipe.parts}
+        if asked.is_typed.any():
+            query_index, title_index, settled = _settled(clicks, parts, recipe, asked, workers)
+            total[query_index, title_index] += settled.astype(np.float32)
+    weights = dict(recipe.terms)
     if bound is not None:  # so that its vectors are not read
-        weights[MEMORY] += weights.pop(COSINE)
+        # At the end: what follows the look at all rows finds nothing in the processor's caches.
+        weights[MEMORY] = weights.pop(MEMORY) + weights.pop(COSINE)
     for is_evidence in (True, False):
         for name, weight in weights.items():
             if parts[name].is_evidence == is_evidence:
@@ -346,11 +365,8 @@ def _approximate(
                 reach += added.reach
                 steps += added.steps
         if is_evidence:
-            if bound is not None:
+            if bound is not None and is_empty.any():
                 _leave_out_cosine(total, recipe.weight(COSINE), bound, asked, is_empty, workers)
-            if clicks is not None:
-                query_index, title_index, settled = _settled(clicks, parts, recipe, asked, workers)
-                total[query_index, title_index] += settled.astype(np.float32)
             _leave_out_without_evidence(total, is_empty, asked)
     # Every sum was rounded `steps` times, and of a clicked title three times more, each time by at
     # most this share of `reach`.
