@@ -95,7 +95,7 @@ class Clicks:
     ) -> NDArray[np.int64]:
         """The clicks of pairs, (k,)."""
         counts = np.zeros(query_index.size, np.int64)
-        for q in np.flatnonzero(asked.numbers_in(self.queries) >= 0).tolist():
+        for q in (asked.numbers_in(self.queries) >= 0).nonzero()[0].tolist():
             _fill(counts, query_index == q, title_index, *self.of_query(asked, q))
         return counts
 
@@ -184,7 +184,7 @@ class Examined:
     ) -> NDArray[np.float64]:
         """How often the titles of pairs were looked at, (k,)."""
         times = np.zeros(query_index.size)
-        for q in np.flatnonzero(asked.numbers_in(self.queries) >= 0).tolist():
+        for q in (asked.numbers_in(self.queries) >= 0).nonzero()[0].tolist():
             _fill(times, query_index == q, title_index, *self.of_query(asked, q))
         return times
 
@@ -248,7 +248,7 @@ class Name:
         for q in range(len(asked)):
             titles = asked.titles_in(self.words, q)
             if titles.size:
-                _fill(values, query_index == q, title_index, titles, np.ones(titles.size))
+                _fill(values, query_index == q, title_index, titles, None)
         return values
 
     def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
@@ -285,15 +285,15 @@ def _fill(
     is_of_query: NDArray[np.bool_],
     title_index: NDArray[np.int64],
     titles: NDArray[np.int32],
-    of_titles: np.ndarray,
+    of_titles: np.ndarray | None,
 ) -> None:
-    """Write the values of ``titles``, ascending, to the pairs of one query that have them."""
+    """Write the values of ``titles``, ascending, or 1, to the pairs of one query with these."""
     if titles.size:
         (pairs,) = is_of_query.nonzero()
         asked = title_index[pairs]
         at = np.minimum(titles.searchsorted(asked), titles.size - 1)
         is_there = titles[at] == asked
-        values[pairs[is_there]] = of_titles[at[is_there]]
+        values[pairs[is_there]] = 1 if of_titles is None else of_titles[at[is_there]]
 
 
 def _arrays(postings: Postings) -> dict[str, np.ndarray]:

@@ -237,11 +237,11 @@ class _Request:
     def rank_all(self, ranked: Ranked, asked: Asked) -> None:
         """Every title that may be found, as a pair with each query."""
         titles = np.arange(self.is_empty.size) if self.mask is None else np.flatnonzero(self.mask)
-        size = max(1, _PAIRS // max(1, titles.size))
-        for low in range(0, len(asked), size):
-            block = asked if size >= len(asked) else asked.part(slice(low, low + size))
-            query_index = np.arange(len(block)).repeat(titles.size)
-            title_index = np.concatenate([titles] * len(block))
+        size, m = max(1, _PAIRS // max(1, titles.size)), len(asked)
+        for low in range(0, m, size):
+            block = asked if size >= m else asked.part(slice(low, low + size))
+            query_index = np.arange(min(size, m - low)).repeat(titles.size)
+            title_index = np.concatenate([titles] * min(size, m - low))
             self._rank_pairs(ranked, low, block, query_index, title_index)
 
     def rank_shortlists(

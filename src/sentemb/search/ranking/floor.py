@@ -62,11 +62,11 @@ class Letters:
 
     def log_probability(self, word: str) -> float:
         """The mean over the letters of a word."""
-        threes, total = _threes(word), 0.0
-        for three in threes:
-            share = (self.counts.get(three, 0) + 0.1) / (self._pairs.get(three[:2], 0) + 4)
+        marked, counts, pairs, total = f"{_BEFORE}{word}{_BEHIND}", self.counts, self._pairs, 0.0
+        for k in range(len(marked) - 2):
+            share = (counts.get(marked[k : k + 3], 0) + 0.1) / (pairs.get(marked[k : k + 2], 0) + 4)
             total += math.log(share)
-        return total / len(threes)
+        return total / (len(marked) - 2)
 
 
 def _threes(word: str) -> list[str]:

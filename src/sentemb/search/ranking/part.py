@@ -173,7 +173,7 @@ class Asked:
     def names(self) -> list[NDArray[np.int64]]:
         """The hashes of the distinct folded words of each, ascending."""
         return [
-            np.array(sorted({hash_of(word) for word in folded_words(query)}), np.int64)
+            np.array(sorted(set(map(hash_of, folded_words(query)))), np.int64)
             for query in self.queries
         ]
 
