@@ -10,6 +10,7 @@ from reliability.count import held
 
 def test_a_few_sequences_of_changes():
     held(sequences.sequences(3))
+    held(sequences.changes(500))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

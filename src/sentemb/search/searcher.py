@@ -21,6 +21,7 @@ from sentemb.search.ranking.engine import Ranked
 from sentemb.search.ranking.part import Asked
 from sentemb.search.ranking.ranker import Share
 from sentemb.search.ranking.recipe import Recipe
+from sentemb.search.ranking.shortlist import least_of_matches
 from sentemb.search.snapshot import Snapshot
 from sentemb.system.bounds import brief, number, share, whole
 from sentemb.system.html_tables import ShownRows
@@ -34,9 +35,9 @@ BELOW_FLOOR = "it does not look like a query that these titles answer"
 NO_TITLES = "no titles to choose from"
 NO_PRODUCT = "no product meets the condition"
 NO_MORE = "all titles were shown before"
-# Sorting and facets are over the titles with the highest scores: at most this many, with at least
-# this share of the highest.
-MOST_MATCHES, LEAST_SHARE = 1000, 0.5
+# Sorting and facets are over the titles with the highest scores, at most this many; see
+# `sentemb.search.ranking.shortlist.LEAST_SHARE`.
+MOST_MATCHES = 1000
 MOST_SUGGESTIONS = 8
 _MOST_TITLES = 2**31 - 1
 
@@ -331,10 +332,12 @@ class Searcher:
         whole("k", k, 0, _MOST_TITLES)
         offset = whole("offset", limits.offset, 0, _MOST_TITLES - k)
         confidence = limits.confidence(snapshot)
-        least = MOST_MATCHES if limits.sort or limits.facets else 0
-        n_ranked = max(offset + k if k else 0, least)
+        n_matches = MOST_MATCHES if limits.sort or limits.facets else 0
+        # What is sorted are the matches, whatever part of them is shown.
+        n_best = offset + k if k and not limits.sort else 0
+        of_search = n_best, mask, limits.cosine, self._workers, limits.exact, n_matches
         asked = snapshot.asked(texts)  # once: each of the following reads what it has found
-        ranked = snapshot.best(asked, n_ranked, mask, limits.cosine, self._workers, limits.exact)
+        ranked = snapshot.best(asked, *of_search)
         is_below = np.zeros(len(texts), np.bool_)
         if not (limits.everything or limits.cosine):
             is_below = snapshot.are_below_floor(asked, ranked, mask)
@@ -624,8 +627,7 @@ class _Limits(NamedTuple):
 
 def _best(matches: list[_Match]) -> list[_Match]:
     """The matches that are sorted and counted."""
-    highest = matches[0][1] if matches else 0.0
-    least = highest - (1 - LEAST_SHARE) * abs(highest)
+    least = least_of_matches(matches[0][1] if matches else 0.0)
     return [match for match in matches[:MOST_MATCHES] if match[1] >= least]
 
 
