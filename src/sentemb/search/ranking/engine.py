@@ -50,9 +50,10 @@ _CELLS = 32_000_000
 _QUERIES = 128
 # As many where nothing but lists is added, which is as fast for one query at a time.
 _CELLS_OF_LISTS = 4_000_000
-# From this many titles on, lists are added first. They settle a query if they leave at most one
-# title in 32: others are sooner scored together.
-_MANY_TITLES, _SHARE_LEFT = 8192, 32
+# From this many titles on, lists are added first: to look at the vectors of fewer costs no more than
+# to try. They settle a query if they leave at most one title in 32: others are sooner scored
+# together.
+_MANY_TITLES, _SHARE_LEFT = 32_768, 32
 # Each title is scored where a mask leaves one fiftieth of them, or at most this number.
 _SHARE_OF_FEW, _FEW_TITLES = 50, 64
 # Pairs of `_Request.rank_all` at a time, and how many are not worth another thread.
@@ -212,9 +213,10 @@ class _Request:
                 total[:, ~self.mask] = -np.inf
             if self._is_of_lists:
                 _leave_out_ties(total, self.k)
-            limits = self._limits(total, errors, excess, block)
-            of_limits = total, limits, self.k, self.workers
-            self._rank_pairs(ranked, rows, block, *_titles_from(*of_limits))
+            limits, n_ranked = self._limits(ranked, rows, total, errors, excess, block)
+            pairs = _titles_from(total, limits, self.k, self.workers)
+            if pairs[0].size > n_ranked:
+                self._rank_pairs(ranked, rows, block, *pairs)
 
     def _rank_by_lists(
         self, ranked: Ranked, asked: Asked, numbers: NDArray[np.int64]
@@ -233,7 +235,7 @@ class _Request:
             total, errors = _added(self.parts, self.recipe, weights, block, n, self.workers)
             if self.mask is not None:
                 total[:, ~self.mask] = -np.inf
-            limits = self._limits(total, errors, excess, block)
+            limits, _ = self._limits(ranked, rows, total, errors, excess, block)
             titles, counts = np.empty((len(block), room), np.int32), np.empty(len(block), np.int64)
             self.workers.over(len(block), titles_from, titles, counts, total, limits)
             # Of a query that the model does not know, not every title can be found.
@@ -282,23 +284,30 @@ class _Request:
         return len(names) == len(self.recipe.parts) == 1 and self.recipe.weight(names[0]) > 0
 
     def _limits(
-        self, total: NDArray[np.float32], errors: NDArray[np.float64], excess: float, asked: Asked
-    ) -> NDArray[np.float64]:
-        """The least that the k best titles of each query have in ``total``, (m,)."""
+        self,
+        ranked: Ranked,
+        rows: NDArray[np.int64],
+        total: NDArray[np.float32],
+        errors: NDArray[np.float64],
+        excess: float,
+        asked: Asked,
+    ) -> tuple[NDArray[np.float64], int]:
+        """The least that the k best titles of each query have in ``total``, (m,).
+
+        With an ``excess`` some titles are ranked to know it, mostly all that have as much. The
+        second result is how many of these have.
+        """
         m, k = len(asked), self.k
         n_scored = min(total.shape[1], 2 * k + _ROOM) if excess else k
         best = np.empty((m, n_scored), np.int64)
         self.workers.over(m, top_k, best, total)
         scores = np.take_along_axis(total, best, axis=1).astype(np.float64)
         if not excess:
-            return np.asarray(scores[:, -1] - 2 * errors)
-        pairs = np.repeat(np.arange(m), n_scored), best.ravel()
-        exact, _ = of_pairs(self.parts, self.recipe, asked, *pairs, self.workers)
-        # A title with no known words may not be found.
-        counts = (scores > -np.inf) & ~self.is_empty[best]
-        exact = np.where(counts, exact.reshape(m, n_scored), -np.inf)
-        least = np.partition(exact, n_scored - k, axis=1)[:, n_scored - k]
-        return np.asarray(least - errors - excess)
+            return scores[:, -1] - 2 * errors, 0
+        query_index, place = (scores > -np.inf).nonzero()
+        self._rank_pairs(ranked, rows, asked, query_index, best[query_index, place])
+        limits = ranked.scores[rows, k - 1] - errors - excess
+        return limits, int(np.count_nonzero((scores >= limits[:, None]) & (scores > -np.inf)))
 
     def rank_all(self, ranked: Ranked, asked: Asked) -> None:
         """Every title that may be found, as a pair with each query."""
