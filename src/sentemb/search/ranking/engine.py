@@ -50,9 +50,8 @@ _CELLS = 32_000_000
 _QUERIES = 128
 # As many where nothing but lists is added, which is as fast for one query at a time.
 _CELLS_OF_LISTS = 4_000_000
-# From this many titles on, lists are added first: to look at the vectors of fewer costs no more than
-# to try. They settle a query if they leave at most one title in 32: others are sooner scored
-# together.
+# From this many titles on, lists are added first; to try it costs as much as a look at the vectors of
+# fewer. They settle a query if they leave at most one title in 32: others are sooner scored together.
 _MANY_TITLES, _SHARE_LEFT = 32_768, 32
 # Each title is scored where a mask leaves one fiftieth of them, or at most this number.
 _SHARE_OF_FEW, _FEW_TITLES = 50, 64
@@ -304,8 +303,8 @@ class _Request:
         scores = np.take_along_axis(total, best, axis=1).astype(np.float64)
         if not excess:
             return scores[:, -1] - 2 * errors, 0
-        query_index, place = (scores > -np.inf).nonzero()
-        self._rank_pairs(ranked, rows, asked, query_index, best[query_index, place])
+        query_index, rank = (scores > -np.inf).nonzero()
+        self._rank_pairs(ranked, rows, asked, query_index, best[query_index, rank])
         limits = ranked.scores[rows, k - 1] - errors - excess
         return limits, int(np.count_nonzero((scores >= limits[:, None]) & (scores > -np.inf)))
 
