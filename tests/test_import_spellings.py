@@ -246,6 +246,24 @@ def test_numbers_count_where_the_kind_of_event_is_a_click(tmp_path):
     assert given.clicks.counts == ["event_count"]
 
 
+@pytest.mark.parametrize(
+    ("address", "query"),
+    [
+        ("https://shop.example/search?page=2&q=red+shoes#top", "red shoes"),
+        ("/s?k=caf%C3%A9%20cr%C3%A8me&ref=x", "café crème"),
+        ("http://x.example/?s=tv&utm_term=lamp", "tv"),
+        ("/search?page=2", "/search?page=2"),
+        ("https://shop.example/p/1", "https://shop.example/p/1"),
+        ("what is this?q=1", "what is this?q=1"),
+        ("and/or?q=1", "and/or?q=1"),
+    ],
+)
+def test_an_address_of_results_is_what_was_searched(tmp_path, address, query):
+    (tmp_path / "c.csv").write_text(f"page,title\n{address},TV\n")
+    code, said = run(tmp_path / "c.csv", "-o", "-", "--query-column", "page", "--title-column", 2)
+    assert code == 0 and said.startswith(f"{query}\tTV\n")
+
+
 def test_what_was_shown_alone_says_no_clicks(tmp_path):
     products, path = tmp_path / "p.csv", tmp_path / "c.csv"
     products.write_text("sku,name\n" + "".join(f"A{k},T{k}\n" for k in range(9)))

@@ -70,17 +70,20 @@ def clicks():
     return replace(ClickedQueries.of(log), examinations=Examinations.of(shown))
 
 
-@pytest.fixture(autouse=True)
-def few_titles(monkeypatch):
+@pytest.fixture(autouse=True, scope="module")
+def few_titles():
     """So that an index of these titles has a shortlist."""
-    monkeypatch.setattr(shortlisting, "LEAST_TITLES", 100)
-    monkeypatch.setattr(shortlisting, "_LEAST", Breadth(2, 16))
-    monkeypatch.setattr(shortlist, "MOST_PROBED", 1.0)
-    monkeypatch.setattr(shortlisting, "MOST_PROBED", 1.0)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(shortlisting, "LEAST_TITLES", 100)
+        patched.setattr(shortlisting, "_LEAST", Breadth(2, 16))
+        patched.setattr(shortlist, "MOST_PROBED", 1.0)
+        patched.setattr(shortlisting, "MOST_PROBED", 1.0)
+        yield
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def index(bag, clicks):
+    """An index that no test changes."""
     return Index.build(
         HybridRanker(bag, RECIPES["embedding"], clicks, embedding=EMBEDDING), TITLES, IDS, threads=1
     )

@@ -20,6 +20,7 @@ from sentemb.data.importers.clean_texts import (
     imported_id,
     imported_text,
     may_be_thousands,
+    searched_text,
 )
 from sentemb.data.importers.click_counts import ClickCells
 from sentemb.data.importers.columns import BadRows, Reading, Row, Wanted, listed, same_names
@@ -216,7 +217,8 @@ class ClickReader:
         values = listed_in(raw) if raw[:1] == "[" else None
         if values is not None and len(values) > 1:
             raise SentembError(f"the query {brief(raw)} is a list of texts; give one query a row")
-        query = imported_text("".join(values) if values else raw, "query", self._how.encoding)
+        text = searched_text("".join(values) if values else raw)
+        query = imported_text(text, "query", self._how.encoding)
         return query.lower() if self._lower else query
 
     def _named(self, keys: Sequence[str]) -> list[_Named]:

@@ -50,9 +50,10 @@ _CELLS = 32_000_000
 _QUERIES = 128
 # As many where nothing but lists is added, which is as fast for one query at a time.
 _CELLS_OF_LISTS = 4_000_000
-# From this many titles on, lists are added first; to try it costs as much as a look at the vectors of
-# fewer. They settle a query if they leave at most one title in 32: others are sooner scored together.
-_MANY_TITLES, _SHARE_LEFT = 32_768, 32
+# From this many titles on, lists are added first: the best of fewer have scores that vectors alone
+# could reach. They settle a query if they leave at most one title in 8: others are sooner scored
+# together.
+_MANY_TITLES, _SHARE_LEFT = 50_000, 8
 # Each title is scored where a mask leaves one fiftieth of them, or at most this number.
 _SHARE_OF_FEW, _FEW_TITLES = 50, 64
 # Pairs of `_Request.rank_all` at a time, and how many are not worth another thread.
@@ -264,8 +265,8 @@ class _Request:
             is_known = ~self.is_empty[of_query]  # others may not be found, whatever their scores
             known = of_query[is_known]
             of_known = (self.k, 0), known, total[q, known], (0.0, 0.0), errors[q]
-            found = possible(self.parts, self.recipe, asked, q, *of_known)
-            chosen[q] = np.concatenate([found, of_query[~is_known]])
+            best_known = possible(self.parts, self.recipe, asked, q, *of_known)
+            chosen[q] = np.concatenate([best_known, of_query[~is_known]])
 
     def _blocks(
         self, asked: Asked, numbers: NDArray[np.int64], cells: int

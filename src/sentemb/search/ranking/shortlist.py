@@ -354,8 +354,8 @@ def possible(
         # Most are left out by the memory alone, which reads no vectors but its own.
         most, error_of_most = _most(recipe, memory, asked, q, titles, values)
         first = np.argpartition(-most, max(1, k) - 1)[: max(1, k)]
-        some = _total(parts, recipe, asked, q, titles[first], values[first])
-        stays = most >= _least(some, counts, missing) - error_of_most - 2 * error
+        of_first = _total(parts, recipe, asked, q, titles[first], values[first])
+        stays = most >= _least(of_first, counts, missing) - error_of_most - 2 * error
         titles, values = titles[stays], values[stays]
     total = _total(parts, recipe, asked, q, titles, values)
     chosen: NDArray[np.int64] = titles[total >= _least(total, counts, missing) - 2 * error]
@@ -399,7 +399,7 @@ def _most(
 def _least(
     total: NDArray[np.float64], counts: tuple[int, int], missing: tuple[float, float]
 ) -> float:
-    """What those of some totals have at least that can be chosen; see `possible`."""
+    """The least of some totals with which a title can be chosen; see `possible`."""
     k, matches = counts
     falling = missing[0] - np.sort(-total)
     limit = float(falling[k - 1]) if k else np.inf
