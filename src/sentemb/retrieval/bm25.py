@@ -322,9 +322,8 @@ class Lists:
 
     def look_up(self, tokens: Tokens, numbers_of: NDArray[np.int32] | None = None) -> AskedWords:
         """Queries as words of these lists; ``numbers_of`` are those of the words of ``tokens``."""
-        if numbers_of is None:
-            numbers_of = self.numbers_of(tokens.words)
-        numbers = numbers_of[tokens.word_index]
+        numbers = self.numbers_of(tokens.words) if numbers_of is None else numbers_of
+        numbers = numbers[tokens.word_index]
         is_known = numbers >= 0
         if is_known.all():
             return AskedWords(tokens.offsets, numbers)

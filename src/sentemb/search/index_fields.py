@@ -82,9 +82,6 @@ class IndexFields:
 
     def values(self, numbers: Sequence[int]) -> list[dict[str, Value]]:
         """The fields of some titles, by column; None for one that is empty."""
-        if len(self._segments) == 1:
-            fields, rows = self._fields_of(numbers)
-            return fields.values(rows)
         values: dict[int, dict[str, Value]] = {}
         for of_segment, fields, rows in self._located(numbers):
             values |= zip(of_segment, fields.values(rows), strict=True)

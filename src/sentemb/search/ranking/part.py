@@ -6,10 +6,10 @@ bound on their errors, scores pairs exactly, and is copied when titles come and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ from sentemb.text.words import exact_key, folded_words
 
 # The largest relative error of a rounded float32.
 UNIT = 2.0**-24
+_Found = TypeVar("_Found")
 
 
 class Fields(NamedTuple):
@@ -125,12 +126,9 @@ class Asked:
         # Of a part; no function of these queries themselves, which would refer to each other and
         # keep an index that is replaced until the garbage collector runs.
         self._look_up: Callable[[Lists], AskedWords] | None = None
-        self._words_in: dict[Lists, AskedWords] = {}
-        self._word_numbers_in: dict[Lists, NDArray[np.int32]] = {}
+        self._found: dict[Any, Any] = {}
         # Queries for which names do not add their scores: the engine says what they count there.
         self.is_typed = np.zeros(len(queries), np.bool_)
-        self._numbers_in: dict[Postings, NDArray[np.int64]] = {}
-        self._titles_in: dict[tuple[Postings, int], NDArray[np.int32]] = {}
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -190,35 +188,28 @@ class Asked:
 
     def numbers_in(self, postings: Postings) -> NDArray[np.int64]:
         """The numbers of their keys in ``postings``, (m,); -1 for one that is not there."""
-        numbers = self._numbers_in.get(postings)
-        if numbers is None:
-            numbers = self._numbers_in[postings] = postings.numbers(self.keys)
-        return numbers
+        return self._once(postings, postings.numbers, self.keys)
 
     def titles_in(self, postings: Postings, q: int) -> NDArray[np.int32]:
         """The titles that have all `names` of query ``q`` in ``postings``, ascending."""
-        titles = self._titles_in.get((postings, q))
-        if titles is None:
-            titles = self._titles_in[postings, q] = postings.holding_all(self.names[q])
-        return titles
+        return self._once((postings, q), postings.holding_all, self.names[q])
 
     def words_in(self, lists: Lists) -> AskedWords:
         """Their words, as numbers of ``lists``."""
-        words = self._words_in.get(lists)
-        if words is None:
-            if self._look_up is None:
-                words = lists.look_up(self.tokens, self.word_numbers_in(lists))
-            else:
-                words = self._look_up(lists)
-            self._words_in[lists] = words
-        return words
+        if self._look_up is not None:
+            return self._once(lists, self._look_up, lists)
+        return self._once(lists, lists.look_up, self.tokens, self.word_numbers_in(lists))
 
     def word_numbers_in(self, lists: Lists) -> NDArray[np.int32]:
         """The numbers of the words of `tokens` in ``lists``, (n,); -1 for one without a title."""
-        numbers = self._word_numbers_in.get(lists)
-        if numbers is None:
-            numbers = self._word_numbers_in[lists] = lists.numbers_of(self.packed)
-        return numbers
+        return self._once((lists, "words"), lists.numbers_of, self.packed)
+
+    def _once(self, key: Hashable, find: Callable[..., _Found], *arguments: Any) -> _Found:
+        """What ``find`` returns, which is called once for each key."""
+        if key not in self._found:
+            self._found[key] = find(*arguments)
+        found: _Found = self._found[key]
+        return found
 
 
 class Bound(NamedTuple):
