@@ -61,15 +61,15 @@ def imported_text(text: str, what: str, encoding: str = "utf-8") -> str:
 
 
 def searched_text(address: str) -> str:
-    """What the address of a page with search results was searched for; else the text as it is.
+    """The query in the address of a page with search results; else the text as it is.
 
     Examples
     --------
     >>> searched_text("https://example.com/search?page=2&q=red+shoes")
     'red shoes'
     """
-    place, mark, parameters = address.partition("?")
-    if not mark or not _ADDRESS.match(place):
+    page, mark, parameters = address.partition("?")
+    if not mark or not _ADDRESS.match(page):
         return address
     values = dict(parse_qsl(parameters.partition("#")[0]))
     return next((values[name] for name in _SEARCHED if name in values), address)
