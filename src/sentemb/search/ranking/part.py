@@ -38,7 +38,7 @@ from sentemb.text.words import exact_key, folded_words
 
 # The largest relative error of a rounded float32.
 UNIT = 2.0**-24
-_Found = TypeVar("_Found")
+_Known = TypeVar("_Known")
 
 
 class Fields(NamedTuple):
@@ -126,7 +126,7 @@ class Asked:
         # Of a part; no function of these queries themselves, which would refer to each other and
         # keep an index that is replaced until the garbage collector runs.
         self._look_up: Callable[[Lists], AskedWords] | None = None
-        self._found: dict[Any, Any] = {}
+        self._known: dict[Any, Any] = {}
         # Queries for which names do not add their scores: the engine says what they count there.
         self.is_typed = np.zeros(len(queries), np.bool_)
 
@@ -204,12 +204,12 @@ class Asked:
         """The numbers of the words of `tokens` in ``lists``, (n,); -1 for one without a title."""
         return self._once((lists, "words"), lists.numbers_of, self.packed)
 
-    def _once(self, key: Hashable, find: Callable[..., _Found], *arguments: Any) -> _Found:
-        """What ``find`` returns, which is called once for each key."""
-        if key not in self._found:
-            self._found[key] = find(*arguments)
-        found: _Found = self._found[key]
-        return found
+    def _once(self, key: Hashable, find: Callable[..., _Known], *arguments: Any) -> _Known:
+        """Call ``find`` once for each key, and return its result."""
+        if key not in self._known:
+            self._known[key] = find(*arguments)
+        known: _Known = self._known[key]
+        return known
 
 
 class Bound(NamedTuple):
