@@ -31,7 +31,14 @@ from sentemb.models.towers.registry import ENCODERS, SHARED_TOWERS
 from sentemb.models.vectors.vector_options import VECTOR_DIM, VECTOR_WORDS
 from sentemb.system.amounts import amount
 from sentemb.system.files import is_folder
-from sentemb.system.hyperparameters import FEATURES, MODEL, NEGATIVES, RUN, Hyperparameter
+from sentemb.system.hyperparameters import (
+    FEATURES,
+    MODEL,
+    NEGATIVES,
+    OBJECTIVE,
+    RUN,
+    Hyperparameter,
+)
 from sentemb.system.terminal import ProgressLine
 from sentemb.training.families import FAMILIES, SPECIAL, TrainedFamily, family_of, model_names
 from sentemb.training.towers.settings import MOST_SEEDS, Settings
@@ -301,6 +308,14 @@ def _effective(ctx: click.Context) -> dict[str, Any]:
 )
 @option_of(VECTOR_DIM)
 @option_of(VECTOR_WORDS)
+@option(
+    "--embedding",
+    metavar="NAME",
+    help="Learn the cosines of another embedding: a folder or name for sentence-transformers, or "
+    "an ONNX file with its tokenizer.json, as in `sentemb tune`. It reads the queries and titles "
+    "of the log once; the model does without it.",
+    group=OBJECTIVE,
+)
 @option(
     "--teacher",
     type=click.Path(),

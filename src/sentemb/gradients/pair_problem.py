@@ -116,14 +116,12 @@ class PairProblem:
         self._workers = workers
         self._workspace = Workspace()
         listed, texts = _number_texts(queries, titles, negatives)
-        self._candidates: Candidates = listed
-        if objective.needs_batch or teacher is not None:
-            self._candidates = _all_together(listed)
+        self._candidates: Candidates = _all_together(listed) if objective.needs_batch else listed
         if teacher is not None:
             every_title = np.arange(len(texts["document"]))
             taught = teacher(len(texts["query"]), every_title.size)
             targets = taught.targets(listed.queries, every_title)
-            self._candidates = replace(self._candidates, targets=targets)
+            self._candidates = replace(_all_together(listed), targets=targets)
         self._n_queries = len(texts["query"])
         if towers.shared:
             texts = {"query": texts["query"] + texts["document"]}

@@ -188,9 +188,9 @@ def _made_up_problem(
     objective = OBJECTIVE.checked(problem.objective)
     loss = Objective(objective, GAMMA.default, MARGIN.default)
 
-    def embedded(*sizes: int) -> EmbeddedTexts:
-        vectors = (unit_rows(rng.standard_normal((n, _EMBEDDING_DIM))) for n in sizes)
-        return EmbeddedTexts(*vectors, problem.embedding_share)
+    def embedded(n_queries: int, n_titles: int) -> EmbeddedTexts:
+        vectors = unit_rows(rng.standard_normal((n_queries + n_titles, _EMBEDDING_DIM)))
+        return EmbeddedTexts(vectors[:n_queries], vectors[n_queries:], problem.embedding_share)
 
     teacher = embedded if problem.embedding_share else None
     pairs = PairProblem(towers, queries, titles, negatives, loss, workers, teacher)

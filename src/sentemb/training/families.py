@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from sentemb.training.run import Run
 
 # Inputs that not every family reads.
-SPECIAL = ("vector_dim", "vector_words", "teacher", "catalogue", "labels", "seeds", "dask")
+SPECIAL = (
+    *("vector_dim", "vector_words", "embedding", "teacher"),
+    *("catalogue", "labels", "seeds", "dask"),
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class TrainedFamily:
 FAMILIES = (
     TrainedFamily(
         Settings,
-        frozenset({"vector_dim", "vector_words", "catalogue", "seeds", "dask"}),
+        frozenset({"vector_dim", "vector_words", "embedding", "catalogue", "seeds", "dask"}),
         "sentemb.training.towers.two_tower_trainer:train_two_towers",
     ),
     TrainedFamily(

@@ -13,6 +13,7 @@ from sentemb.data.prepared_log import PreparedLog
 from sentemb.models.files.model_files import stored_pair_model
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.text_encoder import TextEncoder
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.bounds import whole
 from sentemb.system.cluster import Dask
@@ -45,6 +46,7 @@ def train(
     dev: DevSource | LabelledPairs | None = None,
     start_from: AnyPath | SentenceEncoder | PairScorer | None = None,
     vectors: AnyPath | WordVectors | None = None,
+    embedding: AnyPath | TextEncoder | None = None,
     teacher: AnyPath | SentenceEncoder | None = None,
     replay: Replayed | None = None,
     catalogue: Titles | None = None,
@@ -112,6 +114,12 @@ def train(
         if the vectors have fewer. ``vector_words``, by default 100,000, says how many words of
         ``vectors``, from the first on, the model keeps; it keeps the words of the log whatever
         their place.
+    embedding : path, name or object, optional
+        For two towers: another embedding whose cosines they learn, as `fit_ranker` takes it. It
+        reads the queries and titles of the log once, before the first epoch, and the model does
+        without it. The softmax of a pair then has two targets: ``embedding_share`` of the
+        embedding's own softmax over the titles of the mini-batch, and the clicked title. Needs the
+        objective softmax and all titles of the mini-batch as negatives.
     teacher : "bm25", path or SentenceEncoder, optional
         For a pair model: what lists hard negatives before the first epoch.
     replay : path, ClickLog, table or list of pairs, or (one of these, float), optional
@@ -184,6 +192,7 @@ def train(
         vectors,
         settings.pop("vector_dim", None),
         settings.pop("vector_words", None),
+        embedding,
         teacher,
         replay,
         catalogue,

@@ -32,9 +32,10 @@ FILES = (
 CHECKPOINTS = "checkpoints"
 # The description of an index, which holds a model.
 _INDEX = "index.json"
-# In that folder: a checkpoint, and an array that several checkpoints have.
+# In that folder: a checkpoint, an array that several checkpoints have, and vectors of an embedding.
 STEP = re.compile(r"step-(\d{9,18})\.safetensors")
 LASTING = re.compile(r"([a-z_]+)-([0-9a-f]{16})\.safetensors")
+VECTORS = re.compile(r"vectors-(query|document)-\d{6}\.safetensors")
 
 
 def is_model(path: AnyPath) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sentemb.data.click_log import ClickLog
+from sentemb.data.prepared_log import PreparedLog
 from sentemb.errors import SentembError
 from sentemb.models.contracts import Embedder
 from sentemb.models.files.history import best_epoch
@@ -23,6 +24,7 @@ from sentemb.system.parallel import Workers
 from sentemb.text.words import NEW
 from sentemb.training.batches.additions import Additions
 from sentemb.training.batches.corpus import Corpus
+from sentemb.training.batches.embedded_texts import EmbeddedTexts
 from sentemb.training.dev import Dev, DevPlan, check_patience
 from sentemb.training.identity import Identity
 from sentemb.training.inputs import Inputs
@@ -30,6 +32,7 @@ from sentemb.training.objectives.objective_options import HINGE
 from sentemb.training.progress import Progress
 from sentemb.training.run import Run, is_prepared_log, open_log
 from sentemb.training.towers.before_and_after import FirstTitles
+from sentemb.training.towers.log_vectors import embed_log
 from sentemb.training.towers.parts_task import PartsTask
 from sentemb.training.towers.seeds import (
     DEV_OF_AVERAGE,
@@ -39,7 +42,7 @@ from sentemb.training.towers.seeds import (
     one_by_one,
     train_members,
 )
-from sentemb.training.towers.settings import Settings
+from sentemb.training.towers.settings import EMBEDDING_SHARE, SHARE, Settings
 from sentemb.training.towers.start import Start
 from sentemb.training.towers.two_tower_task import TowersTask, TwoTowerTask
 
@@ -60,6 +63,7 @@ def train_two_towers(
     if start is not None:
         settings = start.settings(preset, settings)
         start.check_vectors(vectors is not None)
+    settings = _with_share(settings, inputs.embedding is not None)
     chosen = Settings.of(preset, **settings)
     Settings.of(preset, **{**settings, "seed": chosen.seed + n_seeds - 1})  # there is a last seed
     run.check(start_from)
@@ -99,6 +103,7 @@ def train_two_towers(
             grow=grow,
             vectors=of_words,
         )
+        corpus.embedded, of_embedding = _embedded(inputs, log, chosen, run)
         del log
         if start is not None:
             (_note_new_features if grow else _note_unknown_words)(corpus, start, run.note)
@@ -110,6 +115,7 @@ def train_two_towers(
             plan.record(),
             _vectors_record(vectors, corpus),
             n_seeds,
+            of_embedding,
         )
         del vectors
         if start is not None and n_seeds > 1:
@@ -133,6 +139,25 @@ def train_two_towers(
         if change is not None:
             change.note(saved, run.note)
         return SentenceEncoder.of(saved, run.threads)
+
+
+def _with_share(settings: dict[str, Any], has_embedding: bool) -> dict[str, Any]:
+    """``settings`` with the default share of an embedding, if there is one."""
+    name = EMBEDDING_SHARE.name
+    if has_embedding:
+        return {name: SHARE, **settings}
+    if settings.get(name) is not None:
+        raise SentembError(f"{name} is for an embedding; give embedding too")
+    return settings
+
+
+def _embedded(
+    inputs: Inputs, log: ClickLog | PreparedLog, settings: Settings, run: Run
+) -> tuple[EmbeddedTexts | None, dict[str, Any] | None]:
+    """What the embedding, if there is one, has for the texts of ``log``, and its record."""
+    if inputs.embedding is None:
+        return None, None
+    return embed_log(inputs.embedding, log.queries, log.titles, settings.embedding_share, run)
 
 
 def _check_prepared(plan: DevPlan, additions: Additions) -> None:
