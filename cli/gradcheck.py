@@ -12,12 +12,12 @@ from sentemb.cli.options import Integers, given, json_option, option, option_of
 from sentemb.cli.options import command as new_command
 from sentemb.errors import SentembError
 from sentemb.gradients.check_options import (
-    EMBEDDING_SHARE,
     FAULTS,
     FORM,
     LENGTHS,
     OBJECTIVE,
     SEED,
+    TEACHER_SHARE,
     VECTOR_DIM,
     Problem,
 )
@@ -64,7 +64,7 @@ def _is_form(declared: Hyperparameter) -> bool:
     group=PROBLEM,
 )
 @option_of(OBJECTIVE)
-@option_of(EMBEDDING_SHARE)
+@option_of(TEACHER_SHARE)
 @option_of(SEED)
 @option_of(FORM)
 @option(

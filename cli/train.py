@@ -34,7 +34,6 @@ from sentemb.system.files import is_folder
 from sentemb.system.hyperparameters import (
     FEATURES,
     MODEL,
-    NEGATIVES,
     OBJECTIVE,
     RUN,
     Hyperparameter,
@@ -309,20 +308,13 @@ def _effective(ctx: click.Context) -> dict[str, Any]:
 @option_of(VECTOR_DIM)
 @option_of(VECTOR_WORDS)
 @option(
-    "--embedding",
-    metavar="NAME",
-    help="Learn the cosines of another embedding: a folder or name for sentence-transformers, or "
-    "an ONNX file with its tokenizer.json, as in `sentemb tune`. It reads the queries and titles "
-    "of the log once; the model does without it.",
-    group=OBJECTIVE,
-)
-@option(
     "--teacher",
-    type=click.Path(),
-    metavar="[bm25|MODEL]",
-    help="What lists hard negatives for a pair model before the first epoch: bm25, or a model with "
-    "two towers.",
-    group=NEGATIVES,
+    metavar="[NAME|MODEL|bm25]",
+    help="What the model learns from besides the clicks. Two towers learn the cosines of another "
+    "embedding, which reads the queries and titles of the log once: a folder or name for "
+    "sentence-transformers, an ONNX file with its tokenizer.json, or a model folder. For a pair "
+    "model, what lists hard negatives before the first epoch: bm25, or a model with two towers.",
+    group=OBJECTIVE,
 )
 # In its place `TrainCommand` puts the options of the model.
 @option("--model", help="The model to train.")

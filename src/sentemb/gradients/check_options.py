@@ -89,11 +89,11 @@ VECTOR_DIM = Hyperparameter(
     least=0,
     most=_MOST_VECTOR_DIM,
 )
-EMBEDDING_SHARE = Hyperparameter(
-    name="embedding_share",
+TEACHER_SHARE = Hyperparameter(
+    name="teacher_share",
     kind=float,
     default=0.0,
-    help="Share of a made-up embedding in the target of the softmax, over the titles of all pairs. "
+    help="Share of a made-up teacher in the target of the softmax, over the titles of all pairs. "
     "Only for towers.",
     group=LOSS,
     least=0,
@@ -145,7 +145,7 @@ class Problem:
     n_negatives : negatives per query
     objective : by default that of the kind of model
     vector_dim : dimensions of the random vectors that most words have
-    embedding_share : what a made-up embedding has of the target of the softmax
+    teacher_share : what a made-up teacher has of the target of the softmax
 
     Raises `SentembError` for a value of the wrong type or out of bounds.
     """
@@ -156,13 +156,13 @@ class Problem:
     seed: int = SEED.default
     objective: str | None = None
     vector_dim: int = VECTOR_DIM.default
-    embedding_share: float = EMBEDDING_SHARE.default
+    teacher_share: float = TEACHER_SHARE.default
 
     def __post_init__(self) -> None:
-        _check(self, SHARED_TOWERS, NEGATIVES, SEED, OBJECTIVE, VECTOR_DIM, EMBEDDING_SHARE)
-        if self.embedding_share and self.objective not in (None, objectives.SOFTMAX):
+        _check(self, SHARED_TOWERS, NEGATIVES, SEED, OBJECTIVE, VECTOR_DIM, TEACHER_SHARE)
+        if self.teacher_share and self.objective not in (None, objectives.SOFTMAX):
             raise SentembError(
-                f"embedding_share is for the objective {objectives.SOFTMAX}; leave one of them out"
+                f"teacher_share is for the objective {objectives.SOFTMAX}; leave one of them out"
             )
 
     def of_towers(self) -> Self:
@@ -172,7 +172,7 @@ class Problem:
     def used(self) -> dict[str, Any]:
         """The settings of two towers by name, without those that are not used."""
         unused = set() if self.objective == objectives.HINGE else {"objective"}
-        unused |= {name for name in ("vector_dim", "embedding_share") if not getattr(self, name)}
+        unused |= {name for name in ("vector_dim", "teacher_share") if not getattr(self, name)}
         return {name: value for name, value in asdict(self).items() if name not in unused}
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from sentemb.gradients.agreement import compare
 from sentemb.gradients.check_options import (
-    EMBEDDING_SHARE,
     ENTRIES,
     FORM,
     LENGTHS,
     NEGATIVES,
     OBJECTIVE,
     SEED,
+    TEACHER_SHARE,
     TEXTS,
     TOLERANCE,
     VECTOR_DIM,
@@ -44,7 +44,7 @@ def gradcheck(
     seed: int = SEED.default,
     objective: str | None = OBJECTIVE.default,
     vector_dim: int = VECTOR_DIM.default,
-    embedding_share: float = EMBEDDING_SHARE.default,
+    teacher_share: float = TEACHER_SHARE.default,
     entries: int = ENTRIES.default,
     tolerance: float = TOLERANCE.default,
     n_texts: int = TEXTS.default,
@@ -77,8 +77,8 @@ def gradcheck(
     vector_dim : int
         For towers: dimensions of random word vectors that are features too, at most 100; 0 leaves
         them out.
-    embedding_share : float
-        For towers and the softmax: the share of a made-up embedding in the target of each pair,
+    teacher_share : float
+        For towers and the softmax: the share of a made-up teacher in the target of each pair,
         from 0 to 1. All titles of the problem then compete.
     entries : int
         Entries of each block that are compared, the largest ones and random ones; at most a
@@ -115,7 +115,7 @@ def gradcheck(
         seed,
         objective,
         vector_dim,
-        embedding_share,
+        teacher_share,
     )
     tolerances = Tolerances(entries, tolerance, n_texts)
     with made_up(model, problem, form, fault, encoder_settings) as made:

@@ -16,7 +16,7 @@ from sentemb.models.words.input_rows import point_of
 from sentemb.models.words.workspace import Workspace
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
-from sentemb.training.batches.embedded_texts import EmbeddedTexts
+from sentemb.training.batches.teacher_vectors import TeacherVectors
 from sentemb.training.objectives.candidates import BatchCandidates, Candidates, ListedCandidates
 from sentemb.training.objectives.objective import LossAtEmbeddings, Objective
 from sentemb.training.objectives.objective_options import MARGIN, OBJECTIVE, check_scale
@@ -108,7 +108,7 @@ class PairProblem:
         negatives: Sequence[Sequence[str]],
         objective: Objective,
         workers: Workers,
-        teacher: Callable[[int, int], EmbeddedTexts] | None = None,
+        teacher: Callable[[int, int], TeacherVectors] | None = None,
     ) -> None:
         _check_pairs(queries, titles, negatives, 0 if objective.needs_batch else 1)
         self.towers = towers

@@ -28,12 +28,12 @@ from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.word_features import WordFeatures
-from sentemb.training.batches.embedded_texts import EmbeddedTexts
+from sentemb.training.batches.teacher_vectors import TeacherVectors
 from sentemb.training.objectives.objective import Objective
 from sentemb.training.objectives.objective_options import MARGIN, OBJECTIVE
 
-# Dimensions of a made-up embedding.
-_EMBEDDING_DIM = 7
+# Dimensions of a made-up teacher.
+_TEACHER_DIM = 7
 # Numbers that the projected words of a problem may have.
 _MOST_PROJECTED = 20_000_000
 
@@ -188,10 +188,10 @@ def _made_up_problem(
     objective = OBJECTIVE.checked(problem.objective)
     loss = Objective(objective, GAMMA.default, MARGIN.default)
 
-    def embedded(n_queries: int, n_titles: int) -> EmbeddedTexts:
-        vectors = unit_rows(rng.standard_normal((n_queries + n_titles, _EMBEDDING_DIM)))
-        return EmbeddedTexts(vectors[:n_queries], vectors[n_queries:], problem.embedding_share)
+    def made_up_teacher(n_queries: int, n_titles: int) -> TeacherVectors:
+        vectors = unit_rows(rng.standard_normal((n_queries + n_titles, _TEACHER_DIM)))
+        return TeacherVectors(vectors[:n_queries], vectors[n_queries:], problem.teacher_share)
 
-    teacher = embedded if problem.embedding_share else None
+    teacher = made_up_teacher if problem.teacher_share else None
     pairs = PairProblem(towers, queries, titles, negatives, loss, workers, teacher)
     return pairs, list(tokens.words)

@@ -1,7 +1,7 @@
 """An embedding that others have trained: how it is named, opened and checked.
 
-It is a model of sentence-transformers, an ONNX file with its tokeniser, or any object that turns
-queries and titles into vectors. A ranking adds its cosine; a training learns from it.
+It is a model of sentence-transformers, an ONNX file with its tokeniser, a model of ours, or any
+object that turns queries and titles into vectors. A ranking adds its cosine, a training learns it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
+from sentemb.models.face import keeping_text_warnings
+from sentemb.models.files.model_folder import is_ours
 from sentemb.retrieval.similarity import unit_rows
 from sentemb.system.bounds import brief
 from sentemb.system.extras import package
@@ -43,7 +45,8 @@ def open_encoder(given: AnyPath | TextEncoder) -> tuple[str, TextEncoder]:
     """The name of an embedding, "" for an object, and the embedding itself.
 
     A name that ends in ``.onnx`` is a file with ``tokenizer.json`` next to it or one folder above;
-    any other is a folder or a name for sentence-transformers. Raises `SentembError` for what cannot
+    a folder may have a model of ours; any other is a folder or a name for sentence-transformers.
+    Raises `SentembError` for what cannot
     be opened, a package that is missing, or an object without vectors.
     """
     if isinstance(given, str | os.PathLike) and os.fspath(given):
@@ -53,7 +56,7 @@ def open_encoder(given: AnyPath | TextEncoder) -> tuple[str, TextEncoder]:
     if isinstance(given, TextEncoder):
         return "", given
     raise SentembError(
-        f"embedding is {brief(given)}; give a name, or an object with encode_query and "
+        f"{brief(given)} is not an embedding; give a name, or an object with encode_query and "
         "encode_document"
     )
 
@@ -75,6 +78,13 @@ def open_named(name: str, may_download: bool) -> TextEncoder:
         from sentemb.models.onnx_embedding import OnnxEmbedding
 
         return OnnxEmbedding(Path(name))
+    if is_ours(Path(name)):
+        from sentemb.models.loading import load
+
+        model: object = load(name)
+        if not isinstance(model, TextEncoder):
+            raise SentembError(f"{name}: a pair model has no vectors; give a two-tower model")
+        return model
     transformers = package(
         "sentence_transformers", "sentence-transformers", f"the embedding {name}"
     )
@@ -92,7 +102,10 @@ def checked_vectors(vectors: Any, n: int, name: str) -> NDArray[np.float32]:
 
     Raises `SentembError` if they are anything else, or not finite.
     """
-    rows = np.asarray(vectors, np.float32)
+    try:
+        rows = np.asarray(vectors, np.float32)
+    except ValueError:  # rows of several lengths
+        rows = np.empty(0, np.float32)
     if rows.ndim != 2 or len(rows) != n or not np.isfinite(rows).all():
         raise SentembError(
             f"the embedding {called(name)} must give a finite vector for each text, not an array "
@@ -103,7 +116,8 @@ def checked_vectors(vectors: Any, n: int, name: str) -> NDArray[np.float32]:
 
 def probe_of(name: str, encoder: TextEncoder) -> NDArray[np.float32]:
     """The unit vector of one query, (dim,), by which an embedding is known again."""
-    return checked_vectors(encoder.encode_query([_PROBE]), 1, name)[0]
+    with keeping_text_warnings():  # a model of ours may not know its words
+        return checked_vectors(encoder.encode_query([_PROBE]), 1, name)[0]
 
 
 def are_alike(probe: NDArray[np.float32], second: NDArray[np.float32]) -> bool:

@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     from sentemb.training.run import Run
 
 # Inputs that not every family reads.
-SPECIAL = (
-    *("vector_dim", "vector_words", "embedding", "teacher"),
-    *("catalogue", "labels", "seeds", "dask"),
-)
+SPECIAL = ("vector_dim", "vector_words", "catalogue", "labels", "seeds", "dask")
 
 
 @dataclass(frozen=True)
@@ -85,12 +82,12 @@ class TrainedFamily:
 FAMILIES = (
     TrainedFamily(
         Settings,
-        frozenset({"vector_dim", "vector_words", "embedding", "catalogue", "seeds", "dask"}),
+        frozenset({"vector_dim", "vector_words", "catalogue", "seeds", "dask"}),
         "sentemb.training.towers.two_tower_trainer:train_two_towers",
     ),
     TrainedFamily(
         PairSettings,
-        frozenset({"teacher", "labels"}),
+        frozenset({"labels"}),
         "sentemb.training.pairs.pair_trainer:train_pair_model",
     ),
 )

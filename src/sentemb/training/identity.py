@@ -8,7 +8,7 @@ from sentemb.errors import SentembError
 
 # In the record of a model.
 START, DEV_SPLIT, SEEDS = "start_from", "dev_split", "seeds"
-VECTORS, EMBEDDING = "vectors", "embedding"
+VECTORS, TEACHER = "vectors", "teacher"
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Identity:
     vectors : the word vectors that are features, as `VectorSource.record` gives them; their
         ``sha256`` counts
     seeds : how many models are trained and averaged, the first with the seed in ``settings``
-    embedding : the embedding whose cosines are learned, as `embed_log` records it; its ``sha256``
-        counts
+    teacher : the embedding whose cosines two towers learn, as `embed_log` records it; its
+        ``sha256`` counts
     """
 
     settings: dict[str, Any]
@@ -35,7 +35,7 @@ class Identity:
     dev_split: dict[str, Any] | None = None
     vectors: dict[str, Any] | None = None
     seeds: int = 1
-    embedding: dict[str, Any] | None = None
+    teacher: dict[str, Any] | None = None
 
     def each_seed(self) -> range:
         """The seeds of the models that are trained."""
@@ -50,7 +50,7 @@ class Identity:
             "dev": self.dev,
             "start": _hash_of(self.start),
             **({} if self.vectors is None else {VECTORS: _hash_of(self.vectors)}),
-            **({} if self.embedding is None else {EMBEDDING: _hash_of(self.embedding)}),
+            **({} if self.teacher is None else {TEACHER: _hash_of(self.teacher)}),
             **({} if self.seeds == 1 else {SEEDS: self.seeds}),
         }
 
@@ -64,7 +64,7 @@ class Identity:
             **({} if self.dev_split is None else {DEV_SPLIT: self.dev_split}),
             **({} if self.start is None else {START: self.start}),
             **({} if self.vectors is None else {VECTORS: self.vectors}),
-            **({} if self.embedding is None else {EMBEDDING: self.embedding}),
+            **({} if self.teacher is None else {TEACHER: self.teacher}),
             **({} if self.seeds == 1 else {SEEDS: list(self.each_seed())}),
             "finished": finished,
         }
@@ -75,7 +75,7 @@ class Identity:
         data = {key: record.get(key) for key in ("log", "dev")}
         seeds = record.get(SEEDS)
         n_seeds = {SEEDS: len(seeds)} if isinstance(seeds, list) else {}
-        read = {key: _hash_of(record[key]) for key in (VECTORS, EMBEDDING) if key in record}
+        read = {key: _hash_of(record[key]) for key in (VECTORS, TEACHER) if key in record}
         start = _hash_of(record.get(START))
         return {"settings": known, **data, "start": start, **read, **n_seeds}
 
@@ -93,9 +93,9 @@ class Identity:
                 "--vector-dim or --vector-words, or without; give the same, or start again with "
                 "--force"
             )
-        if stored.get(EMBEDDING) != _hash_of(self.embedding):
+        if stored.get(TEACHER) != _hash_of(self.teacher):
             raise SentembError(
-                f"{output}: was trained with another embedding (--embedding), or without; give the "
+                f"{output}: was trained with another teacher (--teacher), or without; give the "
                 "same, or start again with --force"
             )
         n_seeds = stored.get(SEEDS, 1)

@@ -30,8 +30,7 @@ class Inputs:
     vectors: AnyPath | WordVectors | None = None
     vector_dim: int | None = None
     vector_words: int | None = None
-    embedding: AnyPath | TextEncoder | None = None
-    teacher: AnyPath | SentenceEncoder | None = None
+    teacher: AnyPath | TextEncoder | None = None
     replay: Replayed | None = None
     catalogue: Titles | None = None
     labels: bool = False

@@ -76,7 +76,7 @@ def check_place(path: AnyPath) -> None:
     if _is_part_of_index(folder):
         raise SentembError(f"{path}: is the model of an index; choose another place")
     names = {name for name in names_in(folder) if not is_temporary(name)}
-    if not names or _is_ours(folder):
+    if not names or is_ours(folder):
         return
     # Before its end a training writes none of them.
     if not _is_training(folder, names) or names.intersection(FILES):
@@ -102,7 +102,7 @@ def _is_training(folder: Path, names: set[str]) -> bool:
     )
 
 
-def _is_ours(folder: Path) -> bool:
+def is_ours(folder: Path) -> bool:
     """Whether at least one of the two main files was written by sentemb."""
     try:
         with open_tensors(folder / TENSORS):

@@ -69,8 +69,8 @@ def mini_batch(
         titles, title_index = corpus.title_numbers.distinct(competing)
         offsets, excluded = corpus.other_clicks(pairs, titles)
         targets = None
-        if corpus.embedded is not None:
-            targets = corpus.embedded.targets(corpus.query_index[pairs], titles)
+        if corpus.teacher is not None:
+            targets = corpus.teacher.targets(corpus.query_index[pairs], titles)
         candidates = BatchCandidates(
             pair_queries, title_index[: clicked.size], offsets, excluded, targets
         )

@@ -1,4 +1,4 @@
-"""The vectors that an embedding has for the texts of a log: encoded once, before a training.
+"""The vectors that a teacher has for the texts of a log: encoded once, before a training.
 
 Encoding may take longer than the training, and the last bits of a vector depend on the machine and
 on the texts next to it. So the vectors are kept with the checkpoints, a file for each portion of
@@ -32,12 +32,13 @@ from sentemb.system.growing import scratch_array
 from sentemb.system.locks import locked
 from sentemb.system.mapped_arrays import bytes_of
 from sentemb.system.paths import AnyPath
-from sentemb.training.batches.embedded_texts import EmbeddedTexts
+from sentemb.training.batches.teacher_vectors import TeacherVectors
 from sentemb.training.checkpoints import (
     is_started,
     remove_vectors,
     vectors_file,
 )
+from sentemb.training.negatives.teachers import BM25_TEACHER
 from sentemb.training.progress import Reached
 from sentemb.training.run import Run
 
@@ -52,13 +53,18 @@ def embed_log(
     titles: Sequence[str],
     share: float,
     run: Run,
-) -> tuple[EmbeddedTexts, dict[str, Any]]:
-    """The vectors of a log by an embedding, and its record for the trained model.
+) -> tuple[TeacherVectors, dict[str, Any]]:
+    """The vectors that a teacher has for a log, and its record for the trained model.
 
-    ``given`` is the embedding, see `open_encoder`, and ``share`` its share in the targets. Raises
-    `SentembError` if the embedding cannot be opened, gives no vectors, or is not the one with which
-    a training that is resumed began.
+    ``given`` is the teacher, see `open_encoder`, and ``share`` its share in the targets. Raises
+    `SentembError` if it cannot be opened, gives no vectors, or is not the one with which a training
+    that is resumed began.
     """
+    if given == BM25_TEACHER:
+        raise SentembError(
+            f"{given} has no vectors that two towers could learn; give an embedding or a model "
+            f"folder (./{given} for a folder of that name)"
+        )
     name, encoder = open_encoder(given)
     output = None if run.output is None else Path(run.output)
     if output is not None and run.resume and is_model(output) and not is_started(output):
@@ -75,13 +81,13 @@ def embed_log(
         digest.update(bytes_of(vectors))
     named = Path(name).name if name and status(name) is not None else name
     record = {"name": named, "dim": log.dim, "sha256": digest.hexdigest()}
-    return EmbeddedTexts(both[0], both[1], share), record
+    return TeacherVectors(both[0], both[1], share), record
 
 
 class _LogVectors:
     """Encodes the texts of a log, or reads what an earlier run has encoded in ``output``.
 
-    ``probe`` is the vector by which the embedding ``name`` is known again.
+    ``probe`` is the vector by which the teacher ``name`` is known again.
     """
 
     def __init__(
@@ -96,7 +102,7 @@ class _LogVectors:
             remove_vectors(output)
         elif is_started(output) and status(vectors_file(output, "query", 0)) is None:
             raise SentembError(
-                f"{output}: was trained without an embedding (--embedding); leave it out, or start "
+                f"{output}: was trained without a teacher (--teacher); leave it out, or start "
                 "again with --force"
             )
 
@@ -152,7 +158,7 @@ class _LogVectors:
         is_ours = file.shape(_PROBE) == self._probe.shape and are_alike(file[_PROBE], self._probe)
         if file.metadata != _described(texts) or not is_ours:
             raise SentembError(
-                f"{file.path}: has vectors of another embedding or log; give the same, or start "
+                f"{file.path}: has vectors of another teacher or log; give the same, or start "
                 "again with --force"
             )
         file.expect(_VECTORS, (len(texts), self.dim), np.float32)

@@ -92,14 +92,14 @@ GAMMA = Hyperparameter(
     below=1e30,
 )
 
-# The default of a training that learns the cosines of an embedding. Chosen on dev.
+# The default of a training with a teacher. Chosen on dev.
 SHARE = 0.8
-EMBEDDING_SHARE = Hyperparameter(
-    name="embedding_share",
+TEACHER_SHARE = Hyperparameter(
+    name="teacher_share",
     kind=float,
     default=None,
-    default_text=f"{SHARE} with --embedding",
-    help="Share of the embedding in the target of each pair; the clicked title has the rest.",
+    default_text=f"{SHARE} with --teacher",
+    help="Share of the teacher in the target of each pair; the clicked title has the rest.",
     group=OBJECTIVE,
     above=0,
     most=1,
@@ -300,7 +300,7 @@ HYPERPARAMETERS = (
         most=MOST,
         optional=True,
     ),
-    EMBEDDING_SHARE,
+    TEACHER_SHARE,
 )
 
 # How many models one training makes and averages.
@@ -438,10 +438,10 @@ def _check_objective(settings: Settings) -> None:
             for parameter in (GAMMA, objectives.MARGIN)
         },
     )
-    is_taught = settings.embedding_share is not None
+    is_taught = settings.teacher_share is not None
     if is_taught and (settings.objective, settings.n_negatives) != (objectives.SOFTMAX, ALL):
         raise SentembError(
-            "the cosines of an embedding are learned over all titles of the mini-batch; they need "
+            "the cosines of a teacher are learned over all titles of the mini-batch; they need "
             f"the objective {objectives.SOFTMAX}, negatives batch and n_negatives {ALL}"
         )
     if settings.objective == objectives.HINGE and settings.n_negatives != ALL:

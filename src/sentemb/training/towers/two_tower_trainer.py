@@ -24,7 +24,7 @@ from sentemb.system.parallel import Workers
 from sentemb.text.words import NEW
 from sentemb.training.batches.additions import Additions
 from sentemb.training.batches.corpus import Corpus
-from sentemb.training.batches.embedded_texts import EmbeddedTexts
+from sentemb.training.batches.teacher_vectors import TeacherVectors
 from sentemb.training.dev import Dev, DevPlan, check_patience
 from sentemb.training.identity import Identity
 from sentemb.training.inputs import Inputs
@@ -42,7 +42,7 @@ from sentemb.training.towers.seeds import (
     one_by_one,
     train_members,
 )
-from sentemb.training.towers.settings import EMBEDDING_SHARE, SHARE, Settings
+from sentemb.training.towers.settings import SHARE, TEACHER_SHARE, Settings
 from sentemb.training.towers.start import Start
 from sentemb.training.towers.two_tower_task import TowersTask, TwoTowerTask
 
@@ -63,10 +63,10 @@ def train_two_towers(
     if start is not None:
         settings = start.settings(preset, settings)
         start.check_vectors(vectors is not None)
-    settings = _with_share(settings, inputs.embedding is not None)
+    settings = _with_share(settings, inputs.teacher is not None)
     chosen = Settings.of(preset, **settings)
     Settings.of(preset, **{**settings, "seed": chosen.seed + n_seeds - 1})  # there is a last seed
-    run.check(start_from)
+    run.check(start_from, inputs.teacher)
     if inputs.dask is not None and chosen.parts == 1 and n_seeds == 1:
         raise SentembError(
             "dask trains the parts of a log or several seeds; give parts or seeds too, or leave "
@@ -103,7 +103,7 @@ def train_two_towers(
             grow=grow,
             vectors=of_words,
         )
-        corpus.embedded, of_embedding = _embedded(inputs, log, chosen, run)
+        corpus.teacher, of_teacher = _vectors_of_teacher(inputs, log, chosen, run)
         del log
         if start is not None:
             (_note_new_features if grow else _note_unknown_words)(corpus, start, run.note)
@@ -115,7 +115,7 @@ def train_two_towers(
             plan.record(),
             _vectors_record(vectors, corpus),
             n_seeds,
-            of_embedding,
+            of_teacher,
         )
         del vectors
         if start is not None and n_seeds > 1:
@@ -141,23 +141,23 @@ def train_two_towers(
         return SentenceEncoder.of(saved, run.threads)
 
 
-def _with_share(settings: dict[str, Any], has_embedding: bool) -> dict[str, Any]:
-    """``settings`` with the default share of an embedding, if there is one."""
-    name = EMBEDDING_SHARE.name
-    if has_embedding:
+def _with_share(settings: dict[str, Any], has_teacher: bool) -> dict[str, Any]:
+    """``settings`` with the default share of a teacher, if there is one."""
+    name = TEACHER_SHARE.name
+    if has_teacher:
         return {name: SHARE, **settings}
     if settings.get(name) is not None:
-        raise SentembError(f"{name} is for an embedding; give embedding too")
+        raise SentembError(f"{name} is that of a teacher; give teacher too")
     return settings
 
 
-def _embedded(
+def _vectors_of_teacher(
     inputs: Inputs, log: ClickLog | PreparedLog, settings: Settings, run: Run
-) -> tuple[EmbeddedTexts | None, dict[str, Any] | None]:
-    """What the embedding, if there is one, has for the texts of ``log``, and its record."""
-    if inputs.embedding is None:
+) -> tuple[TeacherVectors | None, dict[str, Any] | None]:
+    """The vectors that the teacher, if there is one, has for the texts of ``log``; its record."""
+    if inputs.teacher is None:
         return None, None
-    return embed_log(inputs.embedding, log.queries, log.titles, settings.embedding_share, run)
+    return embed_log(inputs.teacher, log.queries, log.titles, settings.teacher_share, run)
 
 
 def _check_prepared(plan: DevPlan, additions: Additions) -> None:

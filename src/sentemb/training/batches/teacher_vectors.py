@@ -1,4 +1,4 @@
-"""What an embedding knows of the texts of a log: the teacher of two towers."""
+"""What another embedding knows of the texts of a log: the teacher of two towers."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,10 @@ from sentemb.training.objectives.candidates import SoftTargets
 
 
 @dataclass(frozen=True, eq=False)
-class EmbeddedTexts:
-    """The unit vectors that an embedding has for the queries and titles of a log.
+class TeacherVectors:
+    """The unit vectors that a teacher has for the queries and titles of a log.
 
-    queries, titles : (n_queries, dim), (n_titles, dim) float; a text that the embedding cannot read
-        is zero
+    queries, titles : (n_queries, dim), (n_titles, dim) float; a text that it cannot read is zero
     share : its share in the target of each pair
     """
 
@@ -21,9 +20,9 @@ class EmbeddedTexts:
     titles: np.ndarray
     share: float
 
-    def part(self, queries: NDArray[np.integer], titles: NDArray[np.integer]) -> "EmbeddedTexts":
+    def part(self, queries: NDArray[np.integer], titles: NDArray[np.integer]) -> "TeacherVectors":
         """Those of some queries and titles."""
-        return EmbeddedTexts(self.queries[queries], self.titles[titles], self.share)
+        return TeacherVectors(self.queries[queries], self.titles[titles], self.share)
 
     def targets(self, queries: NDArray[np.integer], titles: NDArray[np.integer]) -> SoftTargets:
         """Those of pairs with these ``queries`` (n_pairs,), among ``titles`` (n_titles,).
