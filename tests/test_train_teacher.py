@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import sentemb
 from sentemb import ClickLog, SentembError, train
 from sentemb.cli import main
 from sentemb.data.click_log import write_click_log
+from sentemb.models.vectors import teaching
 from sentemb.retrieval.similarity import unit_rows
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.batches.mini_batches import mini_batch
@@ -326,3 +328,53 @@ def test_the_command_learns_from_a_file(tmp_path):
     (path.parent.parent / "tokenizer.json").unlink()
     result = CliRunner().invoke(main, [*map(str, arguments), "--force"])
     assert result.exit_code == 1 and "tokenizer.json is missing next to it" in result.output
+
+
+# -- word vectors -------------------------------------------------------------------------------
+
+
+def test_word_vectors_are_the_components_of_each_word_alone():
+    log = ClickLog.from_pairs([("red hat", "Red caps"), ("blue hat", "blue caps!")])
+    more = ["tea", "RED", "green", "green"]
+    teacher, steps = Counting(dim=4), []
+    vectors = sentemb.teach_word_vectors(
+        teacher, log, words=more, dim=2, on_progress=lambda *step: steps.append(step)
+    )
+    words = ["blue", "caps", "hat", "red", "tea", "green"]
+    assert vectors.words == words and teacher.read == 6 and steps == [(6, 6)]
+    alone = unit_rows(np.array(teacher.encode_document(words)))
+    centred = alone - alone.mean(axis=0)
+    expected = centred @ np.linalg.svd(centred)[2][:2].T
+    signs = np.sign((expected * vectors.vectors).sum(axis=0))
+    np.testing.assert_allclose(vectors.vectors, expected * signs, atol=1e-6)
+    assert sentemb.teach_word_vectors(Counting(dim=4), log, words=more).dim == 4
+    with pytest.raises(SentembError, match="has vectors of 4 numbers; lower dim, 5"):
+        sentemb.teach_word_vectors(Counting(dim=4), log, dim=5)
+    with pytest.raises(SentembError, match=r"4 words span fewer than 4 directions; .* smaller dim"):
+        sentemb.teach_word_vectors(Counting(dim=4), log)
+
+
+def test_no_more_words_than_a_model_keeps(monkeypatch):
+    log = ClickLog.from_pairs([("a b c", "d e"), ("f", "g")])
+    few = replace(teaching.VECTOR_WORDS, default=9)
+    monkeypatch.setattr(teaching, "VECTOR_WORDS", few)
+    made = sentemb.teach_word_vectors(WordSums(), log, words=["x", "a", "y", "z"], dim=2)
+    assert made.words == ["a", "b", "c", "d", "e", "f", "g", "x", "y"]
+    monkeypatch.setattr(teaching, "VECTOR_WORDS", replace(few, default=3))
+    assert len(sentemb.teach_word_vectors(WordSums(), log, words=["x"], dim=2)) == 7
+
+
+def test_the_command_writes_word_vectors_that_a_training_takes(tmp_path):
+    pytest.importorskip("onnxruntime")
+    write_click_log(LOG, tmp_path / "pairs.tsv")
+    (tmp_path / "words.txt").write_text("zebra 12\n\nyak\t7\n")
+    path = write_onnx(tmp_path / "tiny", [*LOG.queries, *LOG.titles, "zebra yak"])
+    out = tmp_path / "vectors"
+    arguments = ["vectors", "teach", path, tmp_path / "pairs.tsv", "-o", out, "--dim", 5]
+    arguments = list(map(str, [*arguments, "--words", tmp_path / "words.txt"]))
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0 and "5 dimensions" in result.output, result.output
+    assert sentemb.read_word_vectors(out).words[-2:] == ["zebra", "yak"]
+    assert train(LOG, vectors=out, vector_dim=5, **TINY, epochs=1).vocabulary.vectors.dim == 5
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 1 and "--force" in result.output
