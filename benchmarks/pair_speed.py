@@ -18,7 +18,8 @@ from pages import machine, write_tables
 from rounds import DisagreementError, Result, note
 
 from sentemb.models.pairs import make_pair_model
-from sentemb.models.pairs.pair_model import Texts
+from sentemb.models.pairs.head import Pass
+from sentemb.models.pairs.pair_model import Pairs, Texts
 from sentemb.models.words.workspace import Workspace
 from sentemb.system.parallel import Workers, one_after_the_other
 from sentemb.system.tables import markdown_table
@@ -58,18 +59,16 @@ class Ours:
     """sentemb on one thread."""
 
     def __init__(self, case, workers):
-        self.case, self.workers, self.space = case, workers, Workspace()
+        self.case, self.workers = case, workers
+        self.given = Pass(case.weights, case.P, Workspace())
 
     def _score(self):
         case = self.case
         readings = self.workers.together(
-            *(
-                case.model.read_tasks(case.weights, side, case.P, texts, self.space)
-                for side, texts in case.texts.items()
-            )
+            *(case.model.read_tasks(self.given, side, texts) for side, texts in case.texts.items())
         )
-        job = case.model.score_tasks(case.weights, *readings, case.queries, case.titles, self.space)
-        return self.workers.together(job)[0]
+        pairs = Pairs(*readings, case.queries, case.titles)
+        return self.workers.together(case.model.score_tasks(self.given, pairs))[0]
 
     def forward(self):
         return self._score().scores
@@ -80,8 +79,7 @@ class Ours:
         better, worse = done.scores.reshape(-1, 2).T
         active = (1 + worse - better > 0).astype(done.scores.dtype) / TRIPLES
         V = np.stack([-active, active], axis=1).ravel()
-        job = self.case.model.backward_tasks(self.case.weights, self.case.P, done, V, self.space)
-        return self.workers.together(job)[0]
+        return self.workers.together(self.case.model.backward_tasks(self.given, done, V))[0]
 
     def gradient_of_matrix(self):
         return self.step()[0]["maps3"]

@@ -193,8 +193,9 @@ def command(
                     raise click.UsageError(
                         f"--compare-with {needs_log[0]} needs --log, the log of the training"
                     )
-                asked = catalogue, metrics, compare_with, learned, cosine, doing
-                evaluation = held_out_clicks.evaluated(model_or_run, held_out, judgments, *asked)
+                models = model_or_run, *compare_with
+                asked = catalogue, metrics, learned, cosine, doing
+                evaluation = held_out_clicks.evaluated(models, held_out, judgments, *asked)
                 shown = per_query, as_json, known
                 lines = held_out_clicks.lines(model_or_run, evaluation, *shown)
         printed = list(lines)

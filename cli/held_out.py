@@ -27,23 +27,23 @@ _MANY_PAIRS = 1_000_000
 
 
 def evaluated(
-    model: str,
+    models: Sequence[str],
     path: str,
     clicks: "ClickLog",
     catalogue: str | None,
     metrics: Sequence[str] | None,
-    rivals: Sequence[str],
     learned: "ClickLog | None",
     cosine: bool,
     doing: Callable[[str], None],
 ) -> Any:
-    """The result of `sentemb.evaluate`, with notes on the catalogue.
+    """The result of `sentemb.evaluate` for the first of ``models``, with notes on the catalogue.
 
-    ``doing`` is called with the name of the work.
+    The others are what it is compared with. ``doing`` is called with the name of the work.
     """
     from sentemb.comparison.measuring import evaluate, open_ranker
 
-    opened = {name: open_ranker(name, cosine) for name in dict.fromkeys((model, *rivals))}
+    model = models[0]
+    opened = {name: open_ranker(name, cosine) for name in dict.fromkeys(models)}
     titles = catalogue_of(model, opened[model], path, catalogue, clicks)
     for name, ranker in opened.items():
         note_pairs(name, ranker, len(clicks.queries) * len(titles.titles))

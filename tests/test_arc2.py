@@ -12,9 +12,9 @@ from sentemb.kernels.matmul import add_matmul_at
 from sentemb.kernels.windows import pool_pairs
 from sentemb.models.pairs import make_pair_model
 from sentemb.models.pairs.arc2 import ARC2
-from sentemb.models.pairs.head import Dropout
+from sentemb.models.pairs.head import Dropout, Pass
 from sentemb.models.pairs.layer_sizes import layer_sizes, least_words
-from sentemb.models.pairs.pair_model import Texts
+from sentemb.models.pairs.pair_model import Pairs, Texts
 from sentemb.models.pairs.planes import convolved, corners, pooled, rectangles
 from sentemb.models.words.workspace import Workspace
 from sentemb.system.parallel import Workers
@@ -63,20 +63,20 @@ class Example:
         self.titles = np.tile(np.arange(n), n).astype(np.int32)
 
     def score(self, workers, pairs=slice(None), dropout=None):
+        given = self.given(dropout)
         readings = [
-            workers.together(
-                self.model.read_tasks(self.weights, side, self.P, texts, Workspace(), dropout)
-            )[0]
+            workers.together(self.model.read_tasks(given, side, texts))[0]
             for side, texts in self.texts.items()
         ]
-        job = self.model.score_tasks(
-            self.weights, *readings, self.queries[pairs], self.titles[pairs], Workspace(), dropout
-        )
-        return workers.together(job)[0]
+        pairs = Pairs(*readings, self.queries[pairs], self.titles[pairs])
+        return workers.together(self.model.score_tasks(given, pairs))[0]
+
+    def given(self, dropout=None):
+        return Pass(self.weights, self.P, Workspace(), dropout)
 
     def backward(self, workers, V, dropout=None):
         done = self.score(workers, dropout=dropout)
-        job = self.model.backward_tasks(self.weights, self.P, done, V, Workspace(), dropout)
+        job = self.model.backward_tasks(self.given(dropout), done, V)
         return workers.together(job)[0]
 
     def words_of(self, side, text):
@@ -169,9 +169,8 @@ def test_the_gradient_is_that_of_finite_differences(case, dropout, workers):
 def test_fixed_word_vectors_need_no_gradient_at_the_words(workers):
     example = Example(CASES[0], lengths=[0, 2, 5])
     V = np.ones(example.queries.size)
-    job = example.model.backward_tasks(
-        example.weights, example.P, example.score(workers), V, Workspace(), words=False
-    )
+    done = example.score(workers)
+    job = example.model.backward_tasks(example.given(), done, V, words=False)
     gradient, errors = workers.together(job)[0]
     assert errors == {}
     expected, _ = example.backward(workers, V)

@@ -295,7 +295,6 @@ def test_wrong_input_of_the_commands(folder, command):
         ([folder, dev], "nor a model" if command == "tune" else "no index here"),
         ([index, index], "queries.tsv"),
         ([index], "Missing argument 'DEV'" if command == "tune" else "give either DEV or --record"),
-        ([index, dev, "--threads", "0"], "0 is not in the range"),
     ]:
         code, _, err = run(command, *arguments)
         assert code in (1, 2) and message in err and "Traceback" not in err

@@ -567,15 +567,6 @@ def test_wrong_seconds(data, tmp_path, seconds):
         found.run(seconds=seconds)
 
 
-@pytest.mark.parametrize("option", [("--budget", "nan"), ("--seeds", "101"), ("--threads", "0")])
-def test_wrong_options(data, tmp_path, option):
-    result = CliRunner().invoke(
-        main, ["compare", str(data), "-o", str(tmp_path / "out"), "--models", "random", *option]
-    )
-    assert result.exit_code in (1, 2) and isinstance(result.exception, SystemExit)
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize("name", ["x" * 240, "  ", "a\ufeffb", os.fsdecode(b"caf\xe9")])
 def test_a_model_folder_whose_name_cannot_be_a_row(model_dir, tmp_path, name):
     path = tmp_path / name

@@ -274,17 +274,11 @@ def test_a_mini_batch_has_the_loss_of_the_checked_gradient(hard_negatives):
         ({"negatives": "corpus"}, "n_negatives all"),
         ({"gamma": 5.0}, "the objective hinge has no gamma; leave gamma out"),
         ({"objective": "softmax", "margin": 0.2}, "the objective softmax has no margin"),
-        ({"margin": 0}, "margin is 0; give a number above 0 and at most 2"),
-        ({"margin": float("nan")}, "margin is nan"),
-        ({"objective": "triplet"}, "objective is 'triplet'; give one of softmax, hinge"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(settings, message):
     with pytest.raises(SentembError, match=message):
         Settings(**{"objective": "hinge", **settings})
-    if settings.keys() == {"objective"}:
-        with pytest.raises(SentembError, match=message):
-            gradcheck("bag", **settings)
 
 
 def test_the_hinge_has_smaller_mini_batches_unless_told_otherwise():

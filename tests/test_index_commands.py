@@ -335,7 +335,6 @@ def test_rank_refuses_an_index(place):
         (["search", "index", "hat", "--json", "--tsv"], "not both"),
         (["search", "index", "--queries", "-", "--only", "-"], "only one of the files"),
         (["search", "index", "hat", "--only", "nothing"], "cannot be read"),
-        (["search", "index", "hat", "-k", "0"], "0 is not in the range"),
         (["index", "index", "--sync", "titles.tsv", "--add", "titles.tsv"], "leave --add and"),
         (["index", "index", "--sync", "titles.tsv", "--cosine"], "--cosine is for a new"),
         (["index", "index", "--sync", "nothing"], "cannot be read"),

@@ -307,7 +307,7 @@ def example_of(folder, language):
 
 
 def table_of(folder):
-    """``characters.txt``: sets of code points, and lower cases."""
+    """``characters.txt``: sets of code points, and lower cases; and what is made of them once."""
     found = {}
     for line in (folder / "characters.txt").read_text("utf-8").splitlines():
         name, *entries = line.split(" ")
@@ -317,6 +317,8 @@ def table_of(folder):
             first, last = (int(code, 16) for code in codes.split("-"))
             for code in range(first, last + 1):
                 found[name][chr(code)] = chr(int(lower or "0", 16) + code - first)
+    found["letters"] = found["unspaced"].keys() | found["marks"].keys() | {"\u17d2"}
+    found["pieces"] = re.compile(f"([{''.join(found['space'])}]+)")
     return found
 
 
@@ -417,11 +419,10 @@ def words_as_described(text, splitting, table):
 def joined_as_described(text, table):
     """Texts, and between them the words that are two letters with U+2060 between them."""
     parts = [""]
-    letters = table["unspaced"].keys() | table["marks"].keys() | {"\u17d2"}
-    for piece in re.split(f"([{''.join(table['space'])}]+)", text):
+    for piece in table["pieces"].split(text):
         halves = piece.split(JOINER)
         if len(halves) == 2 and all(
-            half and half[0] in table["unspaced"] and letters.issuperset(half)
+            half and half[0] in table["unspaced"] and table["letters"].issuperset(half)
             and len(letters_as_described(half, table)) == 1 for half in halves
         ):  # fmt: skip
             parts += ["".join(halves), ""]

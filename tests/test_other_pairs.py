@@ -10,8 +10,8 @@ from sentemb import SentembError, train
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.kernels.local_decisions import WordColumns, topic_of
 from sentemb.models.pairs import deepmatch, make_pair_model
-from sentemb.models.pairs.head import Dropout
-from sentemb.models.pairs.pair_model import Texts
+from sentemb.models.pairs.head import Dropout, Pass
+from sentemb.models.pairs.pair_model import Pairs, Texts
 from sentemb.models.pairs.pair_topics import topics_of_words
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.vectors.word_vectors import WordVectors
@@ -55,23 +55,20 @@ class Made:
 
     def done(self, threads=1, texts=None, index=None, dropout=None):
         texts, index, model = texts or self.texts, index or self.index, self.model
-        P = self.weights["table"]
+        given = self.given(dropout)
         with Workers(threads) as workers:
             readings = [
-                workers.together(
-                    model.read_tasks(self.weights, side, P, texts[side], Workspace(), dropout)
-                )[0]
-                for side in SIDES
+                workers.together(model.read_tasks(given, side, texts[side]))[0] for side in SIDES
             ]
-            job = model.score_tasks(self.weights, *readings, *index, Workspace(), dropout)
-            return workers.together(job)[0]
+            return workers.together(model.score_tasks(given, Pairs(*readings, *index)))[0]
+
+    def given(self, dropout):
+        return Pass(self.weights, self.weights["table"], Workspace(), dropout)
 
     def gradient(self, V, threads=1, dropout=None):
         """By the name of the array, the table included."""
         done = self.done(threads, dropout=dropout)
-        job = self.model.backward_tasks(
-            self.weights, self.weights["table"], done, V, Workspace(), dropout
-        )
+        job = self.model.backward_tasks(self.given(dropout), done, V)
         with Workers(threads) as workers:
             gradient, errors = workers.together(job)[0]
         table = np.zeros_like(self.weights["table"])
@@ -170,9 +167,7 @@ def test_a_pair_has_the_same_bits_alone_and_the_threads_change_none(made):
 
 def reconstruction(made, threads=1, texts=None):
     texts = texts or made.texts["query"]
-    job = made.model.reconstruction_tasks(
-        made.weights, made.weights["table"], texts, Workspace(), words=True
-    )
+    job = made.model.reconstruction_tasks(made.given(None), texts, words=True)
     with Workers(threads) as workers:
         return workers.together(job)[0]
 
@@ -308,17 +303,9 @@ def test_preparing_gives_words_their_topics_and_keeps_their_weights():
         assert own[0] in (1, 2, 3) and not own[1:].any() and not other.any()
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "message"),
-    [
-        ("urae", {"cells": 0}, "cells is 0; give an integer from 1"),
-        ("deepmatch", {"nodes": 0}, "nodes is 0"),
-        ("deepmatch", {"embedding": 20}, "embedding"),
-    ],
-)
-def test_wrong_settings_are_refused(name, settings, message):
-    with pytest.raises(SentembError, match=message):
-        make_pair_model(name, **settings)
+def test_a_deepmatch_has_no_embedding():
+    with pytest.raises(SentembError, match="embedding"):
+        make_pair_model("deepmatch", embedding=20)
 
 
 # -- training ------------------------------------------------------------------------------------

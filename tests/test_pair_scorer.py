@@ -71,7 +71,7 @@ def test_many_texts_are_scored_in_portions(scorer, monkeypatch):
     score_tasks = type(scorer.model).score_tasks
 
     def noting(*arguments):
-        sizes.append(arguments[4].size)
+        sizes.append(arguments[2].query_index.size)
         return score_tasks(*arguments)
 
     monkeypatch.setattr(type(scorer.model), "score_tasks", noting)

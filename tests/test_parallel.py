@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from sentemb import train
 from sentemb.data.click_log import ClickLogBuilder
+from sentemb.models.words.workspace import spans_of
 from sentemb.system.parallel import (
     PARTS,
     PAYS,
@@ -16,7 +17,6 @@ from sentemb.system.parallel import (
     one_after_the_other,
     pieces,
     spans,
-    spans_of,
     spread,
 )
 
@@ -35,7 +35,7 @@ def test_parts_are_the_whole_and_each_pays(size, cost, sums):
 
 @given(st.lists(st.integers(0, 10**7), max_size=200))
 def test_parts_of_unequal_items_cost_about_as_much(costs):
-    found = spans_of(np.concatenate([[0], np.cumsum(costs, dtype=np.int64)]))
+    found = spans_of(np.concatenate([[0], np.cumsum(costs, dtype=np.int64)]), 1)
     assert [k for _, first, end in found for k in range(first, end)] == list(range(len(costs)))
     for _, first, end in found if len(found) > 1 else []:
         # PAYS and less of a part's share may be left over when the number of parts is chosen.

@@ -20,7 +20,7 @@ from sentemb.retrieval.words_and_stems import tokens_of, words_of
 from sentemb.search.ranking import engine
 from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.part import Asked, Bound, Fields
-from sentemb.search.ranking.parts import PART_TYPES, stored_rows
+from sentemb.search.ranking.parts import PART_TYPES, Memory, stored_rows
 from sentemb.search.ranking.ranker import HybridRanker, shares
 from sentemb.search.ranking.recipe import DIRECT, PARTS, Recipe
 from sentemb.search.ranking.weights import Candidates, fit_weights, losses_of
@@ -332,12 +332,20 @@ def as_pairs(places, scores):
     ]
 
 
+@pytest.mark.parametrize("share", [0, 1, 4])
 @pytest.mark.parametrize("k", [1, 4, 100])
 @pytest.mark.parametrize(
     "weights",
-    [EVERY.weights, OF_MODEL, {"cosine": 2.0}, {"bm25": 1.0}, {"memory": -1.0}, {"clicks": 1.0}],
-)
-def test_the_best_titles_are_those_of_all_pairs_to_the_bit(bag, log, titles, k, weights):
+    [EVERY.weights, OF_MODEL, {"cosine": 2.0}, {"bm25": 1.0}, {"memory": -1.0}, {"clicks": 1.0},
+     {"cosine": -0.2, "memory": 0.1, "bm25": 2.0, "unclicked": -3.0}],
+)  # fmt: skip
+def test_the_best_titles_are_those_of_all_pairs_to_the_bit(
+    bag, log, titles, k, weights, share, monkeypatch
+):
+    """Lists alone settle no query, all of them, or those for which they leave a quarter."""
+    if share:
+        for name, value in (("_MANY_TITLES", 1), ("_SHARE_LEFT", share), ("_FEW_TITLES", 0)):
+            monkeypatch.setattr(engine, name, value)
     queries = [*QUERIES, *TYPED, *log.queries]
     ranker = made_ranker(bag, log, titles, EVERY.weighted(weights))
     found = as_pairs(*ranker.find(queries, k))
@@ -372,6 +380,25 @@ def test_no_score_depends_on_threads_or_blocks(bag, log, titles, monkeypatch):
     monkeypatch.setattr(engine, "_CELLS", 3 * len(titles))
     found = made_ranker(bag, log, titles, EVERY, threads=3).find(queries, 7)
     assert all(map(np.array_equal, found, expected))
+
+
+def test_vectors_of_titles_that_words_leave_out_are_not_read(bag, log, monkeypatch):
+    monkeypatch.setattr(engine, "_MANY_TITLES", 1)
+    titles = [f"fix a bath {number}" for number in range(300)]
+    titles[7::10] = ["red tub"] * 30
+    recipe = EVERY.weighted({"cosine": 0.3, "memory": 0.4, "bm25": 5.0, "unclicked": 0.1})
+    ranker, queries = made_ranker(bag, log, titles, recipe), ["red tub", "repair", "tub"]
+    expected = best_by_pairs(ranker, queries, titles, 3)
+    scanned, real = [], Memory.add
+
+    def noted(self, total, weight, asked, workers):
+        scanned.append(asked.queries)
+        return real(self, total, weight, asked, workers)
+
+    monkeypatch.setattr(Memory, "add", noted)
+    monkeypatch.setattr(engine, "_SHARE_LEFT", 10)
+    assert as_pairs(*ranker.find(queries, 3)) == expected
+    assert scanned == [["repair"]]
 
 
 def test_many_equal_scores_fill_the_room_for_candidates(bag, log, monkeypatch):

@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -31,7 +32,7 @@ from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.memory import MemoryRows
 from sentemb.retrieval.row_products import QueryRows
 from sentemb.retrieval.similarity import unit_rows
-from sentemb.search import segment, shortlisting
+from sentemb.search import searcher, segment, shortlisting
 from sentemb.search.ranking import engine, shortlist
 from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.part import Asked
@@ -152,6 +153,48 @@ def test_a_ranking_is_that_of_all_pairs_also_with_a_broad_shortlist(
         ranked = engine.best(*every)
         pairs = (ranked.titles[:, :k], expected.titles), (ranked.scores[:, :k], expected.scores)
         assert all(np.array_equal(*both) for both in pairs)
+
+
+@settings(max_examples=30, deadline=None)
+@given(WEIGHTS, st.sampled_from([0, 1, 20]), st.sampled_from([5, 60, 1000]))
+def test_titles_that_are_counted_have_a_share_of_the_highest_score(
+    parts_of_all, weights, k, matches
+):
+    """The best k in any case, and all of the matches with half the highest score."""
+    ranker, (catalogue, _) = parts_of_all
+    recipe, asked = Recipe(weights, k1=1.2, b=0.6), ranker.asked(QUERIES)
+    most = max(k, matches)
+    with Workers(1) as workers:
+        arguments = catalogue.parts, recipe, asked
+        of_titles = catalogue.is_empty, workers, None
+        expected = engine.best(*arguments, most, *of_titles)
+        made = broad(catalogue.parts, recipe)
+        found = engine.best(*arguments, k, *of_titles, made, matches)
+    assert found.titles.shape == expected.titles.shape
+    for q in range(len(QUERIES)):
+        least = shortlist.least_of_matches(expected.scores[q, 0])
+        n = max(k, int(np.count_nonzero(expected.scores[q, :matches] >= least)))
+        assert np.array_equal(found.titles[q, :n], expected.titles[q, :n])
+        assert np.array_equal(found.scores[q, :n], expected.scores[q, :n])
+
+
+def test_facets_and_sorts_look_at_a_part_of_the_titles(index, monkeypatch):
+    index.sync(TITLES, IDS, fields={"price": [float(k % 50) for k in range(len(TITLES))]})
+    monkeypatch.setattr(searcher, "MOST_MATCHES", 60)
+    of_counts = {"facets": ["price"], "sort": "price"}
+    exact = index.search(QUERIES, 5, exact=True, **of_counts)
+    monkeypatch.setattr(engine._Request, "rank_exactly", None)
+    monkeypatch.setattr(engine._Request, "rank_all", None)
+    queries = [query for query, hits in zip(QUERIES, exact, strict=True) if hits]
+    found = index.search(queries, 5, **of_counts)
+    shares = [
+        sum((Counter(hits.facets["price"]) & Counter(best.facets["price"])).values())
+        / sum(best.facets["price"].values())
+        for hits, best in zip(found, filter(None, exact), strict=True)
+    ]
+    assert np.mean(shares) > 0.9
+    prices = [hit.fields["price"] for hit in found[0]]
+    assert len(found[0]) == 5 and prices == sorted(prices)
 
 
 @pytest.mark.parametrize("sign", [1, -1])

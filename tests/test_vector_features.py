@@ -428,8 +428,6 @@ def test_rows_are_cut_into_parts_of_about_equal_work(sizes, monkeypatch):
     ("options", "message"),
     [
         ({"vector_dim": 7}, "have 6 dimensions and vector_dim is 7"),
-        ({"vector_dim": 0}, "vector_dim is 0; give an integer from 1"),
-        ({"vector_words": 0}, "vector_words is 0; give an integer from 1"),
         ({"vectors": None, "vector_dim": 3}, "is for vectors; give vectors too"),
         ({"vectors": vectors_of(["yyy", "xxx"])}, "no word of the log has a vector"),
         ({"vectors": WordVectors(WORDS, np.ones((len(WORDS), 6), np.float32))}, "span fewer than"),

@@ -918,20 +918,10 @@ def test_words_of_the_same_pairs_become_alike():
     assert means[0] @ side > means[1] @ side
 
 
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"dim": 0}, "dim is 0; give an integer from 1 to 10,000"),
-        ({"window": 0}, "window is 0"),
-        ({"epochs": 1.5}, "epochs is 1.5"),
-        ({"seed": -1}, "seed is -1"),
-        ({"min_count": 10**6}, "no word of letters or digits that occurs min_count = 1,000,000"),
-    ],
-    ids=str,
-)
-def test_training_with_wrong_settings(settings, says):
-    with pytest.raises(SentembError, match=says):
-        train_word_vectors(made_up_clicks(), **settings)
+def test_no_word_is_frequent_enough():
+    said = "no word of letters or digits that occurs min_count = 1,000,000"
+    with pytest.raises(SentembError, match=said):
+        train_word_vectors(made_up_clicks(), min_count=10**6)
 
 
 # -- the commands ----------------------------------------------------------------------------------

@@ -24,7 +24,6 @@ from sentemb.data.simulation.simulator import simulate
 from sentemb.evaluation.metrics import ndcg
 from sentemb.evaluation.significance import compare_all
 from sentemb.evaluation.trec import read_run
-from sentemb.models.towers.registry import ENCODERS
 
 HUGE = "1" + "0" * 400
 NUMBERS = ("nan", "inf", "-inf", "-1", "1e400", HUGE, "0x10", "", "one", "1_0", "９")
@@ -104,20 +103,9 @@ def _begin(settings):
 
 
 @pytest.mark.parametrize("value", NUMBERS)
-@pytest.mark.parametrize(
-    "option",
-    [
-        "--cells",
-        "--bag-dim",
-        "--lengths",
-        "--seed",
-    ],
-)
-def test_numbers_of_gradcheck(option, value, monkeypatch):
+def test_lengths_of_gradcheck(value, monkeypatch):
     monkeypatch.setattr(sentemb.gradients.two_towers, "_made_up_problem", _begin_check)
-    code, line, out = run("gradcheck", f"{option}={value}")
-    assert code in (1, 2) and line.startswith("Error: ") and out == "", (code, line)
-    assert ("begun" in line) <= (value in {"1_0", "９"}), line
+    assert ("begun" in refused("gradcheck", f"--lengths={value}")) == (value in {"1_0", "９"})
 
 
 def _begin_check(*arguments):
@@ -136,17 +124,6 @@ def test_numbers_of_data_onet(tmp_path, release, option, value):
         assert code == 0, line
     else:
         assert code in (1, 2) and line.startswith("Error: ") and len(line) < 1000, line
-        assert not out.exists()
-
-
-@pytest.mark.parametrize("value", NUMBERS)
-@pytest.mark.parametrize("option", ["--seeds", "--budget", "--threads"])
-def test_numbers_of_compare(simulated, tmp_path, option, value):
-    out = tmp_path / "out"
-    code, line, _ = run("compare", simulated, "-o", out, "--models", "random", f"{option}={value}")
-    unlimited = {"inf", "1e400", HUGE} if option == "--budget" else set()
-    if value not in {"1_0", "９"} | unlimited:
-        assert code in (1, 2) and line.startswith("Error: ") and len(line) < 1000
         assert not out.exists()
 
 
@@ -234,25 +211,12 @@ def test_the_largest_check_of_the_documentation_is_allowed(monkeypatch):
 
 WRONG = [None, "3", "x", [], {}, 1.5, True, float("nan"), float("inf"), -1, 10**400, object(), 1j]
 SETTINGS_OF_GRADCHECK = [
-    *(
-        name
-        for name, parameter in inspect.signature(sentemb.gradcheck).parameters.items()
-        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
-    ),
-    *(declared.name for declared in ENCODERS.parameters),
+    name
+    for name, parameter in inspect.signature(sentemb.gradcheck).parameters.items()
+    if parameter.kind is not inspect.Parameter.VAR_KEYWORD
 ]
 # What is right of them, for each setting of gradcheck.
-RIGHT = {
-    "forget_gate": [True],
-    "shared_towers": [True],
-    "output_gate": [None, True],
-    "hidden": [None],
-    "window": [None],
-    "layers": [None],
-    "activation": [None],
-    "fault": [None],
-    "objective": [None],
-}
+RIGHT = {"shared_towers": [True], "fault": [None], "objective": [None]}
 
 
 @pytest.mark.parametrize("name", SETTINGS_OF_GRADCHECK)

@@ -18,7 +18,8 @@ from sentemb.errors import SentembError
 from sentemb.kernels.convolution2d import Planes
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.pairs.arc2 import ARC2, block_argmax
-from sentemb.models.pairs.pair_model import PairModel, Scoring, Texts
+from sentemb.models.pairs.head import Pass
+from sentemb.models.pairs.pair_model import PairModel, Pairs, Scoring, Texts
 from sentemb.models.pairs.planes import convolved, pooled
 from sentemb.models.pairs.registry import AND
 from sentemb.models.towers.towers import SIDES
@@ -146,15 +147,15 @@ def match(scorer: PairScorer, query: str, title: str) -> Match:
     if not all(words.values()):
         raise SentembError("a text without words has no shares; give one with words")
     batch = scorer.vocabulary.batch([query, title])
-    space, unit_error = Workspace(), np.ones(1, scorer.dtype)
+    unit_error = np.ones(1, scorer.dtype)
     with Workers(1) as workers:
         P = model.project(weights, batch, workers)
-        done = workers.together(_score_tasks(model, weights, P, batch, space))[0]
+        run = Pass(weights, P, Workspace())
+        done = workers.together(_score_tasks(model, run, batch))[0]
         score = float(done.scores[0])
         if not np.isfinite(score):
             raise SentembError("the score is not finite; train the model again")
-        job = model.backward_tasks(weights, P, done, unit_error, space)
-        gradient, errors = workers.together(job)[0]
+        gradient, errors = workers.together(model.backward_tasks(run, done, unit_error))[0]
         biases = {
             name: float(np.vdot(weights[name], gradient[name]))
             for name in weights
@@ -166,7 +167,7 @@ def match(scorer: PairScorer, query: str, title: str) -> Match:
             texts[name] = _word_shares(given[name], words[name], P[index], errors[side])
         cells = None
         if isinstance(model, ARC2):
-            of_cells = model.cell_error_tasks(weights, done, unit_error, space)
+            of_cells = model.cell_error_tasks(run, done, unit_error)
             cells = _cells(model, weights, done, workers.together(of_cells)[0], biases)
     return Match(str(model.name), score, texts, biases, cells)
 
@@ -177,18 +178,16 @@ def _word_shares(text: str, words: list[str], P: np.ndarray, errors: np.ndarray)
     return WordShares(text, words[: len(P)], shares, len(words) - len(P))
 
 
-def _score_tasks(
-    model: PairModel, weights: Arrays, P: np.ndarray, batch: TextBatch, space: Workspace
-) -> Job[Scoring]:
+def _score_tasks(model: PairModel, given: Pass, batch: TextBatch) -> Job[Scoring]:
     """The score of the first text of ``batch`` with the second, as a job."""
     readings = []
     for k, side in enumerate(SIDES):
         tokens = batch.word_index[batch.offsets[k] : batch.offsets[k + 1]]
         texts = Texts(tokens, np.array([0, tokens.size])).cut(model.max_words)
-        readings.append((yield from model.read_tasks(weights, side, P, texts, space)))
+        readings.append((yield from model.read_tasks(given, side, texts)))
     queries, titles = readings
     pair = np.zeros(1, np.int32)
-    return (yield from model.score_tasks(weights, queries, titles, pair, pair, space))
+    return (yield from model.score_tasks(given, Pairs(queries, titles, pair, pair)))
 
 
 def _cells(

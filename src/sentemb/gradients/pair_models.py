@@ -15,9 +15,9 @@ from sentemb.gradients.problem import CheckedProblem
 from sentemb.gradients.whole_batch import BatchForms, in_parts, made_up_batch
 from sentemb.kernels.input_layer import RowGradient, gather_weighted_rows
 from sentemb.models.pairs import make_pair_model
-from sentemb.models.pairs.head import Dropout
+from sentemb.models.pairs.head import Dropout, Pass
 from sentemb.models.pairs.matcher import Matcher
-from sentemb.models.pairs.pair_model import PairModel, Scoring, Texts
+from sentemb.models.pairs.pair_model import PairModel, Pairs, Scoring, Texts
 from sentemb.models.towers.layout import Layout
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.words.input_rows import point_of
@@ -89,23 +89,21 @@ class PairPasses:
         table[self._batch.input_rows] = rows
         return self.matcher.model.blocks({**gradient, "table": table})
 
-    def _forward_tasks(self) -> Job[tuple[np.ndarray, Scoring]]:
+    def _forward_tasks(self) -> Job[tuple[Pass, Scoring]]:
         model, weights = self.matcher.model, self.matcher.weights
         point = point_of(weights, self._batch.input_rows)
         P = yield from model.project_tasks(point, self._batch, self._space)
         queries, titles = SIDES
-        last = self._space, self._dropout
-        first = yield from model.read_tasks(weights, queries, P, self._texts[queries], *last)
-        second = yield from model.read_tasks(weights, titles, P, self._texts[titles], *last)
-        done = yield from model.score_tasks(weights, first, second, *self._index, *last)
-        return P, done
+        given = Pass(weights, P, self._space, self._dropout)
+        first = yield from model.read_tasks(given, queries, self._texts[queries])
+        second = yield from model.read_tasks(given, titles, self._texts[titles])
+        done = yield from model.score_tasks(given, Pairs(first, second, *self._index))
+        return given, done
 
     def _backward_tasks(self, V: np.ndarray) -> Job[Arrays]:
-        model, weights = self.matcher.model, self.matcher.weights
-        P, done = yield from self._forward_tasks()
-        gradient, errors = yield from model.backward_tasks(
-            weights, P, done, V, self._space, self._dropout
-        )
+        model = self.matcher.model
+        given, done = yield from self._forward_tasks()
+        gradient, errors = yield from model.backward_tasks(given, done, V)
         dX = np.concatenate([errors[side] for side in SIDES])
         tokens = [(0, dX, *self._layout.tokens_of_words)]
         dP, _ = yield from model.gather_words_tasks(self._batch, tokens, self._space)

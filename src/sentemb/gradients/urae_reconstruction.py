@@ -8,6 +8,7 @@ from sentemb.gradients.check_options import SCALE
 from sentemb.gradients.problem import CheckedProblem
 from sentemb.gradients.whole_batch import BatchForms, in_parts, made_up_lengths
 from sentemb.models.pairs import make_pair_model
+from sentemb.models.pairs.head import Pass
 from sentemb.models.pairs.pair_model import Texts
 from sentemb.models.words.workspace import Workspace
 from sentemb.system.contracts import Arrays
@@ -72,8 +73,7 @@ class URAEReconstruction(CheckedProblem):
         return self._named({**gradient, "table": table})
 
     def _pass(self, texts: Texts) -> tuple[np.ndarray, Arrays, np.ndarray]:
-        job = self._model.reconstruction_tasks(
-            self._weights, self._weights["table"], texts, Workspace(), words=True
-        )
+        given = Pass(self._weights, self._weights["table"], Workspace())
+        job = self._model.reconstruction_tasks(given, texts, words=True)
         losses, gradient, dX = self._workers.together(job)[0]
         return losses, gradient, dX

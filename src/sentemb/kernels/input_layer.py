@@ -37,6 +37,30 @@ class RowGradient(NamedTuple):
 
 
 @kernel
+def cut_lists(edges, offsets, of_entry, of_item):
+    """edges[p] = the first list before which lie p of n parts of what all lists cost.
+
+    List k costs ``of_item`` and ``of_entry`` for each of its entries.
+
+    edges : (n + 1,) int64, written
+    offsets : (n_lists + 1,) int64
+    """
+    n, size = edges.size - 1, offsets.size - 1
+    whole = of_entry * offsets[size] + of_item * size
+    edges[0], edges[n] = 0, size
+    first = 0
+    for part in range(1, n):
+        share, end = whole * part / n, size
+        while first < end:
+            middle = (first + end) // 2
+            if of_entry * offsets[middle] + of_item * middle < share:
+                first = middle + 1
+            else:
+                end = middle
+        edges[part] = first
+
+
+@kernel
 def project_words(P, table, v, lead, rows, bias, offsets, ids, values, first, end):
     """P[w] = b + sum_k value_k X[id_k] for the words ``first`` to ``end``.
 

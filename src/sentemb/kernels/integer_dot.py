@@ -2,14 +2,22 @@
 
 The loop is written as LLVM vector instructions: LLVM turns a plain one into the same multiply-add
 instructions but does the last numbers of a row, a third of 96, in short vectors.
+
+Rows are asked for some kilobytes ahead: the processor itself looks no further than to the end of a
+page of 4 kB. Measured on 136 MB of a mapped file (Xeon with AVX-512): 8.2 ns for a row of 96 in
+place of 10.0; 1, 2, 4 and 8 kB ahead differ by 5 %.
 """
 
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from sentemb.kernels.prefetch import LINE_BYTES, ask_for
+
 # Numbers per step, and rows that share the loads of the query.
 LANES, ROWS = 32, 4
+# Bytes between what is worked on and what is asked for.
+_AHEAD = 2048
 _INT8, _INT16, _INT32, _INT64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 
 
@@ -48,6 +56,9 @@ def four_dots(typingctx, codes, row, query, steps):
         numbers = builder.gep(data, [at])
         numbers = builder.load(builder.bitcast(numbers, narrow.as_pointer()), align=2)
         numbers = builder.sext(numbers, wide)
+        for line in range(0, LANES * ROWS, LINE_BYTES):
+            ahead = builder.add(builder.mul(step, _INT64(LANES * ROWS)), _INT64(_AHEAD + line))
+            ask_for(builder, builder.gep(rows[0], [ahead]))
         new = []
         for base, total in zip(rows, sums, strict=True):
             address = builder.bitcast(

@@ -16,6 +16,15 @@ def sum_of_squares(array):
 
 
 @kernel
+def are_below(array, limit):
+    """Whether the absolute values of all numbers are below ``limit``; NaN is not. (n,) float."""
+    above = 0
+    for k in range(array.size):
+        above |= int(not abs(array[k]) < limit)
+    return not above
+
+
+@kernel
 def square_rows(squares, rows, first, end):
     """squares[k] = ||rows[k]||^2 for the rows ``first`` to ``end``: (n,) and (n, width) float."""
     for k in range(first, end):

@@ -19,7 +19,7 @@ from sentemb.kernels.compiling.numba_internals import cgutils
 
 # Rows between the one that is worked on and the one that is asked for.
 AHEAD = 8
-_LINE_BYTES = 64
+LINE_BYTES = 64
 # Arguments of llvm.prefetch: for reading, into the second cache, data.
 _READ, _SECOND_CACHE, _DATA = 0, 2, 1
 
@@ -33,29 +33,33 @@ def _prefetch_line(typingctx, array, row, byte):
         rows, row, byte = args
         rows = context.make_array(signature.args[0])(context, builder, rows)
         stride = cgutils.unpack_tuple(builder, rows.strides)[0]
-        number, address = ir.IntType(32), ir.IntType(8).as_pointer()
-        start = builder.bitcast(rows.data, address)
-        byte_address = builder.gep(start, [builder.add(builder.mul(row, stride), byte)])
-        prefetch = builder.module.declare_intrinsic(
-            "llvm.prefetch.p0", (), ir.FunctionType(ir.VoidType(), [address, *[number] * 3])
-        )
-        builder.call(prefetch, [byte_address, number(_READ), number(_SECOND_CACHE), number(_DATA)])
+        start = builder.bitcast(rows.data, ir.IntType(8).as_pointer())
+        ask_for(builder, builder.gep(start, [builder.add(builder.mul(row, stride), byte)]))
         return context.get_dummy_value()
 
     return signature, codegen
 
 
+def ask_for(builder, address):
+    """Emit the request for the cache line of an address, which need not be one of the process."""
+    number = ir.IntType(32)
+    prefetch = builder.module.declare_intrinsic(
+        "llvm.prefetch.p0", (), ir.FunctionType(ir.VoidType(), [address.type, *[number] * 3])
+    )
+    builder.call(prefetch, [address, number(_READ), number(_SECOND_CACHE), number(_DATA)])
+
+
 @inner_kernel
 def prefetch_row(rows, k):
     """Ask for row k, which must exist, of (n, width) ``rows`` in the second cache."""
-    for byte in range(0, rows.shape[1] * rows.itemsize, _LINE_BYTES):
+    for byte in range(0, rows.shape[1] * rows.itemsize, LINE_BYTES):
         _prefetch_line(rows, k, byte)
 
 
 @inner_kernel
 def prefetch_run(items, first, end):
     """Ask for the items ``first`` to ``end`` of (n,) ``items`` in the second cache."""
-    per_line = _LINE_BYTES // items.itemsize
+    per_line = LINE_BYTES // items.itemsize
     for k in range(first, end, per_line):
         _prefetch_line(items, k, 0)
     if end > first:  # a run that does not begin with a line may reach into one more

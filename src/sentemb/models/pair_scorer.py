@@ -11,8 +11,9 @@ from sentemb.kernels.top_k import top_k
 from sentemb.models.face import Face, warn_of_texts
 from sentemb.models.files.model_files import load_model
 from sentemb.models.files.saved_model import PAIR, SavedModel
+from sentemb.models.pairs.head import Pass
 from sentemb.models.pairs.matcher import Matcher
-from sentemb.models.pairs.pair_model import FirstStage, PairModel, Texts
+from sentemb.models.pairs.pair_model import FirstStage, PairModel, Pairs, Texts
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.words.word_memory import LookedUp, WordMemory
 from sentemb.models.words.workspace import Workspace
@@ -224,9 +225,8 @@ class PairScorer(Face):
                     index = query_rows[inner], np.searchsorted(title_numbers, title_index[at])
                     for low in range(0, at.size, at_once):
                         part = slice(low, low + at_once)
-                        scores[at[part]] = self._score(
-                            first, second, *(numbers[part].astype(np.int32) for numbers in index)
-                        )
+                        some = (numbers[part].astype(np.int32) for numbers in index)
+                        scores[at[part]] = self._score(Pairs(first, second, *some))
         # NaN and infinity have no place in a ranking, and no form in JSON.
         if not np.isfinite(scores).all():
             raise SentembError(
@@ -235,17 +235,9 @@ class PairScorer(Face):
             )
         return scores
 
-    def _score(
-        self,
-        queries: FirstStage,
-        titles: FirstStage,
-        query_index: NDArray[np.int32],
-        title_index: NDArray[np.int32],
-    ) -> np.ndarray:
-        job = self.model.score_tasks(
-            self.weights, queries, titles, query_index, title_index, Workspace()
-        )
-        return self._workers.together(job)[0].scores
+    def _score(self, pairs: Pairs) -> np.ndarray:
+        given = Pass(self.weights, np.empty(0), Workspace())
+        return self._workers.together(self.model.score_tasks(given, pairs))[0].scores
 
     def _read(
         self, side: str, texts: Sequence[str], numbers: NDArray[np.int64], poor: "_Poor"
@@ -254,8 +246,8 @@ class PairScorer(Face):
         words = memory.look_up([texts[k] for k in numbers.tolist()], self._workers)
         poor.note(side, numbers, words)
         read = Texts(words.word_index, words.offsets).cut(self.model.max_words)
-        job = self.model.read_tasks(self.weights, side, words.P, read, Workspace())
-        return self._workers.together(job)[0]
+        given = Pass(self.weights, words.P, Workspace())
+        return self._workers.together(self.model.read_tasks(given, side, read))[0]
 
 
 class _Poor:

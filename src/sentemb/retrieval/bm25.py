@@ -265,11 +265,12 @@ class AskedWords(NamedTuple):
     offsets: NDArray[np.int64]
     words: NDArray[np.int32]
 
-    def part(self, which: slice) -> AskedWords:
-        """The words of some queries that follow each other."""
-        first, end, _ = which.indices(self.offsets.size - 1)
-        offsets = self.offsets[first : end + 1]
-        return AskedWords(offsets - offsets[0], self.words[offsets[0] : offsets[-1]])
+    def part(self, rows: NDArray[np.int64]) -> AskedWords:
+        """The words of some queries."""
+        sizes = np.diff(self.offsets)[rows]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        which = np.repeat(self.offsets[:-1][rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return AskedWords(offsets, self.words[which])
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from sentemb.search.ranking.engine import Ranked
 from sentemb.search.ranking.part import Asked
 from sentemb.search.ranking.ranker import Share
 from sentemb.search.ranking.recipe import PARTS, Recipe
+from sentemb.search.ranking.shortlist import least_of_matches
 from sentemb.search.snapshot import Snapshot
 from sentemb.system.bounds import brief, number, share, whole
 from sentemb.system.html_tables import ShownRows
@@ -35,9 +36,9 @@ BELOW_FLOOR = "it does not look like a query that these titles answer"
 NO_TITLES = "no titles to choose from"
 NO_PRODUCT = "no product meets the condition"
 NO_MORE = "all titles were shown before"
-# Sorting and facets are over the titles with the highest scores: at most this many, with at least
-# this share of the highest.
-MOST_MATCHES, LEAST_SHARE = 1000, 0.5
+# Sorting and facets are over the titles with the highest scores, at most this many; see
+# `sentemb.search.ranking.shortlist.LEAST_SHARE`.
+MOST_MATCHES = 1000
 MOST_SUGGESTIONS = 8
 _MOST_TITLES = 2**31 - 1
 
@@ -332,10 +333,10 @@ class Searcher:
         whole("k", k, 0, _MOST_TITLES)
         offset = whole("offset", limits.offset, 0, _MOST_TITLES - k)
         confidence = limits.confidence(snapshot)
-        least = MOST_MATCHES if limits.sort or limits.facets else 0
-        n_ranked = max(offset + k if k else 0, least)
+        n_matches = MOST_MATCHES if limits.sort or limits.facets else 0
+        of_search = offset + k if k else 0, mask, limits.cosine, limits.exact, n_matches
         asked = snapshot.asked(texts)  # once: each of the following reads what it has found
-        ranked = self._ranked(snapshot, asked, n_ranked, mask, limits.cosine, limits.exact)
+        ranked = self._ranked(snapshot, asked, *of_search)
         is_below = np.zeros(len(texts), np.bool_)
         if not (limits.everything or limits.cosine):
             is_below = snapshot.are_below_floor(asked, ranked, mask)
@@ -525,6 +526,7 @@ class Searcher:
         mask: NDArray[np.bool_] | None,
         cosine: bool,
         exact: bool = False,
+        matches: int = 0,
     ) -> Ranked:
         whole("k", k, 0, _MOST_TITLES)
         if mask is not None and mask.shape != (len(snapshot),):
@@ -532,7 +534,7 @@ class Searcher:
                 f"a mask of shape {mask.shape} is not of the {len(snapshot):,} titles of the "
                 "index; make it again"
             )
-        return snapshot.best(asked, k, mask, cosine, self._workers, exact)
+        return snapshot.best(asked, k, mask, cosine, self._workers, exact, matches)
 
     def are_below_floor(self, queries: Sequence[str], ranked: Ranked) -> NDArray[np.bool_]:
         """Which queries a search refuses, (m,); ``ranked`` are their best titles."""
@@ -633,8 +635,7 @@ class _Limits:
 
 def _best(matches: list[_Match]) -> list[_Match]:
     """The matches that are sorted and counted."""
-    highest = matches[0].score if matches else 0.0
-    least = highest - (1 - LEAST_SHARE) * abs(highest)
+    least = least_of_matches(matches[0].score if matches else 0.0)
     return [match for match in matches[:MOST_MATCHES] if match.score >= least]
 
 

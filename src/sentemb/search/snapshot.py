@@ -253,6 +253,7 @@ class Snapshot:
         cosine: bool,
         workers: Workers,
         exact: bool = False,
+        matches: int = 0,
     ) -> Ranked:
         """The titles with the highest scores; see `sentemb.search.ranking.engine.best`."""
         recipe, of_segments = self.recipe(cosine), []
@@ -260,12 +261,12 @@ class Snapshot:
             check_time()
             catalogue = segment.catalogue
             arguments = catalogue.parts, recipe, asked, k, catalogue.is_empty, workers, allowed
-            ranked = engine.best(*arguments, None if exact else catalogue.shortlist)
+            ranked = engine.best(*arguments, None if exact else catalogue.shortlist, matches)
             self._check_lengths(ranked)
             is_there = ranked.titles >= 0
             ranked.titles[is_there] = start + segment.left.numbers(ranked.titles[is_there])
             of_segments.append(ranked)
-        return _merged(of_segments, min(k, len(self)))
+        return _merged(of_segments, min(max(k, matches), len(self)))
 
     def _check_lengths(self, ranked: Ranked) -> None:
         """Refuse what no unit vectors give: files of vectors are not read when they are opened."""

@@ -15,12 +15,9 @@ import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import pairwise
 from operator import is_
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from sentemb.system.bounds import MAX_THREADS, whole
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # The most parts of one piece of work: with fewer, sixteen threads would wait for the longest.
 PARTS = 32
@@ -64,27 +61,23 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def spans(size: int, cost: float = PAYS, sums: int = 0) -> list[tuple[int, int, int]]:
+def spans(
+    size: int,
+    cost: float = PAYS,
+    sums: int = 0,
+    cut: Callable[[int], list[int]] | None = None,
+) -> list[tuple[int, int, int]]:
     """Cut ``range(size)`` into parts: (part, first, end) of each.
 
     An item costs as much as ``cost`` numbers. ``sums`` are the numbers that each part adds up and
-    that are then added up over all parts; zero where a part just writes its own rows.
+    that are then added up over all parts; zero where a part just writes its own rows. For items of
+    unequal costs, whose mean is ``cost``, ``cut`` makes of the number of parts their edges, from 0
+    to ``size``.
     """
     parts = _worth(size, size * cost, sums)
-    return _between([size * part // parts for part in range(parts + 1)])
-
-
-def spans_of(costs: "NDArray[Any]", sums: int = 0) -> list[tuple[int, int, int]]:
-    """As `spans`, for items of unequal costs: parts that cost about as much.
-
-    ``costs`` (size + 1,) are those of the items before each item, and of all: ascending from 0.
-    """
-    size, whole_cost = costs.size - 1, float(costs[-1])
-    parts = _worth(size, whole_cost, sums)
-    import numpy as np  # which no --help needs
-
-    inner = np.searchsorted(costs, whole_cost * np.arange(1, parts) / parts)
-    return _between([0, *inner.tolist(), size])
+    edges = cut(parts) if cut else [size * part // parts for part in range(parts + 1)]
+    filled = [(first, end) for first, end in pairwise(edges) if first < end]
+    return [(part, *span) for part, span in enumerate(filled)]
 
 
 def _worth(size: int, cost: float, sums: int) -> int:
@@ -93,11 +86,6 @@ def _worth(size: int, cost: float, sums: int) -> int:
     if sums:
         most = min(PARTS, max(_ADDED_ANYWAY, int(cost / (_TIMES_SUMS * sums))))
     return max(1, min(most, size, int(cost / PAYS)))
-
-
-def _between(edges: list[int]) -> list[tuple[int, int, int]]:
-    filled = [(first, end) for first, end in pairwise(edges) if first < end]
-    return [(part, *span) for part, span in enumerate(filled)]
 
 
 def spread(size: int, function: Callable[..., object], *arguments: Any, cost: float) -> list[Task]:
@@ -111,7 +99,7 @@ def spread(size: int, function: Callable[..., object], *arguments: Any, cost: fl
 def pieces(
     parts: list[tuple[int, int, int]], function: Callable[..., object], *arguments: Any
 ) -> list[Task]:
-    """As `spread`, for parts from `spans_of`."""
+    """As `spread`, for ``parts`` of unequal items."""
     # Of much work each part is long enough, and between two of them Ctrl-C is heard.
     kind = Piece if len(parts) < PARTS else tuple
     return [kind((function, *arguments, first, end)) for _, first, end in parts]

@@ -17,7 +17,8 @@ from sentemb.bridges.page.search_page import IMAGE, facts_of, search_page
 from sentemb.errors import SentembError
 from sentemb.search.product_fields import MOST_VALUES
 from sentemb.search.ranking.recipe import CLICKS, EMBEDDING
-from sentemb.search.searcher import LEAST_SHARE, MOST_MATCHES, MOST_SUGGESTIONS
+from sentemb.search.ranking.shortlist import LEAST_SHARE
+from sentemb.search.searcher import MOST_MATCHES, MOST_SUGGESTIONS
 from sentemb.system.html_pages import in_scope, json_data, resource
 
 if TYPE_CHECKING:

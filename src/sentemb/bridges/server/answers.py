@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from sentemb.analysis.explanation import Explainer, unknown_words
@@ -81,43 +80,22 @@ class Answers:
             **self.facts(),
         }
 
-    def search(
-        self,
-        queries: Sequence[str],
-        k: int,
-        min_score: float | None = None,
-        only: Sequence[str] | None = None,
-        cosine: bool = False,
-        everything: bool = False,
-        fields: Mapping[str, Any] = MappingProxyType({}),
-        offset: int = 0,
-    ) -> list[dict[str, Any]]:
+    def search(self, queries: Sequence[str], k: int, **asked: Any) -> list[dict[str, Any]]:
         """Search the index for each query, with the arguments of `Index.search`.
 
-        ``fields`` has its arguments ``where``, ``sort`` and ``facets``, if they are given. Queries
-        are searched in portions, and the clock of `sentemb.system.time_limits` is looked at before
-        each.
+        Queries are searched in portions, and the clock of `sentemb.system.time_limits` is looked at
+        before each.
         """
         results = []
         for part in _portions(queries, max(1, _PAIRS // max(1, len(self.index)))):
             check_time()
-            limits: dict[str, Any] = {"only": only, "min_score": min_score, **fields}
-            limits["offset"] = offset
-            hits = self.index.search(part, k, cosine=cosine, everything=everything, **limits)
+            hits = self.index.search(part, k, **asked)
             results += [self._result(*pair) for pair in zip(part, hits, strict=True)]
         return results
 
-    def similar(
-        self,
-        id: str,
-        k: int,
-        cosine: bool = False,
-        fields: Mapping[str, Any] = MappingProxyType({}),
-        offset: int = 0,
-    ) -> dict[str, Any]:
-        """The titles similar to another; see `search` and `Index.similar`."""
-        hits = self.index.similar(id, k, offset=offset, cosine=cosine, **fields)
-        return self._result(self.title_of(id) or "", hits)
+    def similar(self, id: str, k: int, **asked: Any) -> dict[str, Any]:
+        """The titles similar to another, with the arguments of `Index.similar`; see `search`."""
+        return self._result(self.title_of(id) or "", self.index.similar(id, k, **asked))
 
     def check_fields(self, fields: Mapping[str, Any]) -> None:
         """Raise a `SentembError` for a condition or a field that is wrong; see `search`."""

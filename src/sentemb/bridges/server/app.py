@@ -224,15 +224,13 @@ class _App:
         everything = asked.flag_in_address("all", given.get("all", "false"))
         is_draft = asked.flag_in_address("draft", given.get("draft", "false"))
         self._charge(1)
-        fields = self._fields_of(given, answers)
+        how = {"offset": offset, "cosine": cosine, **self._fields_of(given, answers)}
         if similar:
             if answers.title_of(query) is None:
                 raise Refusal(404, f"the id {plain(query)} is not in the index; give another")
-            return self._json(answers.similar(query, k, cosine, fields, offset))
-        how: dict[str, Any] = {"cosine": cosine, "everything": everything, "fields": fields}
-        how["offset"] = offset
+            return self._json(answers.similar(query, k, **how))
         with self._recording(answers, is_draft, offset) as results:
-            results += answers.search([query], k, **how)
+            results += answers.search([query], k, everything=everything, **how)
         return self._json(results[0])
 
     def _search_many(self) -> Response:
@@ -252,9 +250,10 @@ class _App:
         is_draft = asked.flag("draft", given.get("draft", False))
         self._charge(len(queries))
         answers = self._answers
-        how = cosine, everything, self._fields_of(given, answers), offset
+        how = {"cosine": cosine, "everything": everything, **self._fields_of(given, answers)}
+        how |= {"offset": offset, "min_score": min_score, "only": only}
         with self._recording(answers, is_draft, offset) as results:
-            results += answers.search(queries, k, min_score, only, *how)
+            results += answers.search(queries, k, **how)
         answer: dict[str, Any] = {"results": results}
         if only is not None:
             answer["unknown_ids"] = answers.n_unknown(only)

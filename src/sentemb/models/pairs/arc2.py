@@ -34,9 +34,9 @@ from sentemb.kernels.windows import (
     pool_pairs,
     unpool_pairs,
 )
-from sentemb.models.pairs.head import PAIR_LAYER, Dropout
+from sentemb.models.pairs.head import PAIR_LAYER, Pass
 from sentemb.models.pairs.layer_sizes import layer_sizes, least_words
-from sentemb.models.pairs.pair_model import FirstStage, PairModel, Scoring, Texts
+from sentemb.models.pairs.pair_model import FirstStage, PairModel, Pairs, Scoring, Texts
 from sentemb.models.pairs.planes import convolved, corners, pooled, rectangles, starts_of
 from sentemb.models.pairs.registry import AND
 from sentemb.models.towers.towers import SIDES
@@ -51,6 +51,8 @@ _BLOCK_CELLS = 768
 
 # By part, the blocks of pairs that are computed together: first and end of each.
 Blocks: TypeAlias = list[list[tuple[int, int]]]
+# The errors of the units of one side in every pair, and where those of a pair begin.
+PairErrors: TypeAlias = tuple[np.ndarray, NDArray[np.int64]]
 
 
 class _Layer(NamedTuple):
@@ -136,19 +138,12 @@ class ARC2(PairModel):
 
     # -- texts --------------------------------------------------------------------------------
 
-    def read_tasks(
-        self,
-        weights: Arrays,
-        side: str,
-        P: np.ndarray,
-        texts: Texts,
-        space: Workspace,
-        dropout: Dropout | None = None,
-    ) -> Job[FirstStage]:
+    def read_tasks(self, given: Pass, side: str, texts: Texts) -> Job[FirstStage]:
         """As `PairModel.read_tasks`: the products of windows with this side's part of w^(1).
 
         With gate "and" they are pooled over two windows.
         """
+        weights, P, space, _ = given
         windows = np.minimum(np.diff(texts.offsets), self.sizes[0][0])
         rows = starts_of(windows + self.window - 1)
         starts = starts_of(-(-windows // 2) if self.gate == AND else windows)
@@ -206,19 +201,12 @@ class ARC2(PairModel):
             return (first_plane_forward, *both, low, high)
         return (first_plane_forward_printed, *both, self.sizes[0][0], low, high)
 
-    def score_tasks(
-        self,
-        weights: Arrays,
-        queries: FirstStage,
-        titles: FirstStage,
-        query_index: NDArray[np.int32],
-        title_index: NDArray[np.int32],
-        space: Workspace,
-        dropout: Dropout | None = None,
-    ) -> Job[Scoring]:
+    def score_tasks(self, given: Pass, pairs: Pairs) -> Job[Scoring]:
         """As `PairModel.score_tasks`. What is kept per layer: pooled values and their places."""
+        weights, _, space, dropout = given
+        queries, titles, query_index, title_index = pairs
         n_pairs, dtype = query_index.size, queries.arrays["units"].dtype
-        done = Scoring(np.empty(0, dtype), queries, titles, query_index, title_index)
+        done = Scoring(np.empty(0, dtype), *pairs)
         first = self._first_planes(
             queries.arrays["windows"][query_index], titles.arrays["windows"][title_index]
         )
@@ -233,13 +221,13 @@ class ARC2(PairModel):
         state["H"] = H = space.empty("H", (n_pairs, self.inputs), dtype)
         A = space.empty("A", (n_pairs, self.mlp), dtype)
         matrix, bias = self.head.layers[0]
-        pairs = spans(n_pairs)
-        blocks = _blocks(first.starts, pairs)
+        parts = spans(n_pairs)
+        blocks = _blocks(first.starts, parts)
         buffers = self._room(
             "Z", [first, *(layer.convolved for layer in layers)], blocks, space, dtype
         )
         tasks = []
-        for part, low, high in pairs:
+        for part, low, high in parts:
             calls: list[KernelTask] = []
             for start, end in blocks[part]:
                 X = _of(buffers[0][part], first, start, end, state.get("M1"))
@@ -262,7 +250,7 @@ class ARC2(PairModel):
             calls.append((dense, A, H, weights[matrix], weights[bias], low, high))
             tasks.append((one_after_the_other, *calls))
         yield tasks
-        done.scores, values = yield from self.head.score_tasks(weights, A, space, dropout)
+        done.scores, values = yield from self.head.score_tasks(given, A)
         done.arrays = state | values
         return done
 
@@ -300,56 +288,40 @@ class ARC2(PairModel):
     # -- backward -----------------------------------------------------------------------------
 
     def backward_tasks(
-        self,
-        weights: Arrays,
-        P: np.ndarray,
-        done: Scoring,
-        V: np.ndarray,
-        space: Workspace,
-        dropout: Dropout | None = None,
-        words: bool = True,
+        self, given: Pass, done: Scoring, V: np.ndarray, words: bool = True
     ) -> Job[tuple[Arrays, Arrays]]:
         """As `PairModel.backward_tasks`. The cells of layer 2 are computed again."""
-        gradient, dA = yield from self.head.backward_tasks(weights, done.arrays, V, space, dropout)
-        of_planes, at_pairs = yield from self._planes_backward(weights, done, dA, space, dropout)
+        gradient, dA = yield from self.head.backward_tasks(given, done.arrays, V)
+        of_planes, at_pairs = yield from self._planes_backward(given, done, dA)
         gradient |= of_planes
         errors: Arrays = {}
-        for side, (at_units, starts) in zip(SIDES, at_pairs, strict=True):
-            dW, dX = yield from self._text_backward(
-                weights, side, P, done, at_units, starts, space, words
-            )
+        for side, of_pairs in zip(SIDES, at_pairs, strict=True):
+            dW, dX = yield from self._text_backward(given, side, done, of_pairs, words)
             gradient[f"windows_{side}"] = dW
             if dX is not None:
                 errors[side] = dX
         return gradient, errors
 
-    def cell_error_tasks(
-        self, weights: Arrays, done: Scoring, V: np.ndarray, space: Workspace
-    ) -> Job[np.ndarray]:
+    def cell_error_tasks(self, given: Pass, done: Scoring, V: np.ndarray) -> Job[np.ndarray]:
         """dL/dz^(2) of all pairs, one cell after the other, as a job for `Workers.together`.
 
         Arguments as for `backward_tasks`. The result is (n_cells, maps[0]) float; those of pair k
         begin at ``done.arrays["cells"][k]``, row by row.
         """
-        _, dA = yield from self.head.backward_tasks(weights, done.arrays, V, space, None)
+        _, dA = yield from self.head.backward_tasks(given, done.arrays, V)
         D = np.empty((done.arrays["cells"][-1], self.maps[0]), dA.dtype)
-        yield from self._planes_backward(weights, done, dA, space, None, D)
+        yield from self._planes_backward(given, done, dA, D)
         return D
 
     def _planes_backward(
-        self,
-        weights: Arrays,
-        done: Scoring,
-        dA: np.ndarray,
-        space: Workspace,
-        dropout: Dropout | None,
-        all_errors: np.ndarray | None = None,
-    ) -> Job[tuple[Arrays, list[tuple[np.ndarray, NDArray[np.int64]]]]]:
+        self, given: Pass, done: Scoring, dA: np.ndarray, all_errors: np.ndarray | None = None
+    ) -> Job[tuple[Arrays, list[PairErrors]]]:
         """From the MLP back to the units of each pair; ``all_errors`` gets those of all cells.
 
         Returns the gradient, and for the queries and for the titles the errors of their units in
         each pair, and where those of a pair begin.
         """
+        weights, _, space, dropout = given
         state, dtype, n_pairs = done.arrays, dA.dtype, len(dA)
         first = Planes(state["shapes"], state["cells"])
         layers, size = self._layers(first), self.sizes[-1][1]
@@ -442,17 +414,11 @@ class ARC2(PairModel):
         return (first_plane_backward_printed, *at_units, *texts, *pairs, low, high)
 
     def _text_backward(
-        self,
-        weights: Arrays,
-        side: str,
-        P: np.ndarray,
-        done: Scoring,
-        errors: np.ndarray,
-        pair_starts: NDArray[np.int64],
-        space: Workspace,
-        words: bool,
+        self, given: Pass, side: str, done: Scoring, of_pairs: PairErrors, words: bool
     ) -> Job[tuple[np.ndarray, np.ndarray | None]]:
         """From the units of each pair back to this side's part of w^(1) and to its words."""
+        weights, P, space, _ = given
+        errors, pair_starts = of_pairs
         is_query = side == SIDES[0]
         reading, index = (
             (done.queries, done.query_index) if is_query else (done.titles, done.title_index)

@@ -21,11 +21,12 @@ from sentemb.kernels.windows import (
     overlapping,
     products_at,
 )
+from sentemb.models.pairs.head import Pass
 from sentemb.models.pairs.joined import Joined
 from sentemb.models.pairs.pair_model import FirstStage, Texts
 from sentemb.models.pairs.planes import starts_of
 from sentemb.models.towers.towers import SIDES, distinct_sides
-from sentemb.models.words.workspace import Job, Workspace
+from sentemb.models.words.workspace import Job
 from sentemb.system.contracts import Arrays, KernelTask
 from sentemb.system.parallel import PRODUCTS, one_after_the_other, spans
 
@@ -162,13 +163,12 @@ class Convolved(Joined):
             for k, number in enumerate(self._numbers)
         ]
 
-    def vector_tasks(
-        self, weights: Arrays, side: str, P: np.ndarray, texts: Texts, space: Workspace
-    ) -> Job[Arrays]:
+    def vector_tasks(self, given: Pass, side: str, texts: Texts) -> Job[Arrays]:
         """Equation (1) for all convolutions; the ReLU comes after the maximum, which is the same.
 
         ``X1`` are the words, ``X3``, ... the inputs of the later convolutions.
         """
+        weights, P, space, _ = given
         layers = self._layers(texts)
         n_texts, dtype = texts.n_texts, P.dtype
         h = np.empty((n_texts, self.vector_length), dtype)
@@ -217,16 +217,10 @@ class Convolved(Joined):
         return arrays[f"X{layer.number + 2}"]
 
     def vector_backward_tasks(
-        self,
-        weights: Arrays,
-        side: str,
-        P: np.ndarray,
-        reading: FirstStage,
-        dh: np.ndarray,
-        space: Workspace,
-        words: bool,
+        self, given: Pass, side: str, reading: FirstStage, dh: np.ndarray, words: bool
     ) -> Job[tuple[Arrays, np.ndarray | None]]:
         """Back through all layers, for each part of the texts by itself."""
+        weights, _, space, _ = given
         texts, arrays, dtype = reading.texts, reading.arrays, dh.dtype
         layers, before = self._layers(texts), self.window - 1
         names = [name for layer in layers for name in self._names(layer.number, side)]

@@ -19,11 +19,11 @@ from sentemb.kernels.local_decisions import (
     sum_topics,
 )
 from sentemb.kernels.mlp import relu_errors
-from sentemb.models.pairs.head import PAIR_LAYER, Dropout
-from sentemb.models.pairs.pair_model import FirstStage, PairModel, Scoring, Texts
+from sentemb.models.pairs.head import PAIR_LAYER, Pass
+from sentemb.models.pairs.pair_model import FirstStage, PairModel, Pairs, Scoring, Texts
 from sentemb.models.pairs.pair_topics import topics_of_words
 from sentemb.models.towers.towers import SIDES
-from sentemb.models.words.workspace import Job, Workspace
+from sentemb.models.words.workspace import Job
 from sentemb.system.contracts import Arrays, KernelTask
 from sentemb.system.parallel import PRODUCTS, Workers, one_after_the_other, spans, spread
 from sentemb.text.batch import TextBatch
@@ -154,38 +154,23 @@ class DeepMatch(PairModel):
         topics = np.rint(weights["table"][:, : 2 * _SLOTS])
         return [*super().decisions(weights, done), topics]
 
-    def read_tasks(
-        self,
-        weights: Arrays,
-        side: str,
-        P: np.ndarray,
-        texts: Texts,
-        space: Workspace,
-        dropout: Dropout | None = None,
-    ) -> Job[FirstStage]:
+    def read_tasks(self, given: Pass, side: str, texts: Texts) -> Job[FirstStage]:
         """As `PairModel.read_tasks`: the sums of the weights by unit, and which topics are on."""
-        S = np.empty((texts.n_texts, self.nodes), P.dtype)
+        S = np.empty((texts.n_texts, self.nodes), given.P.dtype)
         on = np.empty((texts.n_texts, self.topics), np.uint8)
         arguments = self._columns(side), texts.word_index, texts.offsets
         cost = self._cost_of_text(texts)
-        yield spread(texts.n_texts, sum_topics, S, on, P, *arguments, cost=cost)
+        yield spread(texts.n_texts, sum_topics, S, on, given.P, *arguments, cost=cost)
         return FirstStage(texts, {"S": S, "on": on})
 
     def _cost_of_text(self, texts: Texts) -> float:
         """The cost of the sums over the words of a text; see `spans`."""
         return self.nodes * (1 + texts.mean_words)
 
-    def score_tasks(
-        self,
-        weights: Arrays,
-        queries: FirstStage,
-        titles: FirstStage,
-        query_index: NDArray[np.int32],
-        title_index: NDArray[np.int32],
-        space: Workspace,
-        dropout: Dropout | None = None,
-    ) -> Job[Scoring]:
+    def score_tasks(self, given: Pass, pairs: Pairs) -> Job[Scoring]:
         """As `PairModel.score_tasks`."""
+        weights, _, space, dropout = given
+        queries, titles, query_index, title_index = pairs
         n_pairs, dtype = query_index.size, weights["table"].dtype
         Z = space.empty("Z", (n_pairs, self.nodes), dtype)
         A = space.empty("A", (n_pairs, self.mlp), dtype)
@@ -200,21 +185,15 @@ class DeepMatch(PairModel):
             calls.append((dense, A, Z, matrix, bias, low, high))
             tasks.append((one_after_the_other, *calls))
         yield tasks
-        scores, values = yield from self.head.score_tasks(weights, A, space, dropout)
-        return Scoring(scores, queries, titles, query_index, title_index, {**values, "Z": Z})
+        scores, values = yield from self.head.score_tasks(given, A)
+        return Scoring(scores, *pairs, {**values, "Z": Z})
 
     def backward_tasks(
-        self,
-        weights: Arrays,
-        P: np.ndarray,
-        done: Scoring,
-        V: np.ndarray,
-        space: Workspace,
-        dropout: Dropout | None = None,
-        words: bool = True,
+        self, given: Pass, done: Scoring, V: np.ndarray, words: bool = True
     ) -> Job[tuple[Arrays, Arrays]]:
         """As `PairModel.backward_tasks`; topics have the gradient 0."""
-        gradient, dA = yield from self.head.backward_tasks(weights, done.arrays, V, space, dropout)
+        weights, P, space, dropout = given
+        gradient, dA = yield from self.head.backward_tasks(given, done.arrays, V)
         Z, dtype = done.arrays["Z"], V.dtype
         matrix = self.head.layers[0][0]
         back = np.ascontiguousarray(weights[matrix].T)

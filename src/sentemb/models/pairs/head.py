@@ -45,6 +45,21 @@ class Dropout(NamedTuple):
         return 1 / (1 - self.rate)
 
 
+class Pass(NamedTuple):
+    """What a pass over texts and pairs is made with, whatever it computes.
+
+    weights : in the shapes of the model
+    P : (n_words, width) float, the projected words
+    space : holds what the pass returns, until it is used again
+    dropout : for training
+    """
+
+    weights: Arrays
+    P: np.ndarray
+    space: Workspace
+    dropout: Dropout | None = None
+
+
 class Head:
     """ReLU layers and a linear output: s = w . y_m + c, y_k = max(0, W_k y_(k-1) + c_k).
 
@@ -79,14 +94,12 @@ class Head:
             named |= {f"M{k}": weights[matrix].T, f"c{k}": weights[bias]}
         return named | {"w": weights["output"], "c": weights["output_bias"]}
 
-    def score_tasks(
-        self, weights: Arrays, A: np.ndarray, space: Workspace, dropout: Dropout | None
-    ) -> Job[tuple[np.ndarray, Arrays]]:
+    def score_tasks(self, given: Pass, A: np.ndarray) -> Job[tuple[np.ndarray, Arrays]]:
         """The scores of pairs, (n_pairs,) float, and y_1 to y_m, as `backward_tasks` needs them.
 
-        ``weights`` has the arrays of `shapes`, and others. ``A`` (n_pairs, width) float is
-        ``W_1 y_0 + c_1`` and becomes y_1. ``space`` holds the values until it is used again.
+        ``A`` (n_pairs, width) float is ``W_1 y_0 + c_1`` and becomes y_1.
         """
+        weights, _, space, dropout = given
         n_pairs, dtype = len(A), A.dtype
         values = {"Y1": A}
         for k in range(2, len(self.layers) + 1):
@@ -115,12 +128,7 @@ class Head:
         return (len(self.layers) - 1) * self.width * self.width + self.width
 
     def backward_tasks(
-        self,
-        weights: Arrays,
-        values: Arrays,
-        V: np.ndarray,
-        space: Workspace,
-        dropout: Dropout | None,
+        self, given: Pass, values: Arrays, V: np.ndarray
     ) -> Job[tuple[Arrays, np.ndarray]]:
         """The backward pass of `score_tasks`, from its ``values``.
 
@@ -128,6 +136,7 @@ class Head:
         `shapes` except the first matrix, whose inputs the model has, and dA (n_pairs, width) float,
         the gradient at W_1 y_0 + c_1.
         """
+        weights, _, space, dropout = given
         n_pairs, dtype = len(V), V.dtype
         last = len(self.layers)
         scale = 1.0 if dropout is None else dropout.scale

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from sentemb.kernels.input_layer import gather_rows, invert_lists
 from sentemb.kernels.layers import product_rows, set_dense_gradient
 from sentemb.kernels.mlp import join_rows
-from sentemb.models.pairs.head import QUERY_LAYER, TITLE_LAYER, Dropout
-from sentemb.models.pairs.pair_model import FirstStage, PairModel, Scoring, Texts
+from sentemb.models.pairs.head import QUERY_LAYER, TITLE_LAYER, Pass
+from sentemb.models.pairs.pair_model import FirstStage, PairModel, Pairs, Scoring, Texts
 from sentemb.models.towers.towers import SIDES
-from sentemb.models.words.workspace import Job, Workspace
+from sentemb.models.words.workspace import Job
 from sentemb.system.contracts import Arrays, KernelTask
 from sentemb.system.parallel import PRODUCTS, one_after_the_other, spans
 
@@ -41,10 +41,8 @@ class Joined(PairModel):
         """Length of both vectors side by side."""
         return 2 * self.vector_length
 
-    def vector_tasks(
-        self, weights: Arrays, side: str, P: np.ndarray, texts: Texts, space: Workspace
-    ) -> Job[Arrays]:
-        """The vectors of texts; parameters as for `read_tasks`.
+    def vector_tasks(self, given: Pass, side: str, texts: Texts) -> Job[Arrays]:
+        """The vectors of texts.
 
         The result has ``h`` (n_texts, vector_length), which the caller may change, and what
         `vector_backward_tasks` needs.
@@ -52,19 +50,11 @@ class Joined(PairModel):
         raise NotImplementedError
 
     def vector_backward_tasks(
-        self,
-        weights: Arrays,
-        side: str,
-        P: np.ndarray,
-        reading: FirstStage,
-        dh: np.ndarray,
-        space: Workspace,
-        words: bool,
+        self, given: Pass, side: str, reading: FirstStage, dh: np.ndarray, words: bool
     ) -> Job[tuple[Arrays, np.ndarray | None]]:
         """The gradients of this side's own arrays, and that at its tokens if ``words`` is set.
 
-        The parameters are those of `backward_tasks`; ``dh`` (n_texts, vector_length), the gradient
-        at the vectors, may be changed.
+        ``dh`` (n_texts, vector_length), the gradient at the vectors, may be changed.
         """
         raise NotImplementedError
 
@@ -74,75 +64,48 @@ class Joined(PairModel):
         first = weights[self.head.layers[0][0]]
         return first[:n] if side == SIDES[0] else first[n:]
 
-    def read_tasks(
-        self,
-        weights: Arrays,
-        side: str,
-        P: np.ndarray,
-        texts: Texts,
-        space: Workspace,
-        dropout: Dropout | None = None,
-    ) -> Job[FirstStage]:
+    def read_tasks(self, given: Pass, side: str, texts: Texts) -> Job[FirstStage]:
         """As `PairModel.read_tasks`: ``h`` and its product with the first matrix, ``A``."""
-        arrays = yield from self.vector_tasks(weights, side, P, texts, space)
+        arrays = yield from self.vector_tasks(given, side, texts)
         h = arrays["h"]
-        A = np.empty((texts.n_texts, self.mlp), P.dtype)
-        W = self._first_matrix(weights, side)
+        A = np.empty((texts.n_texts, self.mlp), given.P.dtype)
+        W = self._first_matrix(given.weights, side)
         tasks = []
         for _, low, high in spans(texts.n_texts, W.size / PRODUCTS):
             calls: list[KernelTask] = []
-            if dropout is not None:
-                calls += dropout.tasks(h, _LAYER[side], low, high)
+            if given.dropout is not None:
+                calls += given.dropout.tasks(h, _LAYER[side], low, high)
             calls.append((product_rows, A, h, W, low, high))
             tasks.append((one_after_the_other, *calls))
         yield tasks
         return FirstStage(texts, {**arrays, "A": A})
 
-    def score_tasks(
-        self,
-        weights: Arrays,
-        queries: FirstStage,
-        titles: FirstStage,
-        query_index: NDArray[np.int32],
-        title_index: NDArray[np.int32],
-        space: Workspace,
-        dropout: Dropout | None = None,
-    ) -> Job[Scoring]:
+    def score_tasks(self, given: Pass, pairs: Pairs) -> Job[Scoring]:
         """As `PairModel.score_tasks`."""
+        queries, titles, query_index, title_index = pairs
         Ax, Ay = queries.arrays["A"], titles.arrays["A"]
-        A = space.empty("A", (query_index.size, self.mlp), Ax.dtype)
-        bias = weights[self.head.layers[0][1]]
+        A = given.space.empty("A", (query_index.size, self.mlp), Ax.dtype)
+        bias = given.weights[self.head.layers[0][1]]
         yield [
             (join_rows, A, bias, Ax, query_index, Ay, title_index, low, high)
             for _, low, high in spans(query_index.size, 3 * self.mlp)
         ]
-        scores, values = yield from self.head.score_tasks(weights, A, space, dropout)
-        return Scoring(scores, queries, titles, query_index, title_index, values)
+        scores, values = yield from self.head.score_tasks(given, A)
+        return Scoring(scores, *pairs, values)
 
     def backward_tasks(
-        self,
-        weights: Arrays,
-        P: np.ndarray,
-        done: Scoring,
-        V: np.ndarray,
-        space: Workspace,
-        dropout: Dropout | None = None,
-        words: bool = True,
+        self, given: Pass, done: Scoring, V: np.ndarray, words: bool = True
     ) -> Job[tuple[Arrays, Arrays]]:
         """As `PairModel.backward_tasks`."""
-        gradient, dA = yield from self.head.backward_tasks(weights, done.arrays, V, space, dropout)
+        gradient, dA = yield from self.head.backward_tasks(given, done.arrays, V)
         sides = dict(zip(SIDES, (done.queries, done.titles), strict=True))
         pairs = dict(zip(SIDES, (done.query_index, done.title_index), strict=True))
         errors: Arrays = {}
         of_first: list[np.ndarray] = []
         for side, reading in sides.items():
-            part, dh = yield from self._at_vectors(
-                weights, side, reading, pairs[side], dA, space, dropout
-            )
+            part, dh = yield from self._at_vectors(given, side, reading, pairs[side], dA)
             of_first.append(part)
-            of_side, dX = yield from self.vector_backward_tasks(
-                weights, side, P, reading, dh, space, words
-            )
+            of_side, dX = yield from self.vector_backward_tasks(given, side, reading, dh, words)
             for name, array in of_side.items():
                 gradient[name] = gradient[name] + array if name in gradient else array
             if dX is not None:
@@ -152,15 +115,14 @@ class Joined(PairModel):
 
     def _at_vectors(
         self,
-        weights: Arrays,
+        given: Pass,
         side: str,
         reading: FirstStage,
         text_of_pair: NDArray[np.int32],
         dA: np.ndarray,
-        space: Workspace,
-        dropout: Dropout | None,
     ) -> Job[tuple[np.ndarray, np.ndarray]]:
         """The gradients of this side's part of the first matrix, and at the vectors."""
+        weights, _, space, dropout = given
         n_texts, h = reading.texts.n_texts, reading.arrays["h"]
         one_each = np.arange(text_of_pair.size + 1)
         offsets, pairs = invert_lists(one_each, text_of_pair, n_texts)

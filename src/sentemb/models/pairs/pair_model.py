@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.models.pairs.head import Dropout, Head
+from sentemb.models.pairs.head import Head, Pass
 from sentemb.models.pairs.registry import PAIR_MODELS
 from sentemb.models.words.word_reader import WordReader
-from sentemb.models.words.workspace import Job, Workspace
+from sentemb.models.words.workspace import Job
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import TextBatch
@@ -90,12 +90,24 @@ class FirstStage:
     arrays: Arrays = field(default_factory=dict)
 
 
-@dataclass
-class Scoring:
-    """The scores of pairs, (n_pairs,) float, and the state for the backward pass.
+class Pairs(NamedTuple):
+    """Pairs of texts, by number.
 
     Pair k is text ``query_index[k]`` of ``queries`` with text ``title_index[k]`` of ``titles``;
-    both indices are (n_pairs,) int32. ``arrays`` is what the model's kernels wrote.
+    both indices are (n_pairs,) int32.
+    """
+
+    queries: FirstStage
+    titles: FirstStage
+    query_index: NDArray[np.int32]
+    title_index: NDArray[np.int32]
+
+
+@dataclass
+class Scoring:
+    """The scores of `Pairs`, (n_pairs,) float, and the state for the backward pass.
+
+    ``arrays`` is what the model's kernels wrote.
     """
 
     scores: np.ndarray
@@ -250,7 +262,7 @@ class PairModel(WordReader):
         return True
 
     def reconstruction_tasks(
-        self, weights: Arrays, P: np.ndarray, texts: Texts, space: Workspace, words: bool = False
+        self, given: Pass, texts: Texts, words: bool = False
     ) -> Job[tuple[np.ndarray, Arrays, np.ndarray | None]]:
         """Losses of texts that need no pairs, for models with a `Phase` that reconstructs."""
         raise NotImplementedError
@@ -273,49 +285,24 @@ class PairModel(WordReader):
                     decided.append(array > 0)
         return decided
 
-    def read_tasks(
-        self,
-        weights: Arrays,
-        side: str,
-        P: np.ndarray,
-        texts: Texts,
-        space: Workspace,
-        dropout: Dropout | None = None,
-    ) -> Job[FirstStage]:
+    def read_tasks(self, given: Pass, side: str, texts: Texts) -> Job[FirstStage]:
         """The first stage, for each text by itself, as a job for `Workers.together`.
 
-        ``weights`` are in the shapes of `shapes`, ``P`` (n_words, width) float are the projected
-        words. ``space`` holds what the pass returns until the same side is read again.
+        The space of ``given`` holds what the pass returns until the same side is read again.
         """
         raise NotImplementedError
 
-    def score_tasks(
-        self,
-        weights: Arrays,
-        queries: FirstStage,
-        titles: FirstStage,
-        query_index: NDArray[np.int32],
-        title_index: NDArray[np.int32],
-        space: Workspace,
-        dropout: Dropout | None = None,
-    ) -> Job[Scoring]:
-        """Scores of pairs, as a job for `Workers.together`; parameters as for `read_tasks`."""
+    def score_tasks(self, given: Pass, pairs: Pairs) -> Job[Scoring]:
+        """Scores of pairs, as a job for `Workers.together`. The projected words are not read."""
         raise NotImplementedError
 
     def backward_tasks(
-        self,
-        weights: Arrays,
-        P: np.ndarray,
-        done: Scoring,
-        V: np.ndarray,
-        space: Workspace,
-        dropout: Dropout | None = None,
-        words: bool = True,
+        self, given: Pass, done: Scoring, V: np.ndarray, words: bool = True
     ) -> Job[tuple[Arrays, Arrays]]:
         """The backward pass, as a job for `Workers.together`, from ``V`` (n_pairs,) float, dL/ds.
 
-        Other arguments as for `read_tasks`; ``words`` says whether the gradient at the words is
-        wanted. Returns the gradient in the shapes of `shapes`, without ``table``, and by side the
-        gradient at the projection of every token, (n_tokens, width); empty if ``words`` is not set.
+        ``words`` says whether the gradient at the words is wanted. Returns the gradient in the
+        shapes of `shapes`, without ``table``, and by side the gradient at the projection of every
+        token, (n_tokens, width); empty if ``words`` is not set.
         """
         raise NotImplementedError

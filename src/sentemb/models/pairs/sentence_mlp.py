@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from sentemb.kernels.windows import copy_units, lay_out_words
+from sentemb.models.pairs.head import Pass
 from sentemb.models.pairs.joined import Joined
 from sentemb.models.pairs.pair_model import FirstStage, Texts
-from sentemb.models.words.workspace import Job, Workspace
+from sentemb.models.words.workspace import Job
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import spread
 
@@ -29,31 +30,22 @@ class SenMLP(Joined):
         """The rows at which the vectors of texts begin, if a row is a word."""
         return np.arange(texts.n_texts + 1) * int(self.max_words)
 
-    def vector_tasks(
-        self, weights: Arrays, side: str, P: np.ndarray, texts: Texts, space: Workspace
-    ) -> Job[Arrays]:
+    def vector_tasks(self, given: Pass, side: str, texts: Texts) -> Job[Arrays]:
         """The word vectors, then zeros."""
-        h = np.empty((texts.n_texts, self.vector_length), P.dtype)
+        h = np.empty((texts.n_texts, self.vector_length), given.P.dtype)
         rows, starts = h.reshape(-1, self.width), self._starts(texts)
-        words = P, texts.word_index, texts.offsets
+        words = given.P, texts.word_index, texts.offsets
         yield spread(texts.n_texts, lay_out_words, rows, *words, starts, cost=self.vector_length)
         return {"h": h}
 
     def vector_backward_tasks(
-        self,
-        weights: Arrays,
-        side: str,
-        P: np.ndarray,
-        reading: FirstStage,
-        dh: np.ndarray,
-        space: Workspace,
-        words: bool,
+        self, given: Pass, side: str, reading: FirstStage, dh: np.ndarray, words: bool
     ) -> Job[tuple[Arrays, np.ndarray | None]]:
         """Every word has the gradient at its place."""
         if not words:
             return {}, None
         texts = reading.texts
-        dX = space.empty(f"dX {side}", (texts.word_index.size, self.width), dh.dtype)
+        dX = given.space.empty(f"dX {side}", (texts.word_index.size, self.width), dh.dtype)
         rows, lengths = dh.reshape(-1, self.width), np.diff(texts.offsets)
         starts = self._starts(texts)
         arguments = dX, rows, texts.offsets, starts, lengths

@@ -16,6 +16,7 @@ from sentemb.kernels.unfolding import (
     unfold_errors,
     unfold_rows,
 )
+from sentemb.models.pairs.head import Pass
 from sentemb.models.pairs.joined import Joined
 from sentemb.models.pairs.pair_model import FirstStage, PairModel, Phase, Texts
 from sentemb.models.words.packing import Packing
@@ -112,10 +113,9 @@ class URAE(Joined):
 
     # -- the vectors --------------------------------------------------------------------------
 
-    def _encode_tasks(
-        self, weights: Arrays, P: np.ndarray, texts: Texts, space: Workspace, key: str
-    ) -> Job[_Encoded]:
-        """The vectors of texts; the arrays in ``space`` have ``key`` in their names."""
+    def _encode_tasks(self, given: Pass, texts: Texts, key: str) -> Job[_Encoded]:
+        """The vectors of texts; the arrays in the space have ``key`` in their names."""
+        weights, P, space, _ = given
         n, packing = self.cells, Packing(texts.word_index, texts.offsets)
         n_rows, steps = packing.n_rows, packing.steps
         X = space.empty(f"X {key}", (n_rows, self.width), P.dtype)
@@ -142,9 +142,10 @@ class URAE(Joined):
         return _Encoded(packing, X, H, h)
 
     def _encode_backward_tasks(
-        self, weights: Arrays, done: _Encoded, dh: np.ndarray, space: Workspace
+        self, given: Pass, done: _Encoded, dh: np.ndarray
     ) -> Job[tuple[Arrays, np.ndarray]]:
         """The gradients of the encoder, and the errors at its pre-activations, (n_rows, cells)."""
+        weights, _, space, _ = given
         n, steps = self.cells, done.packing.steps
         n_rows, dtype = done.packing.n_rows, dh.dtype
         D = space.empty("D", (n_rows, n), dtype)
@@ -190,9 +191,10 @@ class URAE(Joined):
         return parts, biases, tasks
 
     def _word_errors_tasks(
-        self, weights: Arrays, packing: Packing, D: np.ndarray, space: Workspace, key: str
+        self, given: Pass, packing: Packing, D: np.ndarray, key: str
     ) -> Job[np.ndarray]:
         """The gradient at every token through the encoder, (n_tokens, width)."""
+        weights, _, space, _ = given
         W = np.ascontiguousarray(weights["encode"][self.cells :].T)
         by_row = space.empty("dX rows", (packing.n_rows, self.width), D.dtype)
         yield spread(packing.n_rows, product_rows, by_row, D, W, cost=W.size / PRODUCTS)
@@ -200,52 +202,44 @@ class URAE(Joined):
         dX[packing.tokens[_FORWARD]] = by_row
         return dX
 
-    def vector_tasks(
-        self, weights: Arrays, side: str, P: np.ndarray, texts: Texts, space: Workspace
-    ) -> Job[Arrays]:
+    def vector_tasks(self, given: Pass, side: str, texts: Texts) -> Job[Arrays]:
         """As `Joined.vector_tasks`: h_n of every text, 0 for one without words."""
-        done = yield from self._encode_tasks(weights, P, texts, space, side)
+        done = yield from self._encode_tasks(given, texts, side)
         return {"h": done.h, "X": done.X, "H": done.H}
 
     def vector_backward_tasks(
-        self,
-        weights: Arrays,
-        side: str,
-        P: np.ndarray,
-        reading: FirstStage,
-        dh: np.ndarray,
-        space: Workspace,
-        words: bool,
+        self, given: Pass, side: str, reading: FirstStage, dh: np.ndarray, words: bool
     ) -> Job[tuple[Arrays, np.ndarray | None]]:
         """As `Joined.vector_backward_tasks`; a score has no gradient in the decoder."""
         texts, arrays = reading.texts, reading.arrays
         packing = Packing(texts.word_index, texts.offsets)
         done = _Encoded(packing, arrays["X"], arrays["H"], arrays["h"])
-        gradient, D = yield from self._encode_backward_tasks(weights, done, dh, space)
+        gradient, D = yield from self._encode_backward_tasks(given, done, dh)
         decoder = ("decode", "decode_bias")
-        gradient |= {name: np.zeros_like(weights[name]) for name in decoder}
+        gradient |= {name: np.zeros_like(given.weights[name]) for name in decoder}
         if not words:
             return gradient, None
-        dX = yield from self._word_errors_tasks(weights, packing, D, space, side)
+        dX = yield from self._word_errors_tasks(given, packing, D, side)
         return gradient, dX
 
     # -- the reconstruction -------------------------------------------------------------------
 
     def reconstruction_tasks(
-        self, weights: Arrays, P: np.ndarray, texts: Texts, space: Workspace, words: bool = False
+        self, given: Pass, texts: Texts, words: bool = False
     ) -> Job[tuple[np.ndarray, Arrays, np.ndarray | None]]:
         """The loss of the auto-encoder on texts and its gradient, as a job.
 
-        ``words`` says whether the gradient at the words is wanted, which are input and target;
-        other arguments as for `read_tasks`. Returns
+        ``words`` says whether the gradient at the words is wanted, which are input and target.
+        Returns
 
         losses : (n_texts,) float, the mean over the words of each text of |x^ - x|^2 / 2; 0 without
             words
         gradient : that of the mean of ``losses``, for the arrays of `own_shapes`
         dX : (n_tokens, width) float or None, its gradient at the vector of every token
         """
+        weights, P, space, _ = given
         n, dtype = self.cells, P.dtype
-        done = yield from self._encode_tasks(weights, P, texts, space, "")
+        done = yield from self._encode_tasks(given, texts, "")
         packing, steps = done.packing, done.packing.steps
         n_rows, width = packing.n_rows, self.width
         from_h = np.ascontiguousarray(weights["decode"][:, :n])
@@ -276,11 +270,11 @@ class URAE(Joined):
         gradient, dh = yield from self._unfold_backward_tasks(
             packing, H, R, from_h, to_word, texts.n_texts, space
         )
-        of_encoder, D = yield from self._encode_backward_tasks(weights, done, dh, space)
+        of_encoder, D = yield from self._encode_backward_tasks(given, done, dh)
         gradient |= of_encoder
         if not words:
             return losses, gradient, None
-        dX = yield from self._word_errors_tasks(weights, packing, D, space, "")
+        dX = yield from self._word_errors_tasks(given, packing, D, "")
         dX[packing.tokens[_BACKWARD]] -= R
         return losses, gradient, dX
 

@@ -6,9 +6,10 @@ import numpy as np
 
 from sentemb.kernels.layers import sum_words
 from sentemb.kernels.mlp import rows_of_texts
+from sentemb.models.pairs.head import Pass
 from sentemb.models.pairs.joined import Joined
 from sentemb.models.pairs.pair_model import FirstStage, Texts
-from sentemb.models.words.workspace import Job, Workspace
+from sentemb.models.words.workspace import Job
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import spread
 
@@ -28,10 +29,9 @@ class WordSum(Joined):
         """The cost of reading or writing the words of a text; see `spans`."""
         return self.width * (1 + texts.mean_words)
 
-    def vector_tasks(
-        self, weights: Arrays, side: str, P: np.ndarray, texts: Texts, space: Workspace
-    ) -> Job[Arrays]:
+    def vector_tasks(self, given: Pass, side: str, texts: Texts) -> Job[Arrays]:
         """The sums of the words."""
+        P = given.P
         h = np.empty((texts.n_texts, self.width), P.dtype)
         nothing = np.zeros(self.width, P.dtype)
         words = texts.word_index, texts.offsets
@@ -40,20 +40,13 @@ class WordSum(Joined):
         return {"h": h}
 
     def vector_backward_tasks(
-        self,
-        weights: Arrays,
-        side: str,
-        P: np.ndarray,
-        reading: FirstStage,
-        dh: np.ndarray,
-        space: Workspace,
-        words: bool,
+        self, given: Pass, side: str, reading: FirstStage, dh: np.ndarray, words: bool
     ) -> Job[tuple[Arrays, np.ndarray | None]]:
         """Every word of a text has the gradient at its sum."""
         if not words:
             return {}, None
         texts = reading.texts
-        dX = space.empty(f"dX {side}", (texts.word_index.size, self.width), dh.dtype)
+        dX = given.space.empty(f"dX {side}", (texts.word_index.size, self.width), dh.dtype)
         cost = self._cost_of_text(texts)
         yield spread(texts.n_texts, rows_of_texts, dX, dh, texts.offsets, cost=cost)
         return {}, dX

@@ -74,17 +74,16 @@ class CLSM(DSSM):
     def _unpool_tasks(
         self,
         state: dict[str, np.ndarray],
-        parts: Arrays,
+        into: Arrays,
         dH: np.ndarray,
         batch: TextBatch,
-        part: int,
         low: int,
         high: int,
         workspace: Workspace,
     ) -> list[KernelTask]:
         D = workspace.empty("D_tokens", (batch.word_index.size, self.hidden), dH.dtype)
         return [
-            *super()._unpool_tasks(state, parts, dH, batch, part, low, high, workspace),
+            *super()._unpool_tasks(state, into, dH, batch, low, high, workspace),
             (spread_to_maxima, D, dH, state["argmax"], batch.offsets, low, high),
         ]
 

@@ -64,10 +64,9 @@ class DAN(Layered):
     def _unpool_tasks(
         self,
         state: dict[str, np.ndarray],
-        parts: Arrays,
+        into: Arrays,
         dH: np.ndarray,
         batch: TextBatch,
-        part: int,
         low: int,
         high: int,
         workspace: Workspace,

@@ -51,15 +51,14 @@ class DSSM(Layered):
     def _unpool_tasks(
         self,
         state: dict[str, np.ndarray],
-        parts: Arrays,
+        into: Arrays,
         dH: np.ndarray,
         batch: TextBatch,
-        part: int,
         low: int,
         high: int,
         workspace: Workspace,
     ) -> list[KernelTask]:
         return [
             (tanh_errors, dH, dH, state["H"], low, high),
-            (sum_rows, parts["bias"][part], dH, low, high),
+            (sum_rows, into["bias"], dH, low, high),
         ]

@@ -194,18 +194,19 @@ class Layered(FeedForward):
         tasks = []
         for part, low, high in texts:
             calls: list[KernelTask] = []
+            into = {name: arrays[part] for name, arrays in parts.items()}
             at_output, at_layer = V, D
             for k in reversed(range(len(self.dense_layers))):
                 matrix, bias = self.dense_layers[k]
                 if not self.linear:
                     calls.append((tanh_errors, at_layer, at_output, values[k + 1], low, high))
                 calls += [
-                    (set_dense_gradient, parts[matrix][part], values[k], at_layer, low, high),
-                    (sum_rows, parts[bias][part], at_layer, low, high),
+                    (set_dense_gradient, into[matrix], values[k], at_layer, low, high),
+                    (sum_rows, into[bias], at_layer, low, high),
                     (product_rows, errors[k], at_layer, transposed[matrix], low, high),
                 ]
                 at_output = at_layer = errors[k]
-            calls += self._unpool_tasks(state, parts, errors[0], batch, part, low, high, workspace)
+            calls += self._unpool_tasks(state, into, errors[0], batch, low, high, workspace)
             tasks.append((one_after_the_other, *calls))
         yield tasks
         gradient = {name: part.sum(axis=0) for name, part in parts.items()}
@@ -217,18 +218,17 @@ class Layered(FeedForward):
     def _unpool_tasks(
         self,
         state: dict[str, np.ndarray],
-        parts: Arrays,
+        into: Arrays,
         dH: np.ndarray,
         batch: TextBatch,
-        part: int,
         low: int,
         high: int,
         workspace: Workspace,
     ) -> list[KernelTask]:
         """Tasks that carry the errors ``dH`` at the pooled vectors back to the words.
 
-        They change the rows ``low`` to ``high`` of ``dH`` and add to ``parts[name][part]``, the
-        gradients of the weights that pooling uses.
+        They change the rows ``low`` to ``high`` of ``dH`` and write to ``into[name]`` the gradients
+        of the weights that pooling uses.
         """
         raise NotImplementedError
 

@@ -126,7 +126,7 @@ class LSTM(RecurrentEncoder):
         truncation: Truncation,
     ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         state = done.states[direction]
-        if not np.may_share_memory(D, state["Z"]):
+        if D.base is not state["Z"].base:  # an array of another workspace
             D[...] = state["Z"]
         arguments = (
             D,
@@ -135,11 +135,11 @@ class LSTM(RecurrentEncoder):
             V,
             direction * self.cells,
             done.packing.steps,
-            np.ascontiguousarray(weights["recurrent"][direction].T),
+            state["RT"],
             *self._peepholes(weights, direction, transposed=True),
-            self.output_gate,
+            int(self.output_gate),
             truncation.window,
-            truncation.keep_cell_path,
+            int(truncation.keep_cell_path),
         )
         return lstm_backward, arguments
 

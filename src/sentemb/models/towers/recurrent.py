@@ -152,18 +152,24 @@ class RecurrentEncoder(Encoder):
         if packing.order.size < batch.n_texts:
             embeddings[...] = 0
         states: list[dict[str, np.ndarray]] = []
-        scans, copies = [], []
+        tasks: list[KernelTask] = []
         for direction in range(self.directions):
             state, kernel, arguments = self._prepare(weights, direction, packing, P, workspace)
             states.append(state)
-            scans += pieces(packing.spans(self._cost_of_row(1)), kernel, *arguments)
+            R = weights["recurrent"][direction]
+            state["RT"] = workspace.empty(f"RT{direction}", R.T.shape, P.dtype)  # to go back
+            tasks.append((np.copyto, state["RT"], R.T))
             ends = embeddings, direction * self.cells, state["Y"], packing.order, packing.last_rows
-            copies += spread(packing.order.size, copy_last_rows, *ends, cost=2 * self.cells)
-        X = workspace.empty("X", (batch.n_texts, self.bag_dim), P.dtype)
-        yield scans + self._bag_tasks(X, P, batch.word_index, batch.offsets)
+            for _, first, end in packing.spans(self._cost_of_row(1)):
+                copying = (copy_last_rows, *ends, *packing.texts_of(first, end))
+                tasks.append((one_after_the_other, (kernel, *arguments, first, end), copying))
         if self.bag_dim:
-            copies.append((np.copyto, embeddings[:, self.n_outputs :], X))
-        yield copies
+            X = workspace.empty("X", (batch.n_texts, self.bag_dim), P.dtype)
+            bag = embeddings[:, self.n_outputs :]
+            for sums in self._bag_tasks(X, P, batch.word_index, batch.offsets):
+                texts = slice(*sums[-2:])
+                tasks.append((one_after_the_other, sums, (np.copyto, bag[texts], X[texts])))
+        yield tasks
         return ForwardPass(layout, embeddings, states)
 
     def _cost_of_row(self, products: int) -> float:
@@ -351,6 +357,9 @@ class RecurrentEncoder(Encoder):
             for block in blocks:
                 calls = ((*of_part, *block) for of_part in sums)
                 tasks.append((one_after_the_other, (*scan, *block[1:]), *calls))
+        V_bag = workspace.empty("V_bag", (len(V), self.bag_dim), V.dtype)
+        if self.bag_dim:
+            tasks.append((np.copyto, V_bag, V[:, self.n_outputs :]))
         yield tasks
         gradient = {}
         adding: list[KernelTask] = []
@@ -364,7 +373,6 @@ class RecurrentEncoder(Encoder):
             for direction, D in enumerate(errors)
         ]
         if self.bag_dim:
-            V_bag = np.ascontiguousarray(V[:, self.n_outputs :])
             of_words.append((self.bag_column, V_bag, *layout.texts_of_words))
         dP, bias = yield from self.gather_words_tasks(layout.batch, of_words, workspace, adding)
         return gradient | {"bias": bias[: self.bag_column], "words": dP}

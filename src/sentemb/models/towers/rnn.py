@@ -47,14 +47,15 @@ class RNN(RecurrentEncoder):
         V: np.ndarray,
         truncation: Truncation,
     ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        state = done.states[direction]
         arguments = (
             D,
-            done.states[direction]["Y"],
+            state["Y"],
             V,
             direction * self.cells,
             done.packing.steps,
-            np.ascontiguousarray(weights["recurrent"][direction].T),
-            self.linear,
+            state["RT"],
+            int(self.linear),
             truncation.window,
         )
         return rnn_backward, arguments

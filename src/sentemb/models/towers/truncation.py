@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
-
 from sentemb.models.towers.registry import TRUNCATE, TRUNCATION
+
+_ALL = 2**63 - 1  # steps of any text, as an int64
 
 
 @dataclass(frozen=True)
@@ -32,4 +32,4 @@ class Truncation:
     @property
     def window(self) -> int:
         """Steps, as the kernels take them."""
-        return int(np.iinfo(np.int64).max) if self.steps is None else self.steps
+        return _ALL if self.steps is None else self.steps

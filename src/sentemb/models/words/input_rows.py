@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from sentemb.kernels.input_layer import project_words
 from sentemb.models.contracts import GradientPoint
+from sentemb.models.words.workspace import spans_of
 from sentemb.system.contracts import Arrays, KernelTask
-from sentemb.system.parallel import pieces, spans_of
+from sentemb.system.parallel import pieces
 
 
 class StoredRows(NamedTuple):
@@ -54,8 +55,7 @@ def spread_words(
 ) -> list[KernelTask]:
     """Tasks of `project_words`, whose arguments these are, that take about equally long."""
     arguments = P, table, v, lead, rows, bias, offsets, ids, values
-    costs = P.shape[1] * (offsets + np.arange(offsets.size))
-    return pieces(spans_of(costs), project_words, *arguments)
+    return pieces(spans_of(offsets, P.shape[1], P.shape[1]), project_words, *arguments)
 
 
 def point_of(weights: Arrays, rows: NDArray[np.int32]) -> GradientPoint:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sentemb.kernels.packing import longest_first, pack_blocks
 from sentemb.kernels.recurrent import Steps
-from sentemb.system.parallel import spans_of
+from sentemb.models.words.workspace import spans_of
 
 # Texts that run side by side: enough rows for an efficient product, few enough to stay in cache.
 BLOCK_TEXTS = 64
@@ -82,7 +82,11 @@ class Packing:
 
     def spans(self, cost: float, sums: int = 0) -> list[tuple[int, int, int]]:
         """Parts of the blocks, (part, first, end), if a row costs ``cost``: see `spans_of`."""
-        return spans_of(cost * self.step_rows[self.block_steps], sums)
+        return spans_of(self.step_rows[self.block_steps], cost, sums=sums)
+
+    def texts_of(self, first: int, end: int) -> tuple[int, int]:
+        """The first text of the blocks ``first`` to ``end`` in `order`, and the end of them."""
+        return first * self.block_texts, min(end * self.block_texts, self.order.size)
 
     def rows_of_tokens(self, direction: int) -> NDArray[np.int64]:
         """The packed row of every token, (n_tokens,) int64."""

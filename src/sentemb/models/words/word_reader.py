@@ -16,10 +16,10 @@ from numpy.typing import DTypeLike, NDArray
 from sentemb.kernels.input_layer import add_parts, gather_rows, sum_rows
 from sentemb.models.contracts import GradientPoint
 from sentemb.models.words.input_rows import point_of
-from sentemb.models.words.workspace import Job, Workspace
+from sentemb.models.words.workspace import Job, Workspace, spans_of
 from sentemb.system.aligned import aligned_zeros
 from sentemb.system.contracts import Arrays, KernelTask
-from sentemb.system.parallel import Workers, one_after_the_other, spans_of, spread
+from sentemb.system.parallel import Workers, one_after_the_other, spread
 from sentemb.text.batch import TextBatch
 
 # Column, errors, offsets and rows, as `WordReader.gather_words_tasks` sums them up.
@@ -119,10 +119,9 @@ class WordReader:
         """
         dtype = parts[0][1].dtype
         dP = workspace.empty("dP", (batch.n_words, self.width), dtype)
-        costs = 2 * self.width * np.arange(batch.n_words + 1)  # to write a row and to add it
-        for _, errors, offsets, _ in parts:
-            costs += errors.shape[1] * offsets
-        words = spans_of(costs, sums=self.width)
+        entries = sum(errors.shape[1] * offsets for _, errors, offsets, _ in parts)
+        # 2 width: to write a row and to add it.
+        words = spans_of(np.asarray(entries), 1, 2 * self.width, sums=self.width)
         bias = workspace.zeros("dbias", (len(words), self.width), dtype)
         tasks: list[KernelTask] = []
         for part, first, end in words:

@@ -7,14 +7,36 @@ from collections.abc import Generator
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
+from sentemb.kernels.input_layer import cut_lists
 from sentemb.system.aligned import aligned_empty
 from sentemb.system.contracts import KernelTask
+from sentemb.system.parallel import spans
 
 _T = TypeVar("_T")
 # A job for `Workers.together`: yields the tasks of each phase, returns its result.
 Job: TypeAlias = Generator[list[KernelTask], None, _T]
+
+
+def spans_of(
+    offsets: NDArray[np.int64], of_entry: float, of_item: float = 0, sums: int = 0
+) -> list[tuple[int, int, int]]:
+    """As `spans`, for items that are lists of unequal lengths: parts that cost about as much.
+
+    Item k has the entries from ``offsets[k]`` to ``offsets[k + 1]``; each costs ``of_entry``, and
+    the item ``of_item`` besides.
+    """
+    size = offsets.size - 1
+    cost = of_entry * float(offsets[-1]) + of_item * size
+
+    def cut(parts: int) -> list[int]:
+        edges = np.empty(parts + 1, np.int64)
+        cut_lists(edges, offsets, float(of_entry), float(of_item))
+        found: list[int] = edges.tolist()
+        return found
+
+    return spans(size, cost / max(1, size), sums, cut)
 
 
 class Workspace:

@@ -3,8 +3,10 @@
 All titles are scored in float32, part by part, with a proven bound on the error. Titles that can be
 among the best are scored again as pairs, in float64 in a fixed order. Only these scores are
 compared and returned: they have the same bits for one query, for many, and for a pair alone,
-whatever the number of threads. With a `Shortlist` most titles are never looked at; the scores of
-those that are found are the same.
+whatever the number of threads. Vectors are read last: where words and clicks already tell that all
+but few titles are not among the best, as in MaxScore (Turtle and Flood, Information Processing &
+Management 31, 1995), only the vectors of those few are read. With a `Shortlist` most titles are
+never looked at; the scores of those that are found are the same.
 
 A ranking that counts the clicks of the very query keeps two rules for queries of the log, so that a
 click never lowers its title. A name counts as far as most clicks are on the title, because clicks
@@ -14,7 +16,7 @@ queries, whose weight is mostly negative, does not count against a title that wa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 from sentemb.kernels.dense import titles_from
 from sentemb.kernels.top_k import top_k
 from sentemb.retrieval.nearest import nearest
+from sentemb.retrieval.row_products import LONGEST
 from sentemb.search.ranking.direct_parts import Clicks, Examined, Name
 from sentemb.search.ranking.part import UNIT, Asked, Part
 from sentemb.search.ranking.parts import Bm25, Cosine, Memory
@@ -34,6 +37,7 @@ from sentemb.search.ranking.recipe import (
     EXAMINED,
     MEMORY,
     NAME,
+    OF_VECTORS,
     Recipe,
 )
 from sentemb.search.ranking.shortlist import Named, Shortlist
@@ -43,11 +47,16 @@ from sentemb.system.parallel import ALONE, Workers
 # float32 scores in memory at a time: 128 MB of them.
 _CELLS = 32_000_000
 _QUERIES = 128
+# As many where nothing but lists is added, which is as fast for one query at a time.
+_CELLS_OF_LISTS = 4_000_000
+# From this many titles on, lists are added first. They settle a query if they leave at most one
+# title in so many: others are sooner scored together.
+_MANY_TITLES, _SHARE_LEFT = 8192, 32
 # Each title is scored where a mask leaves one fiftieth of them, or at most this number.
 _SHARE_OF_FEW, _FEW_TITLES = 50, 64
 # Pairs of `_Request.rank_all` at a time, and how many are not worth another thread.
 _PAIRS, _FEW_PAIRS = 1_000_000, 2000
-# The most titles for which the memory bounds the cosine: with more, too many are scored again.
+# The most titles for which parts bound others: with more, too many are scored again.
 _MOST_BOUNDED = 500
 # Places for candidates in addition to twice the titles that are asked for.
 _ROOM = 64
@@ -129,6 +138,7 @@ def best(
     workers: Workers,
     mask: NDArray[np.bool_] | None = None,
     shortlist: Shortlist | None = None,
+    matches: int = 0,
 ) -> Ranked:
     """The ``k`` titles, from 0, with the highest scores.
 
@@ -136,9 +146,12 @@ def best(
     part finds evidence. ``is_empty`` (n_titles,) are the titles with no known words; ``mask``
     (n_titles,) those that may be found. With a ``shortlist`` by the same recipe some of the best
     may be missed, and less time is needed. No score depends on the number of threads.
+
+    ``matches`` is for what sorts and counts titles: up to so many are found, if they have
+    `sentemb.search.ranking.shortlist.LEAST_SHARE` of the highest score.
     """
     m, n = len(asked), is_empty.size
-    k = min(k, n)
+    shown, k = min(k, n), min(max(k, matches), n)
     ranked = Ranked(
         np.full((m, k), -1),
         np.full((m, k), -np.inf),
@@ -146,26 +159,30 @@ def best(
     )
     if not m or not k:
         return ranked
-    request = _Request(parts, recipe, k, is_empty, workers, mask)
+    request = _Request(parts, recipe, k, shown, is_empty, workers, mask)
     n_allowed = n if mask is None else int(np.count_nonzero(mask))
     if n_allowed <= max(k, _FEW_TITLES) or n_allowed * _SHARE_OF_FEW <= n:
         request.rank_all(ranked, asked)
-    elif shortlist is not None and shortlist.can_rank(recipe, k, n_allowed / n):
+    elif shortlist is not None and shortlist.can_rank(recipe, shown, n_allowed / n):
         request.rank_shortlists(ranked, asked, shortlist, n_allowed / n)
     elif recipe.parts == (COSINE,) and recipe.weight(COSINE) > 0:
         request.rank_nearest(ranked, asked)
     else:
-        request.rank_blocks(ranked, asked)
+        request.rank_exactly(ranked, asked, np.arange(m))
     return ranked
 
 
 @dataclass(frozen=True)
 class _Request:
-    """A search in the titles of a catalogue; its fields are the arguments of `best`."""
+    """A search in the titles of a catalogue; its fields are the arguments of `best`.
+
+    ``k`` are the titles that are found at most; of these, the best ``shown`` in any case.
+    """
 
     parts: Mapping[str, Part]
     recipe: Recipe
     k: int
+    shown: int
     is_empty: NDArray[np.bool_]
     workers: Workers
     mask: NDArray[np.bool_] | None
@@ -184,21 +201,59 @@ class _Request:
         ranked.values[COSINE][is_there] = cosines[is_there]
         ranked.scores[is_there] = self.recipe.weight(COSINE) * cosines[is_there]
 
-    def rank_blocks(self, ranked: Ranked, asked: Asked) -> None:
-        """All titles in float32, some queries at a time, then those that can be among the best."""
-        n = self.is_empty.size
-        size = max(1, min(_QUERIES, _CELLS // n))
-        for low in range(0, len(asked), size):
-            block = asked if size >= len(asked) else asked.part(slice(low, low + size))
-            bound = _bound_of_cosine(self.parts, self.recipe) if self.k <= _MOST_BOUNDED else None
+    def rank_exactly(self, ranked: Ranked, asked: Asked, numbers: NDArray[np.int64]) -> None:
+        """All titles for the queries ``numbers``: in float32, then those that can be the best."""
+        if self.k <= _MOST_BOUNDED and self.is_empty.size >= _MANY_TITLES:
+            numbers = self._rank_by_lists(ranked, asked, numbers)
+        bound = _bound_of_cosine(self.parts, self.recipe) if self.k <= _MOST_BOUNDED else None
+        for rows, block in self._blocks(asked, numbers, _CELLS):
             of_titles = self.parts, self.recipe, block, self.is_empty, bound, self.workers
             total, errors, excess = _approximate(*of_titles)
             if self.mask is not None:
                 total[:, ~self.mask] = -np.inf
             if self._is_of_lists:
                 _leave_out_ties(total, self.k)
-            limits = self._least_of_best(total, errors, excess, block) - errors - excess
-            self._rank_pairs(ranked, low, block, *_titles_from(total, limits, self.k, self.workers))
+            limits = self._limits(total, errors, excess, block)
+            of_limits = total, limits, self.k, self.workers
+            self._rank_pairs(ranked, rows, block, *_titles_from(*of_limits))
+
+    def _rank_by_lists(
+        self, ranked: Ranked, asked: Asked, numbers: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Rank the queries for which all parts but those of vectors leave few titles.
+
+        Returns the numbers of the other queries.
+        """
+        weights = {name: self.recipe.weight(name) for name in self.recipe.parts}
+        excess = LONGEST * sum(abs(weights.pop(name, 0.0)) for name in OF_VECTORS)
+        if not excess or not weights:
+            return numbers
+        n = self.is_empty.size
+        room, left = n // _SHARE_LEFT, []
+        for rows, block in self._blocks(asked, numbers, _CELLS_OF_LISTS):
+            total, errors = _added(self.parts, self.recipe, weights, block, n, self.workers)
+            if self.mask is not None:
+                total[:, ~self.mask] = -np.inf
+            limits = self._limits(total, errors, excess, block)
+            titles, counts = np.empty((len(block), room), np.int32), np.empty(len(block), np.int64)
+            self.workers.over(len(block), titles_from, titles, counts, total, limits)
+            # Of a query that the model does not know, not every title can be found.
+            is_settled = (counts <= room) & block.rows.exact.any(axis=1)
+            counts[~is_settled] = 0
+            query_index = np.repeat(np.arange(len(block)), counts)
+            title_index = titles[np.arange(room) < counts[:, None]].astype(np.int64)
+            self._rank_pairs(ranked, rows, block, query_index, title_index)
+            left.append(rows[~is_settled])
+        return np.concatenate(left)
+
+    def _blocks(
+        self, asked: Asked, numbers: NDArray[np.int64], cells: int
+    ) -> Iterator[tuple[NDArray[np.int64], Asked]]:
+        """The queries ``numbers``, as many at a time as have ``cells`` scores of titles."""
+        size = max(1, min(_QUERIES, cells // self.is_empty.size))
+        for low in range(0, numbers.size, size):
+            rows = numbers[low : low + size]
+            yield rows, asked if rows.size == len(asked) else asked.part(rows)
 
     @property
     def _is_of_lists(self) -> bool:
@@ -206,19 +261,24 @@ class _Request:
         names = [name for name in self.recipe.parts if isinstance(self.parts[name], Bm25 | Clicks)]
         return len(names) == len(self.recipe.parts) == 1 and self.recipe.weight(names[0]) > 0
 
-    def _least_of_best(
+    def _limits(
         self, total: NDArray[np.float32], errors: NDArray[np.float64], excess: float, asked: Asked
     ) -> NDArray[np.float64]:
-        """A score that the k best titles of each query have at least, (m,)."""
+        """What the k best titles of each query have at least in ``total``, (m,)."""
         m, k = len(asked), self.k
-        best = np.empty((m, k), np.int64)
+        n_scored = min(total.shape[1], 2 * k + _ROOM) if excess else k
+        best = np.empty((m, n_scored), np.int64)
         self.workers.over(m, top_k, best, total)
         scores = np.take_along_axis(total, best, axis=1).astype(np.float64)
         if not excess:
-            return np.asarray(scores[:, -1] - errors)
-        pairs = np.repeat(np.arange(m), k), best.ravel()
+            return np.asarray(scores[:, -1] - 2 * errors)
+        pairs = np.repeat(np.arange(m), n_scored), best.ravel()
         exact, _ = of_pairs(self.parts, self.recipe, asked, *pairs, self.workers)
-        return np.asarray(np.where(scores > -np.inf, exact.reshape(m, k), -np.inf).min(axis=1))
+        # A title with no known words may not be found.
+        counts = (scores > -np.inf) & ~self.is_empty[best]
+        exact = np.where(counts, exact.reshape(m, n_scored), -np.inf)
+        least = np.partition(exact, n_scored - k, axis=1)[:, n_scored - k]
+        return np.asarray(least - errors - excess)
 
     def rank_all(self, ranked: Ranked, asked: Asked) -> None:
         """Every title that may be found, as a pair with each query."""
@@ -227,7 +287,8 @@ class _Request:
         for low in range(0, len(asked), size):
             block = asked if size >= len(asked) else asked.part(slice(low, low + size))
             query_index = np.repeat(np.arange(len(block)), titles.size)
-            self._rank_pairs(ranked, low, block, query_index, np.tile(titles, len(block)))
+            of_titles = query_index, np.tile(titles, len(block))
+            self._rank_pairs(ranked, low + np.arange(len(block)), block, *of_titles)
 
     def rank_shortlists(
         self, ranked: Ranked, asked: Asked, shortlist: Shortlist, share: float
@@ -239,34 +300,32 @@ class _Request:
             clicks.mark_typed(asked)
         named = _named(self.parts, self.recipe, asked, clicks)
 
+        matches = self.k if self.k > self.shown else 0
+
         def find(first: int, end: int) -> None:
             for q in range(first, end):
-                of_query = asked, q, self.k, named[q]
-                candidates[q] = shortlist.candidates(*of_query, self.mask, share)
+                of_query = asked, q, self.shown, named[q], self.mask, share, matches
+                candidates[q] = shortlist.candidates(*of_query)
 
         self.workers.over(len(asked), find)
         query_index = np.repeat(np.arange(len(asked)), list(map(len, candidates)))
-        self._rank_pairs(ranked, 0, asked, query_index, np.concatenate(candidates))
+        rows = np.arange(len(asked))
+        self._rank_pairs(ranked, rows, asked, query_index, np.concatenate(candidates))
         # Where fewer titles are found than there may be, all are looked at.
-        least = min(self.k, int(share * self.is_empty.size))
+        least = max(1, min(self.shown, int(share * self.is_empty.size)))
         lacks = (ranked.titles[:, least - 1] < 0) & asked.rows.exact.any(axis=1)
-        for q in np.flatnonzero(lacks).tolist():
-            exact = Ranked(
-                ranked.titles[q : q + 1],
-                ranked.scores[q : q + 1],
-                {name: values[q : q + 1] for name, values in ranked.values.items()},
-            )
-            self.rank_blocks(exact, asked.part(slice(q, q + 1)))
+        if lacks.any():
+            self.rank_exactly(ranked, asked, np.flatnonzero(lacks))
 
     def _rank_pairs(
         self,
         ranked: Ranked,
-        low: int,
+        rows: NDArray[np.int64],
         asked: Asked,
         query_index: NDArray[np.int64],
         title_index: NDArray[np.int64],
     ) -> None:
-        """The best of some pairs; ``low`` is the row of the first query in ``ranked``."""
+        """The best of some pairs; ``rows`` are those of the queries in ``ranked``."""
         runner = self.workers if query_index.size > _FEW_PAIRS else ALONE
         scores, values = of_pairs(self.parts, self.recipe, asked, query_index, title_index, runner)
         is_unknown = np.logical_not(asked.rows.exact.any(axis=1))
@@ -281,7 +340,7 @@ class _Request:
         first = np.searchsorted(query_index, np.arange(len(asked)))
         rank = np.arange(query_index.size) - first[query_index]
         is_best = rank < self.k
-        cells = low + query_index[is_best], rank[is_best]
+        cells = rows[query_index[is_best]], rank[is_best]
         order = order[is_best]
         ranked.titles[cells], ranked.scores[cells] = title_index[order], scores[order]
         for name, of_part in values.items():
@@ -328,14 +387,40 @@ def _approximate(
     ``bound``, the memory in place of the cosine, that is 0; with it an exact score may be much
     lower.
     """
-    total = np.zeros((len(asked), is_empty.size), np.float32)
+    weights = {name: recipe.weight(name) for name in recipe.parts}
+    excess = 0.0
+    if bound is not None:  # so that its vectors are not read
+        weights[MEMORY] += weights.pop(COSINE)
+        excess = recipe.weight(COSINE) * bound.most_below_cosine
+
+    def leave_out(total: NDArray[np.float32]) -> None:
+        if bound is not None:
+            _leave_out_cosine(total, recipe.weight(COSINE), bound, asked, is_empty, workers)
+        _leave_out_without_evidence(total, is_empty, asked)
+
+    of_titles = asked, is_empty.size, workers
+    total, errors = _added(parts, recipe, weights, *of_titles, leave_out)
+    return total, errors, excess
+
+
+def _added(
+    parts: Mapping[str, Part],
+    recipe: Recipe,
+    weights: Mapping[str, float],
+    asked: Asked,
+    n: int,
+    workers: Workers,
+    leave_out: Callable[[NDArray[np.float32]], None] = lambda _: None,
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """The sums of some parts for ``n`` titles in float32, (m, n), and their errors, (m,).
+
+    ``leave_out`` is called once all evidence is added.
+    """
+    total = np.zeros((len(asked), n), np.float32)
     errors, reach, steps = np.zeros(len(asked)), np.zeros(len(asked)), 0
     clicks = _clicks(parts, recipe)
     if clicks is not None:
         clicks.mark_typed(asked)
-    weights = {name: recipe.weight(name) for name in recipe.parts}
-    if bound is not None:  # so that its vectors are not read
-        weights[MEMORY] += weights.pop(COSINE)
     for is_evidence in (True, False):
         for name, weight in weights.items():
             if parts[name].is_evidence == is_evidence:
@@ -344,16 +429,13 @@ def _approximate(
                 reach += added.reach
                 steps += added.steps
         if is_evidence:
-            if bound is not None:
-                _leave_out_cosine(total, recipe.weight(COSINE), bound, asked, is_empty, workers)
             if clicks is not None:
                 query_index, title_index, settled = _settled(clicks, parts, recipe, asked, workers)
                 total[query_index, title_index] += settled.astype(np.float32)
-            _leave_out_without_evidence(total, is_empty, asked)
+            leave_out(total)
     # Every sum was rounded `steps` times, and of a clicked title three times more, each time by at
     # most this share of `reach`.
-    excess = 0.0 if bound is None else recipe.weight(COSINE) * bound.most_below_cosine
-    return total, errors + 2 * (steps + 4) * UNIT * reach, excess
+    return total, errors + 2 * (steps + 4) * UNIT * reach
 
 
 def _bound_of_cosine(parts: Mapping[str, Part], recipe: Recipe) -> Memory | None:

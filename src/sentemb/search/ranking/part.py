@@ -132,17 +132,18 @@ class Asked:
     def __len__(self) -> int:
         return len(self.queries)
 
-    def part(self, which: slice) -> Asked:
+    def part(self, which: slice | NDArray[np.int64]) -> Asked:
         """Some of the queries, which are not read again."""
+        rows = np.arange(len(self))[which]
         part = Asked(
-            self.queries[which],
-            lambda _: self._vectors[which],
+            [self.queries[row] for row in rows.tolist()],
+            lambda _: self._vectors[rows],
             self._recipe,
-            lambda _: self.embedded.exact[which],
+            lambda _: self.embedded.exact[rows],
         )
-        part._look_up = lambda lists: self.words_in(lists).part(which)
-        part.keys, part.names = self.keys[which], self.names[which]
-        part.is_typed = self.is_typed[which]
+        part._look_up = lambda lists: self.words_in(lists).part(rows)
+        part.keys, part.names = self.keys[rows], [self.names[row] for row in rows.tolist()]
+        part.is_typed = self.is_typed[rows]
         return part
 
     @cached_property

@@ -23,6 +23,8 @@ COSINE, MEMORY, EMBEDDING, BM25, CLICKED_BM25, UNCLICKED, CLICKS, NAME, EXAMINED
     "name",
     "examined",
 )
+# Products of vectors of unit length: the only parts whose scores are bounded whatever the query is.
+OF_VECTORS = (COSINE, MEMORY, EMBEDDING)
 # Those that look a query up as it is written; they follow whatever else is the ranking.
 DIRECT = (CLICKS, NAME, EXAMINED)
 # In the order in which they are added and in which tables list them, with their names in tables.

@@ -55,6 +55,9 @@ _SLACK = 0.25
 # The most titles that are found: the recall is that of the first 10. A measurement up to rank 100
 # looks one title further, to see whether its score is equal.
 MOST_TITLES = 200
+# Titles that are sorted and counted have at least this share of the highest score. Their clusters
+# may not be so near: a query meets three times as many, and looks at three times as many titles.
+LEAST_SHARE, _WIDER = 0.5, 3
 # With a larger share of the clusters, exact search is hardly slower.
 MOST_PROBED = 0.25
 # The error of a float32 sum of some dozens of numbers, as a share of the largest.
@@ -75,10 +78,16 @@ class Breadth(NamedTuple):
     probed: int
     retained: int
 
-    def of(self, k: int) -> Breadth:
-        """The breadth for the ``k`` best titles: their recall falls slowly, or not at all."""
+    def of(self, k: int, matches: int = 0) -> Breadth:
+        """The breadth for the ``k`` best titles: their recall falls slowly, or not at all.
+
+        ``matches`` is how many titles are sorted and counted.
+        """
         n_more = max(0, k - RECALL_AT)
-        return Breadth(self.probed + self.probed * n_more // 100, self.retained + 4 * n_more)
+        probed, retained = self.probed + self.probed * n_more // 100, self.retained + 4 * n_more
+        if matches:
+            return Breadth(_WIDER * probed, max(retained, _WIDER * matches))
+        return Breadth(probed, retained)
 
 
 class Named(NamedTuple):
@@ -94,6 +103,11 @@ class _Words(NamedTuple):
     walked: NDArray[np.int32]
     least: float
     most: float
+
+
+def least_of_matches(highest: float) -> float:
+    """The least score of titles that are sorted and counted, by the highest."""
+    return highest - (1 - LEAST_SHARE) * abs(highest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,14 +249,16 @@ class Shortlist:
         named: Sequence[Named],
         mask: NDArray[np.bool_] | None,
         share: float,
+        matches: int = 0,
     ) -> NDArray[np.int64]:
         """The titles, rising, that can be among the ``k`` best for query ``q``.
 
         ``named`` are the titles that parts name; ``mask`` (n_titles,) those that may be found, a
-        ``share`` of all.
+        ``share`` of all. With ``matches`` they can also be among that many best that have
+        `LEAST_SHARE` of the highest score.
         """
         allowed = _ALL if mask is None else mask
-        breadth = self.breadth.of(k)
+        breadth = self.breadth.of(k, matches)
         words, n = self._words(asked, q), 0
         try:
             sums = self._unused.pop()
@@ -267,7 +283,7 @@ class Shortlist:
         sums_of(values, titles, sums, self._constants)
         clear(sums, met)
         self._unused.append(sums)
-        return self._chosen(asked, q, k, titles.astype(np.int64), values, words)
+        return self._chosen(asked, q, (k, matches), titles.astype(np.int64), values, words)
 
     def _words(self, asked: Asked, q: int) -> _Words:
         if self._lists is None:
@@ -315,15 +331,17 @@ class Shortlist:
         self,
         asked: Asked,
         q: int,
-        k: int,
+        counts: tuple[int, int],
         titles: NDArray[np.int64],
         values: NDArray[np.float32],
         words: _Words,
     ) -> NDArray[np.int64]:
-        """Those of some titles whose scores can be among the k highest.
+        """Those of some titles whose scores can be among the highest.
 
-        ``values`` are the sums of their lists, but for the words that were left.
+        ``values`` are the sums of their lists, but for the words that were left; ``counts`` are k
+        and the matches of `candidates`.
         """
+        k, matches = counts
         if titles.size <= k:
             return titles
         total = values.astype(np.float64)
@@ -331,8 +349,11 @@ class Shortlist:
         for name in (COSINE, MEMORY, EMBEDDING):
             if self.recipe.weight(name):
                 total += self.recipe.weight(name) * self.parts[name].of_pairs(*pairs)
-        above = titles.size - k
-        limit = np.partition(total, above)[above] + words.least - words.most
+        falling = words.least - np.sort(-total)
+        limit = falling[k - 1] if k else np.inf
+        if matches:
+            limit = min(limit, max(least_of_matches(falling[0]), falling[:matches][-1]))
+        limit -= words.most
         error = _ERROR * max(1.0, float(np.abs(total).max()))
         chosen: NDArray[np.int64] = titles[total >= limit - 2 * error]
         return chosen

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from sentemb.kernels.input_layer import RowGradient
+from sentemb.models.words.workspace import spans_of
 from sentemb.system.contracts import KernelTask
-from sentemb.system.parallel import pieces, spans, spans_of
+from sentemb.system.parallel import pieces, spans
 
 # What a row costs by itself, in entries of its list.
 _OF_A_ROW = 4
@@ -33,9 +34,9 @@ def spread_rows(
     rows come last: parts of as many rows each would leave most of the work to one thread. No row
     depends on another, so the parts do not change the result.
     """
-    offsets = gradient.offsets
-    costs = gradient.words.shape[1] * (offsets + _OF_A_ROW * np.arange(offsets.size))
-    return pieces(spans_of(costs), function, *arguments)
+    width = gradient.words.shape[1]
+    parts = spans_of(gradient.offsets, width, width * _OF_A_ROW)
+    return pieces(parts, function, *arguments)
 
 
 def spread_numbers(

@@ -10,13 +10,14 @@ import numpy as np
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.errors import SentembError
 from sentemb.evaluation.binary import count_predictions, labelled_scores
+from sentemb.kernels.lengths import are_below
 from sentemb.models.contracts import Ranker
 from sentemb.models.files.history import ACCURACY, DEV_FIGURE
 from sentemb.models.files.saved_model import SavedModel
 from sentemb.models.loading import face_of
-from sentemb.models.pairs.head import Dropout
+from sentemb.models.pairs.head import Dropout, Pass
 from sentemb.models.pairs.matcher import Matcher
-from sentemb.models.pairs.pair_model import PairModel, Phase, Scoring, Texts
+from sentemb.models.pairs.pair_model import PairModel, Pairs, Phase, Scoring, Texts
 from sentemb.models.towers.layout import Layout
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.words.input_rows import point_of
@@ -110,7 +111,7 @@ class PairTask(UnpreparedTask):
         table = changed.pop("table")
         if self._tuned:
             changed["table"] = table[batch.batch.texts.input_rows]
-        if any(not np.abs(array).max(initial=0) < _WILD_WEIGHT for array in changed.values()):
+        if not all(are_below(array.reshape(-1), _WILD_WEIGHT) for array in changed.values()):
             raise Diverged("the weights have become huge")
         return float(loss)
 
@@ -143,13 +144,11 @@ class PairTask(UnpreparedTask):
         self, P: np.ndarray, batch: PairBatch, tuned: bool, update: int
     ) -> Job[tuple[float, Arrays, np.ndarray | None]]:
         """The loss of the scores, its gradient, and that at the tokens if ``tuned``."""
-        model, weights, space = self.pair_model, self.weights, self._space
         dropout = Dropout.of(self.settings.dropout, self.settings.seed, update)
-        done = yield from score_batch_tasks(model, weights, P, batch, space, dropout)
+        given = Pass(self.weights, P, self._space, dropout)
+        done = yield from score_batch_tasks(self.pair_model, given, batch)
         loss, V, _ = self._objective.at(done.scores, batch.targets)
-        gradient, errors = yield from model.backward_tasks(
-            weights, P, done, V, space, dropout, words=tuned
-        )
+        gradient, errors = yield from self.pair_model.backward_tasks(given, done, V, words=tuned)
         dX = np.concatenate([errors[side] for side in SIDES]) if tuned else None
         return loss, gradient, dX
 
@@ -161,9 +160,8 @@ class PairTask(UnpreparedTask):
         titles = np.unique(batch.title_index[batch.targets.offsets[:-1]]) + batch.n_queries
         numbers = np.concatenate([np.arange(batch.n_queries), titles])
         texts = Texts(batch.texts.word_index, batch.texts.offsets).take(numbers)
-        losses, gradient, _ = yield from self.pair_model.reconstruction_tasks(
-            self.weights, P, texts, self._space
-        )
+        given = Pass(self.weights, P, self._space)
+        losses, gradient, _ = yield from self.pair_model.reconstruction_tasks(given, texts)
         return float(losses.mean(dtype=np.float64)), gradient
 
     def _rate(self, update: int) -> float:
@@ -222,26 +220,15 @@ class PairTask(UnpreparedTask):
             array[...] = stored[name]
 
 
-def score_batch_tasks(
-    model: PairModel,
-    weights: Arrays,
-    P: np.ndarray,
-    batch: PairBatch,
-    space: Workspace,
-    dropout: Dropout | None,
-) -> Job[Scoring]:
-    """The scores of a mini-batch, as a job for `Workers.together`.
-
-    ``P`` (n_words, width) float are its projected words; ``space`` holds the values that the
-    backward pass needs. ``dropout`` is for training.
-    """
+def score_batch_tasks(model: PairModel, given: Pass, batch: PairBatch) -> Job[Scoring]:
+    """The scores of a mini-batch, as a job for `Workers.together`."""
     word_index, offsets = batch.texts.word_index, batch.texts.offsets
     middle = offsets[batch.n_queries]
     sides = (
         Texts(word_index[:middle], offsets[: batch.n_queries + 1]),
         Texts(word_index[middle:], offsets[batch.n_queries :] - middle),
     )
-    queries = yield from model.read_tasks(weights, SIDES[0], P, sides[0], space, dropout)
-    titles = yield from model.read_tasks(weights, SIDES[1], P, sides[1], space, dropout)
-    index = batch.query_index, batch.title_index
-    return (yield from model.score_tasks(weights, queries, titles, *index, space, dropout))
+    queries = yield from model.read_tasks(given, SIDES[0], sides[0])
+    titles = yield from model.read_tasks(given, SIDES[1], sides[1])
+    pairs = Pairs(queries, titles, batch.query_index, batch.title_index)
+    return (yield from model.score_tasks(given, pairs))

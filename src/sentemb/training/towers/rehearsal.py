@@ -63,6 +63,7 @@ def _project_and_update(task: TwoTowerTask, workers: Workers) -> None:
     words = np.arange(rows + 1), np.zeros(rows, np.int32), np.ones(rows, np.float32)
     rate = task.settings.learning_rate
     workers.together(optimiser.step_tasks(point, gradient, words, 0, rate))
+    towers.check_weights()
 
 
 def _ignore(message: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.kernels.lengths import are_below
 from sentemb.models.towers.layout import Layout
 from sentemb.models.towers.towers import distinct_sides, join_gradients, split_embeddings
 from sentemb.models.words.workspace import Workspace
@@ -174,11 +175,15 @@ class TwoTowers:
             )
 
         self._together(workers, learn)
+        self.check_weights()
+        return loss
+
+    def check_weights(self) -> None:
+        """Raise `Diverged` if a weight that every mini-batch changes has become huge."""
         for tower in self._towers.values():
             for name, array in tower.weights.items():
-                if name != SPARSE and not np.abs(array).max(initial=0) < _WILD_WEIGHT:
+                if name != SPARSE and not are_below(array.reshape(-1), _WILD_WEIGHT):
                     raise Diverged("the weights have become huge")
-        return loss
 
     def _together(
         self, workers: Workers, job: Callable[[str], Generator[list[KernelTask], None, Any]]
