@@ -389,14 +389,13 @@ def loss(Yq, Yd, pairs, gamma, weights, targets=None):
 def soft_targets(Tq, Td, pairs, shares, scale):
     """What a teacher with vectors ``Tq`` and ``Td`` makes of the target of each pair.
 
-    ``shares`` has its share for each query.
+    ``shares`` has the most that it may have, for each query.
     """
     targets = []
     for query, clicked, others in pairs:
         p = _softmax([_cosine(Tq[query], Td[d]) for d in (clicked, *others)], scale)
-        targets.append(
-            [shares[query] * p_k + (1 - shares[query]) * (not k) for k, p_k in enumerate(p)]
-        )
+        share = shares[query] * p[0]
+        targets.append([share * p_k + (1 - share) * (not k) for k, p_k in enumerate(p)])
     return targets
 
 

@@ -224,7 +224,8 @@ def test_every_title_of_the_batch_against_every_query(share):
         if share is not None:
             taught = torch.tensor(20.0 * Td @ Tq[queries[r]])
             taught = torch.where(kept, taught, -torch.inf).softmax(0)
-            target = share * taught + (1 - share) * target
+            part = share * taught[clicked[r]]
+            target = part * taught + (1 - part) * target
         expected.append(-weights[r] * (target[kept] * log_p[kept]).sum())
     expected = torch.stack(expected)
     expected.sum().backward()

@@ -119,8 +119,9 @@ def soft_targets(
 ):  # fmt: skip
     """What the softmax of each pair should be: in part that of a teacher, in part the click.
 
-    ``share softmax(scale t)``, where t are the teacher's cosines, plus ``1 - share`` at the clicked
-    title.
+    ``share q`` with ``q = softmax(scale t)``, where t are the teacher's cosines, and at the clicked
+    title ``1 - share`` more. A teacher counts as far as it agrees with the click: the share is that
+    of ``shares`` times q of the clicked title.
 
     T : (n_pairs, n_titles) float, written for the pairs ``first`` to ``end``
     Tq : (n_pairs, teacher's dim) float, its unit vector of the query of each pair
@@ -136,10 +137,11 @@ def soft_targets(
         t = T[r]
         fill(t, left_out, left_out_offsets[r], left_out_offsets[r + 1], -math.inf)
         _, total = softmax_powers(t, scale)
-        factor = shares[r] / total
+        share = shares[r] * (t[clicked[r]] / total)
+        factor = share / total
         for j in range(t.size):
             t[j] *= factor
-        t[clicked[r]] += 1 - shares[r]
+        t[clicked[r]] += 1 - share
 
 
 @kernel

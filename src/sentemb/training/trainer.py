@@ -119,10 +119,10 @@ def train(
         For two towers, an embedding whose cosines they learn: a model folder, anything that
         `fit_ranker` takes as an embedding, or an object with ``encode_query`` and
         ``encode_document``. It reads the queries and titles of the log once, before the first
-        epoch; the trained model does without it. What the softmax of a pair should be is then, by
-        ``teacher_share``, the teacher's own softmax over the titles of the mini-batch, and for the
-        rest the clicked title. This needs the objective softmax and all titles of the mini-batch as
-        negatives.
+        epoch; the trained model does without it. What the softmax of a pair should be is then in
+        part the teacher's own softmax over the titles of the mini-batch, and for the rest the
+        clicked title. The teacher's part is ``teacher_share`` times its probability of the clicked
+        title. This needs the objective softmax and all titles of the mini-batch as negatives.
 
         For a pair model, what lists hard negatives before the first epoch: "bm25", a folder of two
         towers, or a `SentenceEncoder`.

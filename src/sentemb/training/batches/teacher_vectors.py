@@ -13,7 +13,7 @@ class TeacherVectors:
     """The unit vectors that a teacher has for the queries and titles of a log.
 
     queries, titles : (n_queries, dim), (n_titles, dim) float; a text that it cannot read is zero
-    share : its share in the target of each pair
+    share : the most that it may have of the target of a pair
     """
 
     queries: np.ndarray

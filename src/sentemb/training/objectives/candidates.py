@@ -28,7 +28,8 @@ class SoftTargets:
 
     queries : (n_pairs, dim) float, the unit vector of the query of each pair
     titles : (dim, n_titles) float, the unit vectors of the titles, transposed
-    shares : (n_pairs,) float, the teacher's share in the target of each pair; the rest is the click
+    shares : (n_pairs,) float, the most that the teacher may have of the target of each pair; the
+        rest is the click
     """
 
     queries: np.ndarray
