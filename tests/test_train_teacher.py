@@ -348,10 +348,19 @@ def test_word_vectors_are_the_components_of_each_word_alone():
     signs = np.sign((expected * vectors.vectors).sum(axis=0))
     np.testing.assert_allclose(vectors.vectors, expected * signs, atol=1e-6)
     assert sentemb.teach_word_vectors(Counting(dim=4), log, words=more).dim == 4
-    with pytest.raises(SentembError, match="has vectors of 4 numbers; lower dim, 5"):
-        sentemb.teach_word_vectors(Counting(dim=4), log, dim=5)
+    # The first four words without their mean.
+    assert sentemb.teach_word_vectors(Counting(dim=4), log).dim == 3
     with pytest.raises(SentembError, match=r"4 words span fewer than 4 directions; .* smaller dim"):
-        sentemb.teach_word_vectors(Counting(dim=4), log)
+        sentemb.teach_word_vectors(Counting(dim=4), log, dim=4)
+
+    class Constant:
+        def encode_query(self, texts):
+            return np.ones((len(texts), 3))
+
+        encode_document = encode_query
+
+    with pytest.raises(SentembError, match="span fewer than 1 directions"):
+        sentemb.teach_word_vectors(Constant(), log)
 
 
 def test_no_more_words_than_a_model_keeps(monkeypatch):

@@ -164,7 +164,9 @@ def _add_components(numbers: NDArray[np.float16], vectors: WordVectors, name: st
 
     Without the mean, so that a word without a vector is read like the mean of all words.
     """
-    components = PrincipalComponents.of(vectors, numbers.shape[1], name, VECTOR_DIM.name)
+    dim = numbers.shape[1]
+    components = PrincipalComponents.of(vectors, dim)
+    components.expect(dim, name, VECTOR_DIM.name)
     scale = math.sqrt(_SQUARED_LENGTH / components.mean_square)
     for first, rows in components.turned(vectors, scale):
         numbers[first : first + len(rows)] += rows.astype(np.float16)

@@ -26,19 +26,17 @@ class PrincipalComponents:
     mean : (d,) float64
     directions : (k, d) float64, orthonormal, the strongest first
     mean_square : the mean squared length of the vectors without their mean, along the directions
+    n_words : how many vectors there were
     """
 
     mean: NDArray[np.float64]
     directions: NDArray[np.float64]
     mean_square: float
+    n_words: int
 
     @classmethod
-    def of(cls, vectors: WordVectors, k: int, name: str, setting: str) -> PrincipalComponents:
-        """The first ``k``.
-
-        Raises `SentembError`, which calls the vectors ``name`` and k ``setting``, if the vectors
-        span fewer directions.
-        """
+    def of(cls, vectors: WordVectors, k: int) -> PrincipalComponents:
+        """The first ``k``, or all if the vectors span fewer directions."""
         mean = np.zeros(vectors.dim)
         for _, rows in _portions(vectors):
             mean += rows.sum(axis=0)
@@ -54,14 +52,21 @@ class PrincipalComponents:
             orthogonalise_rows(second, _SWEEPS)
         shares = np.sqrt(np.einsum("ij,ij->i", second, second))
         order = np.argsort(-shares, kind="stable")[:k]
-        if not shares[order].min() > _NOISE:
+        order = order[shares[order] > _NOISE]
+        # The sum of the eigenvalues that are kept, over the words.
+        mean_square = float(total * shares[order].sum() / max(1, len(vectors)))
+        return cls(mean, second[order] / shares[order, None], mean_square, len(vectors))
+
+    def expect(self, k: int, name: str, setting: str) -> None:
+        """Raise a `SentembError`, which calls the vectors ``name``, unless there are ``k``.
+
+        ``setting`` is the one that has asked for as many.
+        """
+        if len(self.directions) < k:
             raise SentembError(
-                f"{name}: the vectors of {len(vectors):,} words span fewer than {k} directions; "
+                f"{name}: the vectors of {self.n_words:,} words span fewer than {k} directions; "
                 f"give other vectors or a smaller {setting}"
             )
-        # The sum of the eigenvalues that are kept, over the words.
-        mean_square = float(total * shares[order].sum() / len(vectors))
-        return cls(mean, second[order] / shares[order, None], mean_square)
 
     def turned(
         self, vectors: WordVectors, scale: float = 1.0

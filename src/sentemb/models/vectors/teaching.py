@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from sentemb.data.click_log import ClickLog
-from sentemb.errors import SentembError
 from sentemb.models.text_encoder import TextEncoder, checked_vectors, open_encoder
 from sentemb.models.vectors.principal_components import PrincipalComponents
 from sentemb.models.vectors.vector_options import TAUGHT_DIM, VECTOR_WORDS
@@ -43,8 +42,8 @@ def teach_word_vectors(
         two towers keeps 100,000 words by default, so no more words than that are taken.
     dim : int, optional
         Length of a vector. The vectors are the first principal components of those by the
-        embedding, without the mean of all words. By default 128, or all dimensions if the embedding
-        has fewer.
+        embedding, without the mean of all words. By default 128, or as many directions as they
+        span.
     on_progress : callable, optional
         Called with the numbers of words that are encoded and of all.
 
@@ -56,8 +55,7 @@ def teach_word_vectors(
     Raises
     ------
     SentembError
-        If the embedding cannot be opened, or its vectors have fewer than ``dim`` dimensions or span
-        fewer directions.
+        If the embedding cannot be opened, or its vectors span fewer than ``dim`` directions.
     """
     TAUGHT_DIM.checked(dim)
     name, encoder = open_encoder(embedding)
@@ -70,12 +68,9 @@ def teach_word_vectors(
             on_progress(first + len(some), len(chosen))
     encoded = WordVectors(chosen, np.concatenate(blocks))
     named = Path(name).name or "the embedding"
-    if dim is None:
-        dim = min(TAUGHT_DIM.default, encoded.dim)
-    elif dim > encoded.dim:
-        raise SentembError(f"{named}: has vectors of {encoded.dim} numbers; lower dim, {dim}")
-    components = PrincipalComponents.of(encoded, dim, named, TAUGHT_DIM.name)
-    vectors = np.empty((len(chosen), dim), np.float32)
+    components = PrincipalComponents.of(encoded, dim or TAUGHT_DIM.default)
+    components.expect(dim or 1, named, TAUGHT_DIM.name)
+    vectors = np.empty((len(chosen), len(components.directions)), np.float32)
     for first, rows in components.turned(encoded):
         vectors[first : first + len(rows)] = rows
     return WordVectors(chosen, vectors, name=named, source=f"{named}, each word alone")

@@ -99,8 +99,8 @@ TEACHER_SHARE = Hyperparameter(
     kind=float,
     default=None,
     default_text=f"{SHARE} with --teacher",
-    help="The most that a teacher may have of the target of a pair, where it is sure of the clicked "
-    "title; that title has the rest.",
+    help="The most that a teacher may have of the target of a pair: it counts as far as it agrees "
+    "with the click, which has the rest.",
     group=OBJECTIVE,
     above=0,
     most=1,
