@@ -234,11 +234,8 @@ def teach(
     clicks = read_click_log(log, skip_bad_lines=skip_bad_lines)
     if clicks.bad_lines:
         _note(f"{log}: skipped {amount(clicks.bad_lines, 'bad line')}")
-    more = (
-        []
-        if words is None
-        else [word for _, line in clean_lines(words) for word in line.split()[:1]]
-    )
+    listed = () if words is None else clean_lines(words)
+    fields = [word for _, text in listed for word in text.split()[:1]]
     line = ProgressLine()
 
     def show(done: int, total: int) -> None:
@@ -246,7 +243,7 @@ def teach(
             line.draw(f"words: {done:,} of {total:,}")
 
     try:
-        vectors = teach_word_vectors(embedding, clicks, words=more, dim=dim, on_progress=show)
+        vectors = teach_word_vectors(embedding, clicks, words=fields, dim=dim, on_progress=show)
     finally:
         line.close()
     write_word_vectors(vectors, output, force=force)

@@ -117,7 +117,7 @@ def dense_softmax(
 def soft_targets(
     T, Tq, TdT, shares, clicked, left_out_offsets, left_out, scale, first, end
 ):  # fmt: skip
-    """What the softmax of each pair should be: in part that of a teacher, in part the click.
+    """Write the target of each pair's softmax: in part a teacher's softmax, in part the click.
 
     ``share q`` with ``q = softmax(scale t)``, where t are the teacher's cosines, and at the clicked
     title ``1 - share`` more. A teacher counts as far as it agrees with the click: the share is that

@@ -126,5 +126,5 @@ def are_alike(probe: NDArray[np.float32], second: NDArray[np.float32]) -> bool:
 
 
 def called(name: str) -> str:
-    """What a message calls an embedding."""
+    """The name of an embedding in a message."""
     return name or "that is given"

@@ -114,7 +114,7 @@ def train(
         ``vectors``, from the first on, the model keeps; it keeps the words of the log whatever
         their place.
     teacher : path, name or object, optional
-        What the model learns from besides the clicks.
+        Another ranker or embedding that the model learns from besides the clicks.
 
         For two towers, an embedding whose cosines they learn: a model folder, anything that
         `fit_ranker` takes as an embedding, or an object with ``encode_query`` and

@@ -62,10 +62,10 @@ def teach_word_vectors(
     chosen = _words(log, words)
     blocks = []
     for first in range(0, len(chosen), _TOGETHER):
-        some = chosen[first : first + _TOGETHER]
-        blocks.append(checked_vectors(encoder.encode_document(some), len(some), name))
+        portion = chosen[first : first + _TOGETHER]
+        blocks.append(checked_vectors(encoder.encode_document(portion), len(portion), name))
         if on_progress is not None:
-            on_progress(first + len(some), len(chosen))
+            on_progress(first + len(portion), len(chosen))
     encoded = WordVectors(chosen, np.concatenate(blocks))
     named = Path(name).name or "the embedding"
     components = PrincipalComponents.of(encoded, dim or TAUGHT_DIM.default)
@@ -83,5 +83,5 @@ def _words(log: ClickLog, words: Iterable[str]) -> list[str]:
         for text in texts:
             uses.update(SPLITTINGS[NEW](text))
     of_log = sorted(uses, key=lambda word: (-uses[word], word))
-    more = (word for word in dict.fromkeys(map(str.lower, words)) if word and word not in uses)
-    return [*of_log, *islice(more, max(0, VECTOR_WORDS.default - len(of_log)))]
+    lacking = (word for word in dict.fromkeys(map(str.lower, words)) if word and word not in uses)
+    return [*of_log, *islice(lacking, max(0, VECTOR_WORDS.default - len(of_log)))]

@@ -128,7 +128,7 @@ VECTOR_WORDS = Hyperparameter(
     least=1,
     most=10_000_000,
 )
-# Of the word vectors that an embedding teaches.
+# Components of the word vectors that an embedding teaches.
 TAUGHT_DIM = Hyperparameter(
     name="dim",
     kind=int,

@@ -1,4 +1,4 @@
-"""What another embedding knows of the texts of a log: the teacher of two towers."""
+"""The vectors of a log by another embedding, the teacher of two towers."""
 
 from dataclasses import dataclass
 

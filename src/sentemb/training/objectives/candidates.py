@@ -24,7 +24,7 @@ class ListedCandidates:
 
 @dataclass(frozen=True)
 class SoftTargets:
-    """What an embedding that is a teacher says of the pairs of a mini-batch.
+    """The vectors of a mini-batch by an embedding that is a teacher.
 
     queries : (n_pairs, dim) float, the unit vector of the query of each pair
     titles : (dim, n_titles) float, the unit vectors of the titles, transposed

@@ -129,15 +129,15 @@ class _LogVectors:
         self, texts: Sequence[str], encode: Callable[[list[str]], Any], rows: NDArray[np.float32]
     ) -> None:
         for first in range(0, len(texts), _TOGETHER):
-            some = list(texts[first : first + _TOGETHER])
-            vectors = checked_vectors(encode(some), len(some), self._name)
+            portion = list(texts[first : first + _TOGETHER])
+            vectors = checked_vectors(encode(portion), len(portion), self._name)
             if vectors.shape[1] != self.dim:
                 raise SentembError(
                     f"the embedding {called(self._name)} has vectors of {self.dim} and of "
                     f"{vectors.shape[1]} numbers, which have no cosine; give another"
                 )
-            rows[first : first + len(some)] = vectors
-            self._reached(self._done + first + len(some))
+            rows[first : first + len(portion)] = vectors
+            self._reached(self._done + first + len(portion))
 
     def _read(self, path: Path, texts: Sequence[str], rows: NDArray[np.float32]) -> bool:
         """Set ``rows`` to the vectors that an earlier run has written; whether there are any."""
@@ -165,5 +165,5 @@ class _LogVectors:
 
 
 def _described(texts: Sequence[str]) -> dict[str, str]:
-    """What a file says of its texts."""
+    """The metadata of a file of vectors of ``texts``."""
     return {"texts": hashlib.sha256("\n".join(texts).encode()).hexdigest()}
