@@ -201,8 +201,7 @@ def _options(columns: "Columns", products: str | None, given: dict[str, Any]) ->
     """The options of `sentemb import` for the columns, and those that were given."""
     assert columns.query is not None and columns.title is not None
     options = ["--query-column", columns.query]
-    if columns.clicks is not None:
-        options += ["--clicks-column", columns.clicks]
+    options += _repeated("--clicks-column", columns.counts)
     if products is None:
         options += ["--title-column", columns.title, *_repeated("--id-column", columns.ids)]
     else:

@@ -18,7 +18,7 @@ def table_options(
     A command that ``guesses`` has other defaults.
     """
     clicks = _BY_NAME if guesses else "[default: each row is one click]"
-    id = " [default: the column that both tables share]" if guesses else ""
+    id = "[default: the column that both tables share]" if guesses else _BY_NAME
     catalogue_id = "as for the clicks" if guesses else "as in FILE"
     fields = " [default: all others]" if guesses else ""
     added = (
@@ -31,7 +31,9 @@ def table_options(
         option(
             "--clicks-column",
             metavar="COLUMN",
-            help=f"Number of clicks, or a flag such as true. {clicks}",
+            multiple=True,
+            help="Number of clicks, or a flag such as true; give it twice for a number and the "
+            f"kind of event that it counts. {clicks}",
         ),
         option(
             "--max-lost",
@@ -48,7 +50,7 @@ def table_options(
             multiple=True,
             group=in_catalogue,
             help="Id of the product in the clicks; give it twice for an id of two columns, such as "
-            f"id and locale.{id}",
+            f"id and locale. {id}",
         ),
         option(
             "--catalogue-id-column",

@@ -7,6 +7,7 @@ import ast
 import statistics
 import tokenize
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import click
@@ -42,16 +43,22 @@ def code_lines(path):
     with path.open("rb") as file:
         tokens = [token for token in tokenize.tokenize(file.readline) if token.type not in not_code]
     found = {line for token in tokens for line in range(token.start[0], token.end[0] + 1)}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Module | ast.ClassDef | FUNCTIONS) and ast.get_docstring(node):
             found -= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
     return len(found)
 
 
+@cache
+def tree(path):
+    """The syntax tree of a module."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def nodes(*kinds):
     """All parts of the code of some kinds of syntax."""
-    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in python_files(*CODE))
-    return [node for tree in trees for node in ast.walk(tree) if isinstance(node, kinds)]
+    trees = map(tree, python_files(*CODE))
+    return [node for found in trees for node in ast.walk(found) if isinstance(node, kinds)]
 
 
 def function_lengths():
@@ -66,15 +73,15 @@ def long_signatures():
         len([*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]) > MOST_ARGUMENTS
         for path in python_files(*CODE)
         if not path.is_relative_to(kernels)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree(path))
         if isinstance(node, FUNCTIONS)
     )
 
 
 def shared_class_names():
     """Names that more than one class of the modules has."""
-    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in python_files(*CODE))
-    names = [node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
+    bodies = (tree(path).body for path in python_files(*CODE))
+    names = [node.name for body in bodies for node in body if isinstance(node, ast.ClassDef)]
     return sorted(name for name, count in Counter(names).items() if count > 1)
 
 

@@ -97,7 +97,9 @@ def pytest_collection():
     try:
         return (yield)
     finally:
+        # Old from now on. If they stayed frozen, every kernel that is loaded would count them.
         gc.freeze()
+        gc.unfreeze()
         gc.set_threshold(20_000, 20)  # with 700 and 10 it took a twentieth
         gc.enable()
 

@@ -98,9 +98,7 @@ def results(out):
 
 def comparison(data, out, names, **options):
     rows = [row if isinstance(row, Row) else ROWS[row] for row in names]
-    return Comparison(
-        read_data(data), out, rows, **{"threads": 1, "note": lambda text: None, **options}
-    )
+    return Comparison(read_data(data), out, rows, **{"note": lambda text: None, **options})
 
 
 def test_help_begins_with_the_line_of_the_overview():

@@ -156,6 +156,11 @@ def test_the_order_of_the_catalogue_flatters_nobody():
     constant.row_of = {query: np.arange(1200.0) for query in clicks.queries}
     evaluate_clicks(constant, clicks, titles, ["recall@120"])
     assert constant.asked == [121]
+    # Nor is more where the catalogue has the order of ties, whatever is equal.
+    constant = Scores(clicks.queries, np.zeros((300, 1200)))
+    found = evaluate_clicks(constant, clicks, catalogue.in_tie_order(titles), ["recall@120"])
+    assert constant.asked == [121]
+    np.testing.assert_array_equal(found.values[:, 0], values[0][:, 0])
 
 
 def test_a_title_outside_the_catalogue_counts_as_missed():

@@ -42,7 +42,7 @@ from sentemb.kernels.input_layer import (
     take_words,
 )
 from sentemb.kernels.matmul import add_matmul, add_row, panels_of
-from sentemb.kernels.memory import add_best, add_best_of_one, best_of_pairs
+from sentemb.kernels.memory import add_best, add_best_of_one, best_of_pairs, best_of_titles
 from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
 from sentemb.kernels.packing import longest_first, pack_blocks
 from sentemb.kernels.top_k import highest, top_k
@@ -878,6 +878,9 @@ def test_the_best_row_of_every_title_for_one_query(together):
     for first, end in ((0, 3), (3, 5), (5, 10)):
         add_best_of_one(total, np.float32(0.5), *arguments, first, end)
     np.testing.assert_allclose(total, expected, rtol=1e-5, atol=1e-4)
+    titles, best = np.array([5, 0, 1, 9, 4, 5, 7, 2, 8, 6, 3, 1]), np.empty(12, np.float32)
+    best_of_titles(best, titles, *arguments)
+    np.testing.assert_allclose(best, 2 * (expected - before)[titles], rtol=1e-5, atol=1e-4)
 
 
 # -- top k ---------------------------------------------------------------------------------------

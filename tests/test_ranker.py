@@ -20,7 +20,7 @@ from sentemb.data.splitting import split_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.catalogue import in_tie_order
 from sentemb.evaluation.evaluate import evaluate_model
-from sentemb.evaluation.held_out import Evaluation, evaluate_clicks
+from sentemb.evaluation.held_out import evaluate_clicks
 from sentemb.evaluation.metrics import JudgedScores
 from sentemb.models.files.tensor_files import open_tensors
 from sentemb.retrieval.clicked_queries import ClickedQueries
@@ -252,15 +252,9 @@ def test_a_sum_below_its_best_part_is_not_the_ranker(bag, log, judged, monkeypat
 
 def test_few_dev_queries_that_prefer_a_part_by_chance_do_not_choose_it(bag, log):
     """A part is the ranker beyond the standard error of the difference, not by anything."""
-    first, second = (
-        Evaluation(
-            ("mrr@10",), list("abcd"), np.array(values)[:, None], np.mean([values], axis=1), 4, 4, 0
-        )
-        for values in ([1.0, 0.25, 0.5, 0.5], [0.5, 0.5, 0.5, 0.5])
-    )
+    first, second = np.array([[1.0, 0.25, 0.5, 0.5], [0.5, 0.5, 0.5, 0.5]])[:, :, None]
     assert not fitting._is_ahead(first, second) and not fitting._is_ahead(second, first)
-    third = Evaluation(("mrr@10",), list("abcd"), second.values + 0.1, second.mean + 0.1, 4, 4, 0)
-    assert fitting._is_ahead(third, second)
+    assert fitting._is_ahead(second + 0.1, second)
 
 
 def test_what_speaks_for_a_title_is_not_fitted_against_it(bag, monkeypatch):
@@ -358,7 +352,7 @@ def test_clicks_are_held_back_where_titles_have_none(bag, log, monkeypatch):
     monkeypatch.setattr(
         fitting,
         "_chosen",
-        lambda ranker, held_out, *_: (ranker.recipe, held_out.evaluate(ranker), {}),
+        lambda ranker, held_out, *_: (ranker.recipe, held_out.evaluate(ranker).values, {}),
     )
     n = len(log.titles)
     new = [f"{text} new" for text in made_texts(np.random.default_rng(8), 2 * n)]

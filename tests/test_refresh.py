@@ -235,7 +235,7 @@ def test_a_refresh_that_is_killed_leaves_the_old_shop_or_the_new_one(made, tmp_p
     done = run_python(_KILLED, 0, whole, record, today, check=True)
     calls, new, old = int(done.stdout), identity(whole), identity(made / "shop")
     rng = random.Random(calls)
-    for k in range(30 if trains else 5):
+    for k in range(30 if trains else 3):
         copy = shutil.copytree(made / "shop", tmp_path / f"copy {k}")
         # The last third is where the index is put in its place.
         first = rng.choice([1, 2 * calls // 3])

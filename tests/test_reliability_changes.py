@@ -8,8 +8,9 @@ from reliability import exported, faces, sequences
 from reliability.count import held
 
 
-def test_a_few_sequences_of_changes():
-    held(sequences.sequences(3))
+def test_a_sequence_of_changes():
+    held(sequences.sequences(1))
+    held(sequences.changes(500))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -70,17 +70,20 @@ def clicks():
     return replace(ClickedQueries.of(log), examinations=Examinations.of(shown))
 
 
-@pytest.fixture(autouse=True)
-def few_titles(monkeypatch):
+@pytest.fixture(autouse=True, scope="module")
+def few_titles():
     """So that an index of these titles has a shortlist."""
-    monkeypatch.setattr(shortlisting, "LEAST_TITLES", 100)
-    monkeypatch.setattr(shortlisting, "_LEAST", Breadth(2, 16))
-    monkeypatch.setattr(shortlist, "MOST_PROBED", 1.0)
-    monkeypatch.setattr(shortlisting, "MOST_PROBED", 1.0)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(shortlisting, "LEAST_TITLES", 100)
+        patched.setattr(shortlisting, "_LEAST", Breadth(2, 16))
+        patched.setattr(shortlist, "MOST_PROBED", 1.0)
+        patched.setattr(shortlisting, "MOST_PROBED", 1.0)
+        yield
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def index(bag, clicks):
+    """An index that no test changes."""
     return Index.build(
         HybridRanker(bag, RECIPES["embedding"], clicks, embedding=EMBEDDING), TITLES, IDS, threads=1
     )
@@ -195,10 +198,12 @@ def test_facets_and_sorts_look_at_a_part_of_the_titles(index, monkeypatch):
     assert np.mean(shares) > 0.9
     prices = [hit.fields["price"] for hit in found[0]]
     assert len(found[0]) == 5 and prices == sorted(prices)
+    (every,) = index.search(queries[:1], 300, **of_counts)
+    assert list(every[:5]) == list(found[0]) and len(every) > 5
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("n_queries", [1, 5])
+@pytest.mark.parametrize("n_queries", [1, 5, 9])
 def test_the_memory_bounds_the_cosine(sign, n_queries):
     """Titles of nearly one vector have one row; of some titles the vector has zeros."""
     rng, n = np.random.default_rng(0), 300

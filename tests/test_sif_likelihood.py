@@ -1,13 +1,12 @@
 """Equation (2) of the SIF paper: the likelihood, its gradient, and the check of both."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import lab
 import numpy as np
 import pytest
+from helpers import run_python
 from lab.likelihood.likelihood import Likelihood, Partition, Sentences
 from naive import sif_likelihood
 
@@ -175,23 +174,34 @@ def test_a_check_can_be_registered_with_settings_of_encoders(monkeypatch):
             register_check(CheckEntry(name, "a:b"))
 
 
-def run(*arguments):
-    """Run the command in a process of its own: its choices are made when it is imported."""
-    command = [sys.executable, "-m", "lab", "gradcheck", "--model", "sif-likelihood", *arguments]
-    return subprocess.run(
-        command, cwd=Path(lab.__file__).parents[1], capture_output=True, text=True
-    )
+# A process of its own, whose command has the choices that it is imported with.
+RUN = """
+import json, sys
+from click.testing import CliRunner
+from lab import checks, commands
+from sentemb.cli import main
+
+checks.register()
+commands.register()
+for arguments in json.loads(sys.argv[1]):
+    done = CliRunner().invoke(main, ["gradcheck", "--model", "sif-likelihood", *arguments])
+    print(json.dumps([done.exit_code, done.stdout, done.stderr]))
+"""
 
 
 def test_the_command_prints_both_gradients():
-    result = run("--lengths", "2,3")
-    assert result.returncode == 0 and "sif-likelihood, form scan: alpha 0.3" in result.stdout
-    result = run("--form", "printed")
-    assert result.returncode == 1 and "at fault in point.c, origin.c:" in result.stdout
-    (report,) = json.loads(run("--json").stdout)
+    runs = [
+        ("--lengths", "2,3"), ("--form", "printed"), ("--json",), ("--explain", "origin.c[0,1]"),
+        ("--cells", "3"), ("--break", "b_g"), ("--form", "trace"),
+    ]  # fmt: skip
+    folder = Path(lab.__file__).parents[1]
+    lines = run_python(RUN, json.dumps(runs), PYTHONPATH=str(folder), check=True).stdout
+    scan, printed, as_json, explained, *refused = map(json.loads, lines.splitlines())
+    assert scan[0] == 0 and "sif-likelihood, form scan: alpha 0.3" in scan[1]
+    assert printed[0] == 1 and "at fault in point.c, origin.c:" in printed[1]
+    (report,) = json.loads(as_json[1])
     assert report["passed"] and report["settings"]["alpha"] == 0.3
-    result = run("--explain", "origin.c[0,1]")
-    assert result.returncode == 0 and "PASS: relative error" in result.stdout
-    for refused in (("--cells", "3"), ("--break", "b_g"), ("--form", "trace")):
-        result = run(*refused)
-        assert result.returncode == 1 and "Error: sif-likelihood has no" in result.stderr
+    assert explained[0] == 0 and "PASS: relative error" in explained[1]
+    assert len(refused) == 3
+    for code, _, said in refused:
+        assert code == 1 and "Error: sif-likelihood has no" in said

@@ -97,7 +97,7 @@ def test_each_row_is_sif_with_its_settings(simulated, vectors):
         assert own == expected[row.name] and first["a"] == 1e-3 and not row.is_random
         assert json.loads(json.dumps(points)) == points
         assert {point["vectors_sha256"] for point in points} == {source.identity["vectors_sha256"]}
-        ranker, n_parameters = row.fit(points[-1], data, 0, 1)
+        ranker, n_parameters = row.fit(points[-1], data, 0)
         scores = sif_of(vectors, data, points[-1]).score_pairs(*pairs)
         if row.name == "bm25+sif":
             bm25 = make_baseline("bm25", stem=True).score_pairs(*pairs)

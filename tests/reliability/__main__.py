@@ -74,6 +74,8 @@ CHECKS = {
                  lambda: released.released(20_000, seed=1)),
     "sequences": ("steps of random sequences of changes, with `tune` and `calibrate`",
                   lambda: sequences.sequences(200)),
+    "additions": (f"random changes of titles, compared with a new index after {sequences.CHANGES}",
+                  lambda: sequences.changes(100_000)),
     "pages": ("queries of pages in int8, against their indexes", lambda: exported.exported(200)),
     "battery": ("command lines", battery),
     "processes": ("answers from threads, forks, processes and pickled copies",

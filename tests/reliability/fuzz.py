@@ -679,7 +679,7 @@ class Attack(Judge):
         from sentemb.comparison.runner import Comparison
 
         comparison = Comparison(
-            self._data, folder, self._rows, seeds=1, threads=1, force=force, note=lambda text: None
+            self._data, folder, self._rows, seeds=1, force=force, note=lambda text: None
         )
         comparison.run()
         return comparison

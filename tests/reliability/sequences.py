@@ -3,7 +3,7 @@
 After each step the index finds what an index of the same titles, ids, fields and ranker finds, with
 the same confidence; what is refused is refused with the same words, and changes nothing. Segments
 are joined late, so that there are many. A writer that is killed leaves the old folder or the new
-one.
+one. A step is one change of any kind, or `CHANGES` that add, remove and sync titles.
 """
 
 import copy
@@ -31,13 +31,24 @@ from sentemb.search.ranking.recipe import MODEL_ALONE
 from sentemb.search.sharded_index import ShardedIndex
 
 _STEPS = 20
-_TITLES = 50
+CHANGES = 50
+_TITLES, _FEW_LEFT = 50, 8
 _WEIGHTS = (-0.5, 0.0, 0.3, 1.0, 2.0)
 
 
 def sequences(n: int, seed: int = 0) -> Count:
     """``n`` sequences of `_STEPS` steps."""
-    count = Count("steps of random sequences of changes")
+    return _run(Count("steps of random sequences of changes"), n, seed, _Sequence.step, 1)
+
+
+def changes(n: int, seed: int = 0) -> Count:
+    """At least ``n`` changes of titles, compared after every `CHANGES`."""
+    count = Count("random changes of titles")
+    n_sequences = -(-n // (_STEPS * CHANGES))
+    return _run(count, n_sequences, seed, _Sequence.changes, CHANGES)
+
+
+def _run(count, n, seed, step, changes_of_step):
     seen: dict[str, int] = {}
     with tempfile.TemporaryDirectory() as place:
         for number in range(n):
@@ -45,9 +56,9 @@ def sequences(n: int, seed: int = 0) -> Count:
             steps = []
             for _ in range(_STEPS):
                 with mock.patch.multiple(segment, _FEW=0, _TIMES=sequence.times):
-                    wrong = sequence.step()
+                    wrong = step(sequence)
                 steps.append(sequence.said)
-                count.tried += 1
+                count.tried += changes_of_step
                 seen[sequence.said] = seen.get(sequence.said, 0) + 1
                 if wrong:
                     count.failures.append(f"seed {seed}, {number}: {', '.join(steps)}: {wrong}")
@@ -86,6 +97,16 @@ class _Sequence:
         anew = self._anew()
         wrong = change(anew)
         return wrong or self._differing(self._anew())
+
+    def changes(self):
+        """Make `CHANGES` changes of titles; what is wrong then, or None."""
+        for _ in range(CHANGES):
+            change = self._rng.choice((self._add, self._remove, self._sync))
+            (change if len(self._rows) >= _FEW_LEFT else self._add)(None)
+        self.said = self._rng.choice(("changes", "changes, saved", "changes, copied"))
+        if self.said != "changes":
+            (self._save if self.said == "changes, saved" else self._copy)(None)
+        return self._differing(self._anew())
 
     def _anew(self):
         """An index of what must be there."""

@@ -439,7 +439,7 @@ def _searched(port, right, count):
         searching.join()
 
 
-def versions() -> Count:
+def versions(besides=(False, True)) -> Count:
     """Workers of a cluster that have another version, alone and beside one of this version.
 
     From Python and from each command with ``--dask`` the message names both versions, and nothing
@@ -459,8 +459,10 @@ def versions() -> Count:
         (folder / "log.tsv").write_text("".join(f"{title}\t{title}\n" for title in TITLES))
         cluster = stack.enter_context(LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0"))
         address = cluster.scheduler_address
-        for beside in (False, True):
-            stack.enter_context(_worker(address, folder if beside else folder / "other"))
+        stack.enter_context(_worker(address, folder / "other"))
+        for beside in besides:
+            if beside:
+                stack.enter_context(_worker(address, folder))
             cluster.wait_for_workers(1 + beside)
             for arguments in (
                 None,

@@ -125,7 +125,7 @@ def _read_file(folder):
 def _compare(folder, again):
     data = Data(log=LOG, dev=DEV, test=DEV, fingerprint="0" * 64)
     rows = [row for row in rows_of() if row.name in ("random", "unigram")]
-    Comparison(data, folder / "m", rows, seeds=2, threads=1, note=lambda text: None).run()
+    Comparison(data, folder / "m", rows, seeds=2, note=lambda text: None).run()
 
 
 def _read_comparison(folder):

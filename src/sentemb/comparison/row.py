@@ -37,9 +37,7 @@ class Row:
         """Whether the result depends on the seed."""
         return make_baseline(**self.fixed).is_random
 
-    def fit(
-        self, settings: Point, data: Data, seed: int, threads: int | None
-    ) -> tuple[Ranker, int]:
+    def fit(self, settings: Point, data: Data, seed: int) -> tuple[Ranker, int]:
         """A ranker fitted with ``settings``, and the number of its parameters."""
         ranker = make_baseline(**settings).fit(data.log, data.titles, seed)
         return ranker, ranker.n_parameters

@@ -51,13 +51,11 @@ class EncoderRow(Row):
         made = (Settings.of(**self.fixed, **point).as_dict() for point in self.grid)
         return distinct({key: value for key, value in all.items() if key != "seed"} for all in made)
 
-    def fit(
-        self, settings: Point, data: Data, seed: int, threads: int | None
-    ) -> tuple[Ranker, int]:
+    def fit(self, settings: Point, data: Data, seed: int) -> tuple[Ranker, int]:
         from sentemb.training.trainer import train
 
         assert data.log is not None  # the runner passes over rows that need a log
-        model: Any = train(data.log, dev=data.dev, seed=seed, threads=threads, **settings)
+        model: Any = train(data.log, dev=data.dev, seed=seed, **settings)
         return model, trained_parameters(model)
 
 
@@ -103,10 +101,8 @@ class ModelRow(Row):
     def points(self) -> list[Point]:
         return [{"sha256": self.fixed["sha256"]}]
 
-    def fit(
-        self, settings: Point, data: Data, seed: int, threads: int | None
-    ) -> tuple[Ranker, int]:
-        model = load(self.fixed["path"], threads)
+    def fit(self, settings: Point, data: Data, seed: int) -> tuple[Ranker, int]:
+        model = load(self.fixed["path"])
         return model, trained_parameters(model)
 
 
@@ -141,10 +137,8 @@ class RankerRow(ModelRow):
     def points(self) -> list[Point]:
         return [{name: self.fixed[name] for name in ("sha256", "ranker", "part")}]
 
-    def fit(
-        self, settings: Point, data: Data, seed: int, threads: int | None
-    ) -> tuple[Ranker, int]:
-        ranker = load_ranker(self.fixed["path"], threads=threads)
+    def fit(self, settings: Point, data: Data, seed: int) -> tuple[Ranker, int]:
+        ranker = load_ranker(self.fixed["path"])
         part = self.fixed["part"]
         return ranker if part == SUM else ranker.alone(part), trained_parameters(ranker.model)
 

@@ -25,7 +25,7 @@ from sentemb.evaluation.metrics import Run, ndcg
 from sentemb.evaluation.trec import read_run, write_run
 from sentemb.models.contracts import Embedder, Ranker
 from sentemb.models.face import Face
-from sentemb.system.bounds import MAX_THREADS, brief, number, plain, whole
+from sentemb.system.bounds import brief, number, plain, whole
 from sentemb.system.files import make_folder
 from sentemb.system.locks import locked
 from sentemb.system.paths import AnyPath
@@ -55,7 +55,6 @@ class Comparison:
 
     folder : where results are kept and found again; docs/formats.md describes it
     seeds : number of seeds, 1 to 100, for rows whose result depends on the seed
-    threads : by default all processors; no result depends on it
     keep_models : whether trained models are kept too
     force : throw away results that belong to other data, were made with other settings or are
         damaged
@@ -74,7 +73,6 @@ class Comparison:
         rows: list[Row],
         *,
         seeds: int = 3,
-        threads: int | None = None,
         keep_models: bool = False,
         force: bool = False,
         note: Callable[[str], object] = print,
@@ -84,10 +82,8 @@ class Comparison:
         if not (isinstance(rows, list) and all(isinstance(row, Row) for row in rows)):
             raise SentembError(f"rows is {brief(rows)}; give what rows_of returns")
         whole("seeds", seeds, 1, MAX_SEEDS)
-        if threads is not None:
-            whole("threads", threads, 1, MAX_THREADS)
         self.data = data
-        self.threads, self.keep_models, self.note = threads, keep_models, note
+        self.keep_models, self.note = keep_models, note
         self.reasons: dict[str, str] = {}
         self.failed: list[str] = []
         self._store = Store(folder, {*ROWS, *(row.name for row in rows)})
@@ -253,7 +249,7 @@ class Comparison:
         """A row's line, its run on test (None if another point is better on dev), its ranker."""
         row = plan.row
         began = time.monotonic()
-        ranker, parameters = row.fit(settings, self.data, seed, self.threads)
+        ranker, parameters = row.fit(settings, self.data, seed)
         seconds = None if row.kind == "model" else round(time.monotonic() - began, 2)
         line: Result = {
             "row": row.name,

@@ -78,14 +78,12 @@ class VectorRow(Row):
         given = self._given()
         return [{**_SIF, **self.fixed, **point, **given.identity} for point in self.grid]
 
-    def fit(
-        self, settings: Point, data: Data, seed: int, threads: int | None
-    ) -> tuple[Ranker, int]:
+    def fit(self, settings: Point, data: Data, seed: int) -> tuple[Ranker, int]:
         """A SIF model, and the number of fitted numbers: those of the components."""
         given = self._given()
         # Only words of the data are ever looked up.
         sif = SIF(given.vectors, p=given.p, keep="texts", **{name: settings[name] for name in _SIF})
-        model = sif.fit(*data.texts, threads, also=data.judged_texts)
+        model = sif.fit(*data.texts, also=data.judged_texts)
         return model, sum(
             components.directions.size for components in sif.distinct_components().values()
         )
@@ -105,10 +103,8 @@ class HybridRow(VectorRow):
         _bm25(points[0])  # a missing package is a reason to leave the row out
         return points
 
-    def fit(
-        self, settings: Point, data: Data, seed: int, threads: int | None
-    ) -> tuple[Ranker, int]:
-        model, n_parameters = super().fit(settings, data, seed, threads)
+    def fit(self, settings: Point, data: Data, seed: int) -> tuple[Ranker, int]:
+        model, n_parameters = super().fit(settings, data, seed)
         bm25 = _bm25(settings).fit(data.log, data.titles, seed)
         return _Sum(bm25, model, settings["cosine_weight"]), n_parameters
 

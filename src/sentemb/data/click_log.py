@@ -4,7 +4,7 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise, repeat
+from itertools import chain, islice, pairwise, repeat
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -591,10 +591,10 @@ def _text_lines(path: AnyPath) -> Iterator[_Line]:
 def _parquet_lines(path: AnyPath) -> Iterator[_Line]:
     """The rows of Parquet, counted from 1."""
 
-    def choose(names: list[str]) -> list[str]:
+    def choose(names: Iterable[str]) -> list[str]:
         for column in ("query", "title"):
             if column not in names:
-                listed = ", ".join(names[:20])
+                listed = ", ".join(islice(names, 20))
                 raise SentembError(
                     f"{place_name(path)}: has no column {column}; its columns are {listed}: rename "
                     "one, or use `sentemb import`"

@@ -124,7 +124,6 @@ CLICKS = Meaning(
         clickedcount eventcount count counts n clicked click isclicked wasclicked hits freq
         frequency cnt anzahl clic cliques klikken escilabel клики кликов количествокликов
         クリック クリック数 クリック回数 点击 点击量 点击数 点击次数 點擊 點擊次數 클릭 클릭수
-        eventtype eventname event eventaction action interaction
     """),
     r"(?:total|sum|num|number|no|nb|n|count|cnt|all|unique|event|item|product|result|search|link"
     r"|site|outbound|of|the|anzahl|der|nombre|de|antal|aantal|liczba|numero|di|z|nr)*"
@@ -132,6 +131,12 @@ CLICKS = Meaning(
     r"|tiklama(?:lar)?|kattintas(?:ok)?|prokliky)"
     r"(?:total|sum|num|number|count|counts|cnt|n|in|the|last|past|previous|per|[0-9]+|d|days?"
     r"|weeks?|months?|years?)*",
+)
+# What kind of event a row is, for example a click or a view.
+EVENT = Meaning("event", _names("eventtype eventname event eventaction action interaction"))
+_NO_CLICK = re.compile(
+    r"(?:\w*[ _-])?(?:views?|viewed|impressions?|shown|search(?:es|ed)?|hover(?:ed)?|scroll"
+    r"|conversions?|converted|purchased?|cart|checkout|order(?:ed)?|refund|rating)(?:[ _-]\w*)*"
 )
 SEARCH = Meaning("search", _names("searchid queryid sessionid qid session"))
 POSITION = Meaning("position", _names("position rank pos place clickposition"))
@@ -153,7 +158,7 @@ OTHER = Meaning(
     """),
 )
 
-ROLES = (QUERY, TITLE, ID, CLICKS, SEARCH, POSITION)
+ROLES = (QUERY, TITLE, ID, CLICKS, EVENT, SEARCH, POSITION)
 # Names that tell a header from texts; numbers below some of them may be clicks.
 _USUAL = frozenset(_names("sum total views")).union(*(role.names for role in (*ROLES, OTHER)))
 
@@ -184,6 +189,28 @@ FIELDS = (
 )  # fmt: skip
 # Judgments, which are not clicks.
 GRADE = Meaning("grade", _names("grade relevance rating judgment judgement score"))
+
+
+_SHOWN = re.compile(
+    "shown|showed|impress|displayed|results|returned|served|ranked|gezeigt|affich|mostrad|visualizz"
+    "|getoond|wyswietl"
+)
+_CLICKED = re.compile("clic|klick|klik")
+
+
+def says_clicked(name: str) -> bool:
+    """Whether a column is named for what was clicked."""
+    return _CLICKED.search(letters_of(name)) is not None
+
+
+def says_shown(name: str) -> bool:
+    """Whether a column is named for what was shown, clicked or not."""
+    return not says_clicked(name) and _SHOWN.search(letters_of(name)) is not None
+
+
+def is_no_click(kind: str) -> bool:
+    """Whether an `EVENT` of this kind is another one than a click."""
+    return _NO_CLICK.fullmatch(kind.strip().lower()) is not None
 
 
 def is_usual(name: str) -> bool:

@@ -8,7 +8,15 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sentemb.data.column_names import CLICKS, QUERY, TITLE, Meaning, letters_of
+from sentemb.data.column_names import (
+    CLICKS,
+    EVENT,
+    QUERY,
+    TITLE,
+    Meaning,
+    is_no_click,
+    letters_of,
+)
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief, is_integer
 
@@ -37,7 +45,7 @@ def rows_of(
     A column that is not named is the one whose name is usual. Rows without clicks, or whose clicks
     are missing, are left out. Raises `SentembError` for a column that is missing; with the number
     of the row, counted from 0, for a query or title that is missing (None, NaN, NA), a text that is
-    not a str, a count that is not an integer.
+    not a str, a count that is not an integer, and an event of another kind than a click.
     """
     names = columns_of(frame)
     chosen = [_column(query, QUERY, names), _column(title, TITLE, names)]
@@ -47,6 +55,8 @@ def rows_of(
         warnings.warn(
             f"each row is one click; for the column {unused} give clicks={unused!r}", stacklevel=4
         )
+    kinds = EVENT.columns([name for name in names if isinstance(name, str) and name not in chosen])
+    events = [listed(frame[name]) for name in kinds[:1]]
     columns = [listed(frame[name]) for name in chosen]
     if len({len(column) for column in columns}) > 1:
         raise SentembError("the columns of the table have different lengths; give equal ones")
@@ -58,6 +68,12 @@ def rows_of(
             pair = checked_pair(*values[:2], *n_clicks, names=(chosen[0], chosen[1]))
         except SentembError as error:
             raise SentembError(f"row {row}: {error}") from None
+        for kind in (column[row] for column in events):
+            if isinstance(kind, str) and is_no_click(kind):
+                raise SentembError(
+                    f"row {row}: {kinds[0]} is {brief(kind)} and not a click; give a table of the "
+                    "rows that are clicks"
+                )
         yield pair
 
 
@@ -65,7 +81,8 @@ def clicks_column(frame: Any) -> str | None:
     """The column of a table that is usually named for a number of clicks, if there is one."""
     names = [name for name in columns_of(frame) if isinstance(name, str)]
     texts = (QUERY.column(names), TITLE.column(names))
-    return CLICKS.column([name for name in names if name not in texts])
+    rest = [name for name in names if name not in texts]
+    return CLICKS.column(rest) or EVENT.column(rest)
 
 
 def _column(name: str | None, meaning: Meaning, names: list[Any]) -> Any:

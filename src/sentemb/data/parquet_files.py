@@ -15,13 +15,15 @@ _BATCH_ROWS = 128
 
 
 def parquet_batches(
-    path: AnyPath, choose: Callable[[list[str]], Sequence[str]]
+    path: AnyPath, choose: Callable[[dict[str, list[str]]], Sequence[str]]
 ) -> Iterator[list[list[Any]]]:
     """The values of some columns of a Parquet file, batch by batch.
 
-    ``choose`` takes the names of all columns and returns those to read; a batch has a list of the
-    values of each of these, in their order. Raises `SentembError` without pyarrow, or if the file
-    is missing or is not a whole Parquet file.
+    ``choose`` takes the names of all columns, each with its path, and returns those to read; a
+    field of an object, or of the objects in a list, is the column ``a.b`` with the path a, b. A
+    batch has a list of the values of each column at the beginning of a path, in their order.
+
+    Raises `SentembError` without pyarrow, or if the file is missing or is not a whole Parquet file.
     """
     name = place_name(path)
     pyarrow = package("pyarrow", "parquet", f"{name}: reading Parquet")
@@ -31,7 +33,8 @@ def parquet_batches(
     try:
         with parquet.ParquetFile(path) as file:
             columns = list(file.schema_arrow.names)
-            names = list(choose(columns))
+            paths = [path for field in file.schema_arrow for path in _paths(field)]
+            names = list(choose({".".join(path): path for path in paths}))
             twice = next((column for column in names if columns.count(column) > 1), None)
             if twice is not None:
                 raise SentembError(f"{name}: two columns are named {plain(twice)}; rename one")
@@ -46,3 +49,15 @@ def parquet_batches(
         raise SentembError(f"{name}: not a whole Parquet file ({error}); write it again") from error
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def _paths(field: Any) -> Iterator[list[str]]:
+    """The paths of a column, or of the fields of its objects."""
+    kind = field.type
+    while hasattr(kind, "value_field"):  # a list
+        kind = kind.value_type
+    inner = [kind.field(k) for k in range(kind.num_fields)] if hasattr(kind, "names") else []
+    for below in inner:
+        yield from ([field.name, *path] for path in _paths(below))
+    if not inner:
+        yield [field.name]

@@ -219,6 +219,11 @@ def split_log(
     100
     """
     split = Split.of(dev, test, by, seed)
+    if isinstance(log, ClickLog) and split.by == QUERY:
+        parts = _by_query(log, split)
+        _check_sides(split, [len(part.clicks) for part in parts], "the log")
+        train, held_dev, held_test = (part if len(part.clicks) else None for part in parts)
+        return train, held_dev, held_test
     builders = [ClickLogBuilder() for _ in _SIDES]
     counts = [0] * len(_SIDES)
     collected = _Sorting(split, lambda side, pair: _add(builders[side], counts, side, pair))
@@ -240,6 +245,22 @@ def split_log(
         builder.build(bad[side]) if counts[side] else None for side, builder in enumerate(builders)
     )
     return train, held_dev, held_test
+
+
+def _by_query(log: ClickLog, split: Split) -> list[ClickLog]:
+    """The sides of ``log``; each distinct query is hashed once."""
+    side_of = split.side_function()
+    sides = np.array(list(map(side_of, log.queries)), np.int64)[log.query_index]
+    held_out = _without_skipped(log)
+    return [
+        source.with_clicks(np.where(sides == side, log.clicks, 0))
+        for side, source in enumerate((replace(log, bad_lines=0), held_out, held_out))
+    ]
+
+
+def _without_skipped(log: ClickLog) -> ClickLog:
+    no_skipped, none = np.zeros_like(log.skipped_offsets), log.skipped_index[:0]
+    return replace(log, skipped_offsets=no_skipped, skipped_index=none, bad_lines=0)
 
 
 def suited_split(log: ClickLog) -> tuple[str, float]:
@@ -276,9 +297,7 @@ def hold_out_clicks(log: ClickLog, share: float, seed: int, most: int) -> tuple[
     keeps[log.query_index[held < log.clicks]] = True
     drawn = generator.permutation(np.flatnonzero(loses & keeps))[:most]
     held[~np.isin(log.query_index, drawn)] = 0
-    no_skipped, none = np.zeros_like(log.skipped_offsets), log.skipped_index[:0]
-    clicked = replace(log, skipped_offsets=no_skipped, skipped_index=none, bad_lines=0)
-    return log.with_clicks(log.clicks - held), clicked.with_clicks(held)
+    return log.with_clicks(log.clicks - held), _without_skipped(log).with_clicks(held)
 
 
 def _add(builder: ClickLogBuilder, counts: list[int], side: int, pair: Pair) -> None:

@@ -34,6 +34,10 @@ class DistinctTitles:
         ]
         self._text_of = np.array(numbers, np.int64)  # position -> distinct text
         self._tie_rank = _tie_ranks(list(self.number_of))
+        # Then retrievers, which leave equal scores in the order of the titles, order them as here.
+        self._is_in_tie_order = len(self) == self._text_of.size and bool(
+            (np.diff(self._tie_rank) > 0).all()
+        )
 
     def __len__(self) -> int:
         return len(self.number_of)
@@ -74,8 +78,9 @@ class DistinctTitles:
         texts, values = self._text_of[positions[is_title]], scores[is_title]
         if np.isnan(values).any():
             raise SentembError("a score is NaN; a ranking needs a number for each title")
-        if len(self) == self._text_of.size and (values[1:] < values[:-1]).all():
-            return texts[:depth], values[:depth]  # nothing is equal
+        nothing_is_equal = len(self) == self._text_of.size and (values[1:] < values[:-1]).all()
+        if self._is_in_tie_order or nothing_is_equal:
+            return texts[:depth], values[:depth]
         order = np.lexsort((self._tie_rank[texts], -values))
         _, first = np.unique(texts[order], return_index=True)
         best = order[np.sort(first)][:depth]

@@ -106,9 +106,9 @@ def trace_gradient(
             first = max(0, tokens.size - truncation.window)
             start = 0 if truncation.keep_cell_path else first
             signals = signals_of(encoder, weights, direction, state, rows, v, form, first)
-            features, L = _feature_counts(batch, batch.word_index[tokens], v.dtype)
+            counts = _feature_counts(batch, batch.word_index[tokens], v.dtype)
             values = encoder.gate_values(state, rows)
-            _add_text(encoder, gradient, direction, features, L, values, signals, start, first)
+            _add_text(encoder, gradient, direction, counts, values, signals, start, first)
     if encoder.bag_dim:
         _add_bag(encoder, gradient, batch, V[:, encoder.n_outputs :])
     return gradient
@@ -196,13 +196,13 @@ def _add_text(
     encoder: Any,
     gradient: Arrays,
     direction: int,
-    features: NDArray[np.int32],
-    L: np.ndarray,
+    counts: tuple[NDArray[np.int32], np.ndarray],
     values: Arrays,
     signals: np.ndarray,
     start: int,
     first: int,
 ) -> None:
+    features, L = counts
     n, k = encoder.cells, features.size
     y, c = values["y"], values.get("c", values["y"])
     ones = np.ones((len(L), 1), L.dtype)

@@ -7,6 +7,7 @@ The rows of a title follow each other, so no list of titles is needed per row. R
 import numpy as np
 
 from sentemb.kernels.compiling.jit import kernel
+from sentemb.kernels.prefetch import AHEAD, prefetch_row
 from sentemb.kernels.scan import exact_dot, integer_dots
 
 # Rows whose products are in memory at a time.
@@ -67,6 +68,25 @@ def add_best_of_one(total, factor, offsets, codes, scales, query, step, first, e
                     highest = max(highest, products[r])
                 total[t] += factor * highest
         title = stop
+
+
+@kernel
+def best_of_titles(best, titles, offsets, codes, scales, query, step):
+    """best[k] = the largest product of the rows of title k and one query; 0 without rows.
+
+    best, titles : (n,) float32, written, and (n,) int64
+    offsets, codes, scales, query, step : as for `add_best_of_one`
+    """
+    line = np.empty(_TOGETHER, np.float32)
+    for k in range(titles.size):
+        if k + AHEAD < titles.size:
+            for r in range(offsets[titles[k + AHEAD]], offsets[titles[k + AHEAD] + 1]):
+                prefetch_row(codes, r)
+        low, high = offsets[titles[k]], offsets[titles[k] + 1]
+        if high - low > line.size:
+            line = np.empty(high - low, np.float32)
+        integer_dots(line[: high - low], codes[low:high], scales[low:high], query, step)
+        best[k] = line[: high - low].max() if high > low else 0
 
 
 @kernel

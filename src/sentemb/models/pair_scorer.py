@@ -225,8 +225,8 @@ class PairScorer(Face):
                     index = query_rows[inner], np.searchsorted(title_numbers, title_index[at])
                     for low in range(0, at.size, at_once):
                         part = slice(low, low + at_once)
-                        some = (numbers[part].astype(np.int32) for numbers in index)
-                        scores[at[part]] = self._score(Pairs(first, second, *some))
+                        rows = (numbers[part].astype(np.int32) for numbers in index)
+                        scores[at[part]] = self._score(Pairs(first, second, *rows))
         # NaN and infinity have no place in a ranking, and no form in JSON.
         if not np.isfinite(scores).all():
             raise SentembError(

@@ -18,11 +18,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.memory import add_best, add_best_of_one, best_of_pairs
+from sentemb.kernels.memory import add_best, add_best_of_one, best_of_pairs, best_of_titles
 from sentemb.retrieval.clicked_queries import ClicksOfTitles
 from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.read_queries import ReadQueries
-from sentemb.retrieval.row_products import FEW, QueryRows, products
+from sentemb.retrieval.row_products import FEW_OF_CODES, LONGEST, QueryRows, products
 from sentemb.system.contracts import Runner
 from sentemb.system.growing import scratch_array
 from sentemb.system.parallel import ALONE
@@ -127,7 +127,7 @@ class MemoryRows:
         self, total: NDArray[np.float32], weight: float, queries: QueryRows, workers: Runner
     ) -> None:
         """Add ``weight`` times the memory of every title to ``total``, (n_queries, n_titles)."""
-        if len(queries) < FEW:
+        if len(queries) < FEW_OF_CODES:
             rows = self.offsets, self.rows.codes, self.rows.scales
             runner = workers if self.offsets[-1] > _FEW_ROWS else ALONE
             for q, (query, step) in enumerate(zip(queries.integers, queries.steps, strict=True)):
@@ -153,6 +153,15 @@ class MemoryRows:
             block = slice(int(self.offsets[low]), int(self.offsets[high]))
             of_rows = products(queries, self.rows.rows(block))
             add_best(total, weight, of_rows, self.offsets, block.start, low, high)
+
+    def nearly(
+        self, queries: QueryRows, q: int, titles: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float32], float]:
+        """The memory of some titles for query ``q``, and at least its errors."""
+        best = np.empty(titles.size, np.float32)
+        rows = self.offsets, self.rows.codes, self.rows.scales
+        best_of_titles(best, titles, *rows, queries.integers[q], np.float32(queries.steps[q]))
+        return best, queries.error + LONGEST * float(queries.lost[q])
 
     def best(
         self,

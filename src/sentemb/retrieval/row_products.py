@@ -13,8 +13,9 @@ from sentemb.kernels.scan import dots, integer_dots
 from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
 from sentemb.system.contracts import Runner
 
-# With fewer queries than this, one product per row and query is faster than a matrix product.
-FEW = 4
+# With fewer queries than this, one product per row and query is faster than a matrix product; with
+# integers it is longer so, because a matrix product needs the rows in float32.
+FEW, FEW_OF_CODES = 4, 8
 _UNIT = 2.0**-24
 _NO_SCALES = np.empty(0, np.float32)
 # No row is longer: vectors of unit length, rounded.
@@ -71,7 +72,7 @@ class QueryRows:
         to integers, the length of what is lost, times that of a row, is added.
         """
         dim = self.exact.shape[1]
-        lost = float(self.lost.max(initial=0)) if len(self) < FEW else 0.0
+        lost = float(self.lost.max(initial=0)) if len(self) < FEW_OF_CODES else 0.0
         return (2 * (dim + 8) * _UNIT + lost) * LONGEST + dim * 2.0**-120
 
 
@@ -87,7 +88,7 @@ def products(queries: QueryRows, rows: np.ndarray | Int8Rows) -> NDArray[np.floa
     """
     n, m = len(rows), len(queries)
     table = np.zeros((n, m), np.float32)
-    if m >= FEW:
+    if m >= (FEW_OF_CODES if isinstance(rows, Int8Rows) else FEW):
         tile = rows.vectors() if isinstance(rows, Int8Rows) else rows
         add_matmul(table, np.ascontiguousarray(tile, np.float32), queries.across)
         return table

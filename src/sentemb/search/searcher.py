@@ -334,7 +334,9 @@ class Searcher:
         offset = whole("offset", limits.offset, 0, _MOST_TITLES - k)
         confidence = limits.confidence(snapshot)
         n_matches = MOST_MATCHES if limits.sort or limits.facets else 0
-        of_search = offset + k if k else 0, mask, limits.cosine, limits.exact, n_matches
+        # What is sorted are the matches, whatever part of them is shown.
+        n_best = offset + k if k and not limits.sort else 0
+        of_search = n_best, mask, limits.cosine, limits.exact, n_matches
         asked = snapshot.asked(texts)  # once: each of the following reads what it has found
         ranked = self._ranked(snapshot, asked, *of_search)
         is_below = np.zeros(len(texts), np.bool_)

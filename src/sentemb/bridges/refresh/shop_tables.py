@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sentemb.data.column_names import QUERY
+from sentemb.data.column_names import QUERY, says_shown
 from sentemb.data.importers.click_rows import Columns
 from sentemb.data.importers.columns import Reading
 from sentemb.data.importers.guessing import Guess, guess_columns, shared_id
@@ -48,7 +48,7 @@ def guess_tables(
             guess = guess.with_id(ids)
             table = _products_table(guess, ids, given.keep, how)
             return ShopTables(None, table, [str(guess)])
-    known = _known(query=given.query, title=given.title, clicks=given.clicks)
+    known = _known(query=given.query, title=given.title, clicks=next(iter(given.counts), None))
     log = guess_columns(clicks, how, known | _known(id=next(iter(ids), None)))
     log.need("query")  # named before a title that is missing
     ids = ids or [log.roles[role] for role in ("id",) if role in log.roles]
@@ -58,7 +58,9 @@ def guess_tables(
 
 def _two_tables(clicks: AnyPath, products: AnyPath, how: Reading, given: Columns) -> ShopTables:
     ids, catalogue_ids = given.ids, given.catalogue_ids
-    known = _known(query=given.query, clicks=given.clicks, id=next(iter(ids), None))
+    known = _known(
+        query=given.query, clicks=next(iter(given.counts), None), id=next(iter(ids), None)
+    )
     log = guess_columns(clicks, how, known)
     known = _known(title=given.title, id=next(iter(catalogue_ids), None))
     catalogue = guess_columns(products, how, known, of_products=True)
@@ -89,7 +91,14 @@ def _lines(log: Guess) -> list[str]:
 
 
 def _columns(log: Guess, given: Columns, **meant: object) -> Columns:
-    clicks = log.roles.get("clicks")
+    guessed = [log.roles[role] for role in ("clicks", "event") if role in log.roles]
+    clicks = given.counts or guessed or None
+    shown = [log.roles[role] for role in ("id", "title") if says_shown(log.roles.get(role, ""))]
+    if shown and not clicks and not (given.ids or given.title):
+        raise SentembError(
+            f"{log.name}: {shown[0]} is named for what was shown, clicked or not; name the column "
+            "of what was clicked with --id-column, or that of the clicks with --clicks-column"
+        )
     return replace(given, query=log.need("query"), clicks=clicks, **meant)  # type: ignore[arg-type]
 
 

@@ -2,6 +2,7 @@
 
 import html
 import re
+from urllib.parse import parse_qsl
 
 from sentemb.data.click_log import MAX_TEXT_WORDS, clean_text
 from sentemb.data.lines import is_id
@@ -10,6 +11,12 @@ from sentemb.errors import SentembError
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 # As a spreadsheet is told that a number is a text.
 _FORMULA = re.compile(r'\s*="([^"]*)"\s*')
+_ADDRESS = re.compile(r"\s*(?:https?:/)?/\S*$")
+# The parameters of addresses that say what was searched, the surest first.
+_SEARCHED = (
+    *("q", "query", "search", "search_query", "searchterm", "search_term", "keyword", "keywords"),
+    *("term", "text", "s", "k", "suche", "recherche", "buscar"),
+)
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2}[.,]000")
 
 
@@ -51,6 +58,21 @@ def imported_text(text: str, what: str, encoding: str = "utf-8") -> str:
             f"the {what} is not valid {encoding}; name the encoding, such as --encoding {known}"
         ) from None
     return clean_text(clean, what) if clean else ""
+
+
+def searched_text(address: str) -> str:
+    """The query in the address of a page with search results; else the text as it is.
+
+    Examples
+    --------
+    >>> searched_text("https://example.com/search?page=2&q=red+shoes")
+    'red shoes'
+    """
+    page, mark, parameters = address.partition("?")
+    if not mark or not _ADDRESS.match(page):
+        return address
+    values = dict(parse_qsl(parameters.partition("#")[0]))
+    return next((values[name] for name in _SEARCHED if name in values), address)
 
 
 def imported_id(text: str, encoding: str = "utf-8") -> str:

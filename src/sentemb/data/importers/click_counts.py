@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from sentemb.data.click_log import MAX_CLICKS
+from sentemb.data.column_names import is_no_click
 from sentemb.data.importers.missing import is_missing
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
@@ -22,12 +23,8 @@ _FLAGS = {
     False: "false no n f off unclicked skipped substitute s complement c irrelevant i falsch nein"
     " faux non falso não nao onwaar nee fałsz nie falskt nej ложь нет いいえ 否 ✗ ✘ ☐ ❌",
 }
-# Kinds of events.
+# Kinds of events that are clicks.
 _CLICK = re.compile(r"(?:\w*[ _-])?(?:clicks?|clicked)(?:[ _-]\w*)*|select[ _]item")
-_NO_CLICK = re.compile(
-    r"(?:\w*[ _-])?(?:views?|viewed|impressions?|shown|search(?:es|ed)?|hover(?:ed)?|scroll"
-    r"|conversions?|converted|purchased?|cart|checkout|order(?:ed)?|refund|rating)(?:[ _-]\w*)*"
-)
 _YES, _NO = (frozenset(_FLAGS[flag].split()) for flag in (True, False))
 _OTHER = {".": ",", ",": "."}
 # No-break and thin blanks, and other apostrophes.
@@ -83,8 +80,8 @@ class ClickCells:
             return 0
         if bare in _YES or bare in _NO:
             return int(bare in _YES)
-        if bare[:1].isalpha() and (_NO_CLICK.fullmatch(bare) or _CLICK.fullmatch(bare)):
-            return int(not _NO_CLICK.fullmatch(bare))
+        if bare[:1].isalpha() and (is_no_click(bare) or _CLICK.fullmatch(bare)):
+            return int(not is_no_click(bare))
         digits = self._digits(bare.translate(_PLAIN))
         if len(digits) > _MOST_DIGITS or not digits or int(digits) > MAX_CLICKS:
             raise SentembError(

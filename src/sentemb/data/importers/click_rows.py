@@ -10,16 +10,17 @@ import shlex
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, cycle
 from typing import TypeAlias
 
-from sentemb.data.column_names import CLICKS, QUERY, TITLE, Meaning
+from sentemb.data.column_names import CLICKS, EVENT, ID, QUERY, TITLE, Meaning, says_clicked
 from sentemb.data.importers.catalogues import CatalogueTitles, joined_id
 from sentemb.data.importers.clean_texts import (
     has_entity,
     imported_id,
     imported_text,
     may_be_thousands,
+    searched_text,
 )
 from sentemb.data.importers.click_counts import ClickCells
 from sentemb.data.importers.columns import BadRows, Reading, Row, Wanted, listed, same_names
@@ -54,9 +55,11 @@ class Columns:
     title : str, optional
         Column of the log, or of the catalogue if there is one; by default by its name too.
     id : str or sequence of str, optional
-        Id of the product, in the log. Several columns, such as id and locale, are one id.
-    clicks : str, optional
-        A count, or a flag such as true and false. By default each row is one click.
+        Id of the product, in the log; with a catalogue by default by its name. Several columns,
+        such as id and locale, are one id.
+    clicks : str or sequence of str, optional
+        A count, or a flag such as true and false. By default each row is one click. Several
+        columns, such as a count and the kind of the event, are multiplied.
     search : str, optional
         Id of the search that showed the row.
     position : str, optional
@@ -70,7 +73,7 @@ class Columns:
     query: str | None = None
     title: str | None = None
     id: str | Sequence[str] | None = None
-    clicks: str | None = None
+    clicks: str | Sequence[str] | None = None
     search: str | None = None
     position: str | None = None
     catalogue_id: str | Sequence[str] | None = None
@@ -80,6 +83,11 @@ class Columns:
     def ids(self) -> list[str]:
         """The columns of the id in the log."""
         return _several(self.id)
+
+    @property
+    def counts(self) -> list[str]:
+        """The columns of the clicks."""
+        return _several(self.clicks)
 
     @property
     def catalogue_ids(self) -> list[str]:
@@ -118,16 +126,17 @@ class ClickReader:
         self._columns, self._how, self._bad, self._lower = columns, how, bad, lower
         self._query_column: Wanted = columns.query or QUERY
         self._title_column: Wanted = columns.title or TITLE
-        self._joins = False
+        self._joins = self._of_clicked = False
         self._ids = dict[str, str]()  # of cells, as the catalogue has them
         self._damaged = DamagedIds(())
-        self._first_without_title = self._clicks_column = self._guessed = ""
+        self._first_without_title = self._guessed = ""
+        self._clicks_columns: list[str] = []
         self._may_count: tuple[AnyPath, list[str], set[str]] | None = None
         self._escaped = self._missing = self._opened = 0
 
     def read_catalogue(self, path: AnyPath) -> CatalogueTitles:
         """The catalogue that has the titles of the ids."""
-        ids = self._columns.catalogue_ids
+        ids: Sequence[Wanted] = self._columns.catalogue_ids or [ID]
         columns = (*ids, self._title_column, *self._columns.keep.values())
         how = Reading(encoding=self._how.encoding)
         rows = Rows(path, columns, how, self._bad, on_note=self.done.notes.append)
@@ -141,8 +150,8 @@ class ClickReader:
         """The columns of a file that are needed: query, title or id, then optional ones."""
         columns = self._columns
         needed: list[Wanted | None] = [self._query_column]
-        needed += columns.ids if self._joins else [self._title_column]
-        needed += [columns.clicks, columns.search, columns.position]
+        needed += (columns.ids or [ID]) if self._joins else [self._title_column]
+        needed += [*columns.counts, columns.search, columns.position]
         needed += columns.ids if self.collects else []
         chosen = [column for column in needed if column is not None]
 
@@ -153,10 +162,14 @@ class ClickReader:
 
     def clicks(self, rows: Rows) -> Iterator[Click]:
         """The usable rows of one file; those without clicks only if they belong to a search."""
-        n_keys = len(self._columns.ids) if self._joins else 1
+        n_keys = len(self._columns.ids) if self._joins and self._columns.ids else 1
         has_extras = self.collects or self._columns.position is not None
-        has_totals = self._columns.clicks is not None and not self._joins
-        done, ahead, counts = self.done, _RowsAhead(rows), ClickCells()
+        has_totals = bool(self._columns.counts) and not self._joins
+        done, ahead, counts = (
+            self.done,
+            _RowsAhead(rows),
+            [ClickCells() for _ in self._columns.counts],
+        )
         for number, cells in ahead:
             done.rows += 1
             keys, extras = cells[1 : 1 + n_keys], list(cells[1 + n_keys :])
@@ -164,6 +177,7 @@ class ClickReader:
                 query = self._query(cells[0])
                 named = self._named(keys)
                 clicks = self._clicks(extras, ahead, counts, len(named))
+                del extras[1 : len(counts)]
                 if has_extras:
                     self._check_extras(extras, bool(named[0][1]))
             except SentembError as error:
@@ -179,6 +193,9 @@ class ClickReader:
             ):
                 done.left_out[TOTALS] += 1
                 continue
+            if self._of_clicked and query and not raw.strip():
+                done.left_out[NO_CLICKS] += 1
+                continue
             if is_pair and clicks[0] and len(named) == 1:  # most rows
                 done.clicks += clicks[0]
                 usable = [(raw, title, clicks[0])]
@@ -190,7 +207,7 @@ class ClickReader:
             for raw, title, n in usable:
                 self._escaped += "&" in cells[0] + raw and has_entity(cells[0] + raw)
                 yield query, title, n, number, [*extras, self._ids[raw]] if self._joins else extras
-        self._guessed = self._guessed or counts.guessed or ""
+        self._guessed = next((cells.guessed for cells in counts if cells.guessed), self._guessed)
 
     def _query(self, raw: str) -> str:
         """The text of a query."""
@@ -200,7 +217,8 @@ class ClickReader:
         values = listed_in(raw) if raw[:1] == "[" else None
         if values is not None and len(values) > 1:
             raise SentembError(f"the query {brief(raw)} is a list of texts; give one query a row")
-        query = imported_text("".join(values) if values else raw, "query", self._how.encoding)
+        text = searched_text("".join(values) if values else raw)
+        query = imported_text(text, "query", self._how.encoding)
         return query.lower() if self._lower else query
 
     def _named(self, keys: Sequence[str]) -> list[_Named]:
@@ -236,23 +254,22 @@ class ClickReader:
         return title
 
     def _clicks(
-        self, extras: Sequence[str], ahead: _RowsAhead, counts: ClickCells, n_titles: int
+        self, extras: Sequence[str], ahead: _RowsAhead, counts: Sequence[ClickCells], n_titles: int
     ) -> list[int]:
         """The clicks on each title of a row, from one number or as many as there are titles."""
-        if self._columns.clicks is None:
-            return [1] * n_titles
-        cell = extras[0]
-        if not (cell.isdigit() and ahead.is_file):
-            ahead.look(counts, -len(extras), cell)
-        values = _values_in(cell)
-        if len(values) < 2:
-            return [counts.read("".join(values))] * n_titles
-        if len(values) != n_titles:
-            raise SentembError(
-                f"the clicks {brief(cell)} are a list of {len(values)} for {n_titles} titles; give "
-                "one for each"
-            )
-        return [counts.read(value) for value in values]
+        clicks = [1] * n_titles
+        for k, (cells, cell) in enumerate(zip(counts, extras, strict=False)):
+            if not (cell.isdigit() and ahead.is_file):
+                ahead.look(cells, k - len(extras), cell)
+            values = _values_in(cell)
+            if len(values) not in (0, 1, n_titles):
+                raise SentembError(
+                    f"the clicks {brief(cell)} are a list of {len(values)} for {n_titles} titles; "
+                    "give one for each"
+                )
+            read = [cells.read(value) for value in values] or [0]
+            clicks = [n * of_title for n, of_title in zip(clicks, cycle(read), strict=False)]
+        return clicks
 
     def _check_extras(self, extras: list[str], has_title: bool) -> None:
         """Refuse a position that is none; put the ids of a log into one."""
@@ -288,20 +305,28 @@ class ClickReader:
 
     def _is_total(self, names: Sequence[str]) -> bool:
         """Whether a row with these texts, one of them unusable, sums up others."""
-        has_counts, in_searches = self._columns.clicks, self._columns.search
+        has_counts, in_searches = self._columns.counts, self._columns.search
         if is_total(names):
             return True
         return bool(has_counts and not in_searches) and not any(name.strip() for name in names)
 
     def _on_names(self, names: list[str], path: AnyPath) -> None:
-        """Notice a column of clicks that nobody asked for, and which others may be one."""
+        """Notice what the names of columns tell.
+
+        Whether titles or ids are those that were clicked, a column of clicks that nobody asked for,
+        and which others may be one.
+        """
         asked = self._columns
-        if asked.clicks is not None or asked.search is not None or self._clicks_column:
+        keys: Sequence[Wanted] = (asked.ids or [ID]) if self._joins else [self._title_column]
+        of_keys = [name for key in keys for name in _meant(key, names)]
+        self._of_clicked = any(map(says_clicked, of_keys))
+        if asked.counts or asked.search is not None or self._clicks_columns:
             return
         texts_and_ids = (self._query_column, self._title_column, *asked.ids)
         used = {name for column in texts_and_ids for name in _meant(column, names)}
         rest = [name for name in names if name not in used]
-        self._clicks_column = CLICKS.column(rest) or ""
+        counts = (CLICKS.column(rest), EVENT.column(rest))
+        self._clicks_columns = [name for name in counts if name is not None]
         if not self._may_count and str(path) != "-" and is_file(path):
             self._may_count = path, names, used
 
@@ -313,10 +338,12 @@ class ClickReader:
 
     def notes(self) -> Iterator[str]:
         """Notes for a user on the rows that were read."""
-        if self._clicks_column:
+        if self._clicks_columns:
+            names = self._clicks_columns
+            options = (f"--clicks-column {shlex.quote(name)}" for name in names)
             yield (
-                f"each row was counted as one click; for the column {self._clicks_column} give "
-                f"--clicks-column {shlex.quote(self._clicks_column)}"
+                f"each row was counted as one click; for the clicks in {listed(names)} give "
+                f"{' '.join(options)}"
             )
         elif may_be := self._columns_of_counts():
             yield (
@@ -333,8 +360,8 @@ class ClickReader:
             yield missing_cells(self._missing)
         if self._opened:
             yield (
-                "rows that name several titles, each of which has the clicks of the row: "
-                f"{self._opened:,}"
+                f"rows that name several titles: {self._opened:,}; each title has the clicks of "
+                "the row, or its own where these are a list"
             )
         if self.unknown_id:
             yield f"the first id without a title: {brief(self.unknown_id)}"

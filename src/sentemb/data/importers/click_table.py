@@ -14,6 +14,7 @@ from itertools import chain, groupby, islice, tee
 from operator import itemgetter
 
 from sentemb.data.click_log import MAX_CLICKS, tsv_lines
+from sentemb.data.column_names import ID
 from sentemb.data.importers.catalogues import catalogue_lines
 from sentemb.data.importers.click_rows import Click, ClickReader, Columns, position_of
 from sentemb.data.importers.columns import BadRows, Reading
@@ -151,8 +152,8 @@ def import_clicks(
                 pairs = job.summed(stack.enter_context(PairSums()), pairs, min_clicks)
             if collects and not columns.ids:
                 pairs = map(job.collected, pairs)
-            has_ids = columns.ids and min_clicks == 1
-            lines = _json_lines(pairs) if as_json else _tsv_lines(pairs, bool(has_ids))
+            has_ids = bool(columns.ids or catalogue is not None) and min_clicks == 1
+            lines = _json_lines(pairs) if as_json else _tsv_lines(pairs, has_ids)
         write_lines(out, job.counted(lines, max_lost))
         if titles_file is not None:
             titles_file.writelines(f"{line}\n".encode() for line in job.catalogue_lines())
@@ -185,8 +186,6 @@ def _tables(files: Sequence[AnyPath]) -> Iterator[Sequence[AnyPath]]:
 def _check(
     columns: Columns, catalogue: AnyPath | None, write_catalogue: AnyPath | None, min_clicks: int
 ) -> None:
-    if catalogue is not None and not columns.ids:
-        raise SentembError("a catalogue needs the column of the ids in the log; give --id-column")
     if catalogue is None and columns.catalogue_id:
         raise SentembError("--catalogue-id-column needs a catalogue; give --catalogue")
     if columns.keep and (catalogue is None or write_catalogue is None):
@@ -195,12 +194,12 @@ def _check(
         )
     if catalogue is None and columns.ids and write_catalogue is None:
         raise SentembError("--id-column needs --catalogue to join titles, or --write-catalogue")
-    if len(columns.ids) != len(columns.catalogue_ids):
+    if len(columns.ids or [ID]) != len(columns.catalogue_ids or [ID]):
         raise SentembError(
             "--id-column and --catalogue-id-column name ids of different numbers of columns; give "
             "as many of both, in the same order"
         )
-    if columns.search is not None and columns.clicks is None:
+    if columns.search is not None and not columns.counts:
         raise SentembError(
             "--search-column needs --clicks-column, the column that says what was clicked"
         )

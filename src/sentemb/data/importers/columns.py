@@ -217,8 +217,13 @@ def field_of(record: dict[str, Any], column: str, steps: list[str]) -> Any:
 
 
 def inner(value: Any, steps: list[str]) -> Any:
-    """The value at the end of a path through nested objects; None where it breaks off."""
-    for step in steps:
+    """The value at the end of a path through nested objects; None where it breaks off.
+
+    Of a list of objects it is the list of their values.
+    """
+    for number, step in enumerate(steps):
+        if isinstance(value, list):
+            return [inner(item, steps[number:]) for item in value]
         value = value.get(step) if isinstance(value, dict) else None
     return value
 

@@ -8,6 +8,7 @@ from itertools import islice
 
 from sentemb.data.column_names import (
     CLICKS,
+    EVENT,
     FIELDS,
     ID,
     LOCALE,
@@ -17,6 +18,7 @@ from sentemb.data.column_names import (
     TITLE,
     is_usual,
     letters_of,
+    says_shown,
 )
 from sentemb.data.importers.click_counts import ClickCells
 from sentemb.data.importers.columns import BadRows, Reading, index_of, listed
@@ -45,7 +47,7 @@ _RESERVED = ("id", "title", "score", "confidence", "rowid")
 _FOUND, _MOST_ROWS = 0.5, 4
 # Rows of one cell that are looked at: beyond _MOST_ROWS their number does not matter.
 _KEPT_ROWS = 50
-_ROLES = {"query": QUERY, "id": ID, "title": TITLE, "clicks": CLICKS}
+_ROLES = {"query": QUERY, "id": ID, "title": TITLE, "clicks": CLICKS, "event": EVENT}
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,8 @@ class Guess:
 
     name : the file in messages
     names : all columns
-    roles : of ``query``, ``id``, ``title`` and ``clicks`` those that are there, each with its
-        column
+    roles : of ``query``, ``id``, ``title``, ``clicks`` and ``event`` those that are there, each
+        with its column
     fields : fields of products, each with its column; those that are usually named so come first
     cells : the first cells of each column that can be read
     """
@@ -228,8 +230,9 @@ def _fits(role: str, cells: Sequence[str]) -> bool:
     counts = ClickCells()
     counts.look_at(filled)
     n_counts = sum(_counts_in(cell, counts) is not None for cell in filled)
-    if role == "clicks":
-        return n_counts > _COUNTED * len(filled)
+    if role in ("clicks", "event"):
+        has_numbers = role == "event" and any(map(str.isdigit, filled))
+        return n_counts > _COUNTED * len(filled) and not has_numbers
     return role == "id" or n_counts < len(filled)
 
 
@@ -304,23 +307,25 @@ def shared_id(clicks: Guess, products: Guess, path: AnyPath, how: Reading) -> Sh
     """The columns that both tables share as the id of a product.
 
     It is the one whose cells in the clicks are found among the products, which have few rows each;
-    columns with the same name come first, then those with usual names. Where one id has rows with
-    several titles, a second column of both, such as the locale, belongs to it. ``path`` is that of
-    the products. Raises `SentembError` if there is none.
+    columns that are not named for what was shown come first, then those with the same name, then
+    those with usual names. Where one id has rows with several titles, a second column of both, such
+    as the locale, belongs to it. ``path`` is that of the products. Raises `SentembError` if there
+    is none.
     """
     asked = {
         name: _values(cells)
         for name, cells in clicks.cells.items()
-        if name not in (clicks.roles.get("query"), clicks.roles.get("clicks"))
+        if name not in (clicks.roles.get(role) for role in ("query", "clicks", "event"))
     }
     asked = {name: values for name, values in asked.items() if values}
     matches = _matches(asked, products, path, how)
 
-    def rank(pair: tuple[str, str]) -> tuple[bool, bool, bool, float]:
+    def rank(pair: tuple[str, str]) -> tuple[bool, bool, bool, bool, float]:
         ours, theirs = pair
         is_title = theirs == products.roles.get("title")
         same = letters_of(ours) == letters_of(theirs)
-        return not is_title, same, ID.has(ours) and ID.has(theirs), matches[pair].share
+        usual = ID.has(ours) and ID.has(theirs)
+        return not is_title, not says_shown(ours), same, usual, matches[pair].share
 
     fitting = [pair for pair, match in matches.items() if match.is_id]
     if not fitting:

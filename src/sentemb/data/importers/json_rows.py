@@ -59,11 +59,15 @@ def json_rows(table: TableFile, lines: Iterable[tuple[int, str]]) -> Iterator[Ro
 
 
 def names_in(record: dict[str, Any]) -> list[str]:
-    """The columns of a record; those of an object in it as ``a.b``."""
+    """The columns of a record; those of an object in it, or of a list of them, as ``a.b``."""
     names = []
     for name, value in record.items():
-        inner = names_in(value) if isinstance(value, dict) else None
-        names += [name] if inner is None else [f"{name}.{below}" for below in inner]
+        objects = value if isinstance(value, list) else [value]
+        if objects and all(isinstance(each, dict) for each in objects):
+            inner = dict.fromkeys(below for each in objects for below in names_in(each))
+            names += [f"{name}.{below}" for below in inner]
+        else:
+            names.append(name)
     return names
 
 

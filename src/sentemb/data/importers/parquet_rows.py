@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from sentemb.data.column_names import Meaning
-from sentemb.data.importers.columns import Row, TableFile, index_of, inner, usual_name
+from sentemb.data.importers.columns import Row, TableFile, index_of, inner
 from sentemb.data.parquet_files import parquet_batches
 from sentemb.errors import SentembError
 
@@ -14,14 +13,12 @@ def parquet_rows(table: TableFile) -> Iterator[Row]:
         raise SentembError("Parquet cannot be read from standard input; give a file")
     steps: list[tuple[int, list[str]]] = []  # which column that is read, and the fields in it
 
-    def choose(names: list[str]) -> list[str]:
+    def choose(paths: dict[str, list[str]]) -> list[str]:
+        names = list(paths)
         table.on_names(names)
         tops: list[str] = []
         for column in table.columns:
-            if isinstance(column, Meaning):
-                column = usual_name(column, names, table.name)
-            first, *rest = [column] if column in names else column.split(".")
-            top = names[index_of(first, names, table.name)]
+            top, *rest = paths[names[index_of(column, names, table.name)]]
             if top not in tops:
                 tops.append(top)
             steps.append((tops.index(top), rest))

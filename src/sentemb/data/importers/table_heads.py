@@ -68,11 +68,16 @@ def _has(columns: Sequence[Wanted]) -> Callable[[list[str]], bool]:
 
 
 def _widest(lines: Sequence[str], filled: Sequence[int], delimiters: Sequence[str]) -> TableHead:
-    """The first line with as many cells as most lines have, by the delimiter that cuts most."""
-    best, most = TableHead(filled[0] if filled else 0, delimiters[0]), 0
+    """The first line with as many cells as most lines have.
+
+    A delimiter that cuts all lines into as many cells is surer than others, such as one of a list
+    in a cell; then it is the one that cuts most.
+    """
+    best, most = TableHead(filled[0] if filled else 0, delimiters[0]), (False, 0)
     for mark in delimiters:
         widths = [len(cells_of(lines[number], mark)) for number in filled]
         usual = max(widths, key=lambda width: (width > 1, widths.count(width)), default=0)
-        if usual > 1 and (cut := usual * widths.count(usual)) > most:
+        n_usual = widths.count(usual)
+        if usual > 1 and (cut := (n_usual == len(widths), usual * n_usual)) > most:
             best, most = TableHead(filled[widths.index(usual)], mark), cut
     return best

@@ -46,7 +46,7 @@ class Dropout(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """What a pass over texts and pairs is made with, whatever it computes.
+    """Weights, words, room and dropout of a pass over texts and pairs, whatever it computes.
 
     weights : in the shapes of the model
     P : (n_words, width) float, the projected words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,24 +39,20 @@ class StoredRows(NamedTuple):
     ) -> list[KernelTask]:
         """Tasks that project words."""
         table, no_lead = self.table, np.zeros(self.rows.size, self.dtype)
-        lists = (offsets, ids, values)
-        return spread_words(P, table, table, no_lead, self.rows, bias, *lists)
+        rows = (table, table, no_lead, self.rows)
+        return spread_words(P, rows, bias, (offsets, ids, values))
 
 
 def spread_words(
-    P: np.ndarray,
-    table: np.ndarray,
-    v: np.ndarray,
-    lead: np.ndarray,
-    rows: NDArray[np.int32],
-    bias: np.ndarray,
-    offsets: NDArray[np.int64],
-    ids: NDArray[np.int32],
-    values: NDArray[np.float32],
+    P: np.ndarray, rows: Sequence[np.ndarray], bias: np.ndarray, lists: Sequence[np.ndarray]
 ) -> list[KernelTask]:
-    """Tasks of `project_words`, whose arguments these are, that take about equally long."""
-    arguments = P, table, v, lead, rows, bias, offsets, ids, values
-    return pieces(spans_of(offsets, P.shape[1], P.shape[1]), project_words, *arguments)
+    """Tasks of `project_words`, whose arguments these are, that take about equally long.
+
+    ``rows`` has the table, the velocity, the lead and the numbers of the rows, ``lists`` the
+    offsets, the ids and the values of the features of each word.
+    """
+    spans = spans_of(lists[0], P.shape[1], P.shape[1])
+    return pieces(spans, project_words, P, *rows, bias, *lists)
 
 
 def point_of(weights: Arrays, rows: NDArray[np.int32]) -> GradientPoint:

@@ -33,8 +33,8 @@ def spans_of(
     def cut(parts: int) -> list[int]:
         edges = np.empty(parts + 1, np.int64)
         cut_lists(edges, offsets, float(of_entry), float(of_item))
-        found: list[int] = edges.tolist()
-        return found
+        numbers: list[int] = edges.tolist()
+        return numbers
 
     return spans(size, cost / max(1, size), sums, cut)
 

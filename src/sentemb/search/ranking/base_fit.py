@@ -97,7 +97,9 @@ class _DevMemory(Memory):
                 which = slice(low, low + _TOGETHER)
                 super().add(scores[which], 1.0, self.asked.part(which), workers)
             self.__dict__["scores"] = scores
-        total += np.float32(weight) * self.__dict__["scores"][rows]
+        scores, factor = self.__dict__["scores"], np.float32(weight)
+        for of_query, row in zip(total, rows, strict=True):  # a row fits into the cache
+            of_query += factor * scores[row]
         return self.bound(weight, asked)
 
 

@@ -8,7 +8,7 @@ how often titles were looked at, clicks count by these.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,9 @@ FEW_TYPED = 50
 _BOTH = np.ones(2, np.bool_)
 # Weights that are tried are larger by this factor, one after the other.
 _STEP = 1.25
-# Whatever the fit says, ten clicks on the fifth title bring it to the front for this share of
-# queries: what people click again and again they must see.
+# Whatever the fit says, ten clicks on the fifth title bring it to the front for this share of the
+# queries for which it then has twice the clicks of any other title: what people click again and
+# again they must see.
 _CLICKS, _PLACE, _SHARE = 10, 5, 0.9
 # Some weight is left, so that more clicks never lower a title.
 _LEAST = 0.01
@@ -65,8 +66,10 @@ def fitted_to_clicks(ranker: HybridRanker, typed: ClickLog) -> Recipe:
     numbers = np.array([number_of.get(title.strip(), -1) for title in typed.titles], np.int64)
     is_there = numbers[typed.title_index] >= 0
     right = typed.query_index[is_there].astype(np.int64), numbers[typed.title_index[is_there]]
-    without = {part: recipe.weight(part) for part in recipe.parts if part != CLICKS}
-    best = [_best(each, typed.queries) for each in (ranker, ranker.weighted(without))]
+    # Names add to clicked titles alone where a query has clicks.
+    sum_of = {part: recipe.weight(part) for part in recipe.parts if part not in DIRECT}
+    rankers = ranker.weighted(sum_of), ranker.alone(CLICKS)
+    best = [_pairs(each.find(typed.queries, CANDIDATES)[0]) for each in rankers]
     counts = typed.clicks[is_there].astype(np.float64)
     candidates = Candidates.of(right, counts, best, len(titles))
     if candidates is None:
@@ -76,8 +79,9 @@ def fitted_to_clicks(ranker: HybridRanker, typed: ClickLog) -> Recipe:
     clicks = values[CLICKS]
     rest = scores - recipe.weight(CLICKS) * clicks
     most = recipe.weight(CLICKS)
-    weight = largest_as_good(rest, clicks, candidates, most)
-    weight = min(max(weight, _least(ranker, typed.queries)), most)
+    weight = max(largest_as_good(rest, clicks, candidates, most), min(_LEAST, most))
+    while weight < most and _share_brought(rest, clicks, candidates, weight) < _SHARE:
+        weight = min(weight * _STEP, most)
     return recipe.weighted({**recipe.weights, **_rounded({CLICKS: _at_least(recipe, weight)})})
 
 
@@ -126,26 +130,28 @@ def largest_as_good(
     return weight
 
 
-def _least(ranker: HybridRanker, queries: Sequence[str]) -> float:
-    """The weight with which `_CLICKS` clicks outweigh the rest of the sum as far as wanted."""
-    recipe = ranker.recipe
-    rest = {part: recipe.weight(part) for part in recipe.parts if part not in DIRECT}
-    titles, scores = ranker.weighted(rest).find(queries, _PLACE)
-    is_there = titles[:, -1] >= 0
-    if titles.shape[1] < _PLACE or not is_there.any():
-        return _LEAST
-    gaps = (scores[:, 0] - scores[:, -1])[is_there]
-    return float(np.quantile(gaps, _SHARE) / np.log1p(_CLICKS / KAPPA))
+def _share_brought(
+    rest: NDArray[np.float64], clicks: NDArray[np.float64], candidates: Candidates, weight: float
+) -> float:
+    """The share of queries for which `_CLICKS` clicks bring the title at `_PLACE` to the front.
+
+    Only of those for which no other title has more than half as many clicks then.
+    """
+    total = rest + weight * clicks
+    first = np.flatnonzero(np.diff(candidates.query_index, prepend=-1))
+    is_long = np.diff(np.append(first, total.size)) >= _PLACE
+    order = np.lexsort((-total, candidates.query_index))
+    best, chosen = order[first[is_long]], order[first[is_long] + _PLACE - 1]
+    then = np.logaddexp(clicks[chosen], np.log(_CLICKS / KAPPA))
+    has_most = then >= np.maximum.reduceat(clicks, first)[is_long] + np.log(2)
+    is_first = rest[chosen] + weight * then > total[best]
+    return float(is_first[has_most].mean()) if has_most.any() else 1.0
 
 
-def _best(
-    ranker: HybridRanker, queries: Sequence[str]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The best titles of queries, as pairs."""
-    titles, _ = ranker.find(queries, CANDIDATES)
-    query_index = np.repeat(np.arange(len(queries)), titles.shape[1])
-    is_there = titles.ravel() >= 0
-    return query_index[is_there], titles.ravel()[is_there]
+def _pairs(titles: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The titles that were found for each query, (n_queries, k), as pairs."""
+    query_index, column = np.nonzero(titles >= 0)
+    return query_index, titles[query_index, column]
 
 
 def _rounded(weights: Mapping[str, float]) -> dict[str, float]:

@@ -29,7 +29,7 @@ from sentemb.retrieval.nearest import nearest
 from sentemb.retrieval.row_products import LONGEST
 from sentemb.search.ranking.direct_parts import Clicks, Examined, Name
 from sentemb.search.ranking.part import UNIT, Asked, Part
-from sentemb.search.ranking.parts import Bm25, Cosine, Memory
+from sentemb.search.ranking.parts import Bm25, Cosine, Memory, bound_of_cosine
 from sentemb.search.ranking.recipe import (
     CLICKED_BM25,
     CLICKS,
@@ -40,7 +40,7 @@ from sentemb.search.ranking.recipe import (
     OF_VECTORS,
     Recipe,
 )
-from sentemb.search.ranking.shortlist import Named, Shortlist
+from sentemb.search.ranking.shortlist import Named, Shortlist, possible
 from sentemb.system.contracts import Runner
 from sentemb.system.parallel import ALONE, Workers
 
@@ -49,9 +49,10 @@ _CELLS = 32_000_000
 _QUERIES = 128
 # As many where nothing but lists is added, which is as fast for one query at a time.
 _CELLS_OF_LISTS = 4_000_000
-# From this many titles on, lists are added first. They settle a query if they leave at most one
-# title in so many: others are sooner scored together.
-_MANY_TITLES, _SHARE_LEFT = 8192, 32
+# From this many titles on, lists are added first: the best of fewer have scores that vectors alone
+# could reach. They settle a query if they leave at most one title in 8: others are sooner scored
+# together.
+_MANY_TITLES, _SHARE_LEFT = 50_000, 8
 # Each title is scored where a mask leaves one fiftieth of them, or at most this number.
 _SHARE_OF_FEW, _FEW_TITLES = 50, 64
 # Pairs of `_Request.rank_all` at a time, and how many are not worth another thread.
@@ -147,7 +148,7 @@ def best(
     (n_titles,) those that may be found. With a ``shortlist`` by the same recipe some of the best
     may be missed, and less time is needed. No score depends on the number of threads.
 
-    ``matches`` is for what sorts and counts titles: up to so many are found, if they have
+    ``matches`` is for what sorts and counts titles: at most this number are found, if they have
     `sentemb.search.ranking.shortlist.LEAST_SHARE` of the highest score.
     """
     m, n = len(asked), is_empty.size
@@ -205,7 +206,7 @@ class _Request:
         """All titles for the queries ``numbers``: in float32, then those that can be the best."""
         if self.k <= _MOST_BOUNDED and self.is_empty.size >= _MANY_TITLES:
             numbers = self._rank_by_lists(ranked, asked, numbers)
-        bound = _bound_of_cosine(self.parts, self.recipe) if self.k <= _MOST_BOUNDED else None
+        bound = bound_of_cosine(self.parts, self.recipe) if self.k <= _MOST_BOUNDED else None
         for rows, block in self._blocks(asked, numbers, _CELLS):
             of_titles = self.parts, self.recipe, block, self.is_empty, bound, self.workers
             total, errors, excess = _approximate(*of_titles)
@@ -239,12 +240,33 @@ class _Request:
             self.workers.over(len(block), titles_from, titles, counts, total, limits)
             # Of a query that the model does not know, not every title can be found.
             is_settled = (counts <= room) & block.rows.exact.any(axis=1)
-            counts[~is_settled] = 0
-            query_index = np.repeat(np.arange(len(block)), counts)
-            title_index = titles[np.arange(room) < counts[:, None]].astype(np.int64)
-            self._rank_pairs(ranked, rows, block, query_index, title_index)
+            chosen = [np.empty(0, np.int64)] * len(block)
+            of_block = chosen, block, titles, np.where(is_settled, counts, 0), total, errors
+            self.workers.over(len(block), self._choose, *of_block)
+            query_index = np.repeat(np.arange(len(block)), list(map(len, chosen)))
+            self._rank_pairs(ranked, rows, block, query_index, np.concatenate(chosen))
             left.append(rows[~is_settled])
         return np.concatenate(left)
+
+    def _choose(
+        self,
+        chosen: list[NDArray[np.int64]],
+        asked: Asked,
+        titles: NDArray[np.int32],
+        counts: NDArray[np.int64],
+        total: NDArray[np.float32],
+        errors: NDArray[np.float64],
+        first: int,
+        end: int,
+    ) -> None:
+        """Of the first ``counts`` of ``titles`` those that can be among the best, by query."""
+        for q in range(first, end):
+            of_query = titles[q, : counts[q]].astype(np.int64)
+            is_known = ~self.is_empty[of_query]  # others may not be found, whatever their scores
+            known = of_query[is_known]
+            of_known = (self.k, 0), known, total[q, known], (0.0, 0.0), errors[q]
+            best_known = possible(self.parts, self.recipe, asked, q, *of_known)
+            chosen[q] = np.concatenate([best_known, of_query[~is_known]])
 
     def _blocks(
         self, asked: Asked, numbers: NDArray[np.int64], cells: int
@@ -264,7 +286,7 @@ class _Request:
     def _limits(
         self, total: NDArray[np.float32], errors: NDArray[np.float64], excess: float, asked: Asked
     ) -> NDArray[np.float64]:
-        """What the k best titles of each query have at least in ``total``, (m,)."""
+        """The least that the k best titles of each query have in ``total``, (m,)."""
         m, k = len(asked), self.k
         n_scored = min(total.shape[1], 2 * k + _ROOM) if excess else k
         best = np.empty((m, n_scored), np.int64)
@@ -436,13 +458,6 @@ def _added(
     # Every sum was rounded `steps` times, and of a clicked title three times more, each time by at
     # most this share of `reach`.
     return total, errors + 2 * (steps + 4) * UNIT * reach
-
-
-def _bound_of_cosine(parts: Mapping[str, Part], recipe: Recipe) -> Memory | None:
-    """The memory, if it bounds the cosine: the vector of a title is one of its rows."""
-    memory = parts.get(MEMORY)
-    has_both = recipe.weight(COSINE) > 0 and recipe.weight(MEMORY) > 0
-    return memory if has_both and isinstance(memory, Memory) else None
 
 
 def _leave_out_cosine(

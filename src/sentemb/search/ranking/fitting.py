@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.data.best_graded import best_graded
 from sentemb.data.click_log import ClickLog, Clicks
@@ -15,7 +16,7 @@ from sentemb.data.examinations import read_examinations
 from sentemb.data.seen_queries import in_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.catalogue import in_tie_order
-from sentemb.evaluation.held_out import Evaluation, HeldOutClicks
+from sentemb.evaluation.held_out import HeldOutClicks
 from sentemb.models.loading import load
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.sentence_encoder import SentenceEncoder
@@ -227,7 +228,12 @@ def fit_weights_of(
         recipe = fitted_to_clicks(knowing, drawn_single)
         dev["typed_queries"] = len(drawn_single.queries)
         ranker = ranker.weighted(recipe.weights)
-    of_sum = held_out.evaluate(ranker)
+    # The others have neither a name nor clicks, so they are ranked as without.
+    is_answered = ranker.are_answered(drawn.queries)
+    of_sum = without_names.copy()
+    if is_answered.any():
+        answered = HeldOutClicks(drawn.part(is_answered), titles, FIGURES)
+        of_sum[is_answered] = answered.evaluate(ranker).values
     if _is_ahead(without_names, of_sum, 2):
         note("on dev titles with all words of a query are mostly wrong, so names do not count")
         ranker, of_sum = ranker.weighted({**ranker.recipe.weights, NAME: 0.0}), without_names
@@ -242,19 +248,22 @@ def _chosen(
     held_out: HeldOutClicks,
     fitted: Collection[str],
     note: Callable[[str], None],
-) -> tuple[Recipe, Evaluation, dict[str, dict[str, float]]]:
+) -> tuple[Recipe, NDArray[np.float64], dict[str, dict[str, float]]]:
     """The recipe, how it ranks dev, and the figures of each of the ``fitted`` parts alone.
+
+    How dev is ranked are the `FIGURES` of each query, (n_queries, n_figures).
 
     If a part alone finds more right titles, beyond one standard error, it is the recipe.
     """
-    of_sum = held_out.evaluate(ranker)
+    of_sum = held_out.evaluate(ranker).values
     # After the sum: what has been prepared for it serves the parts.
-    alone = {name: held_out.evaluate(ranker.alone(name)) for name in fitted if name != UNCLICKED}
-    recipe, best = ranker.recipe, max(alone, key=lambda name: alone[name].mean[0])
+    parts = [name for name in fitted if name != UNCLICKED]
+    alone = {name: held_out.evaluate(ranker.alone(name)).values for name in parts}
+    recipe, best = ranker.recipe, max(alone, key=lambda name: alone[name][:, 0].mean())
     if _is_ahead(alone[best], of_sum):
         recipe, of_sum = recipe.alone(best), alone[best]
         note(f"on dev {best} alone ranks higher than the sum, so that is the ranker")
-    if not of_sum.mean[0]:
+    if not of_sum[:, 0].any():
         note(
             "no part ranks a right title high for any dev query, so dev says nothing about the "
             f"weights; the ranker is the {recipe}"
@@ -262,14 +271,14 @@ def _chosen(
     return recipe, of_sum, {name: _figures(each) for name, each in alone.items()}
 
 
-def _figures(evaluation: Evaluation) -> dict[str, float]:
-    mean = evaluation.mean.tolist()
+def _figures(values: NDArray[np.float64]) -> dict[str, float]:
+    mean = values.mean(axis=0).tolist()
     return {name: round(value, 6) for name, value in zip(FIGURES, mean, strict=True)}
 
 
-def _is_ahead(first: Evaluation, second: Evaluation, errors: float = 1) -> bool:
+def _is_ahead(first: NDArray[np.float64], second: NDArray[np.float64], errors: float = 1) -> bool:
     """Whether the first figure is higher by more than some standard errors of the difference."""
-    differences = first.values[:, 0] - second.values[:, 0]
+    differences = first[:, 0] - second[:, 0]
     return bool(differences.mean() > errors * differences.std() / np.sqrt(differences.size))
 
 

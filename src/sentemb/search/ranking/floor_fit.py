@@ -61,9 +61,11 @@ def fitted_floor(
     letters = Letters.of(statistics)
     x, n_found = [], []
     for texts in (queries, random_letters(seed), recorded):
-        ranked = ranker.ranked(texts, 1)
-        is_asked = ~ranker.are_answered(texts) & (ranked.titles[:, 0] >= 0)
-        x.append(features_of(texts, ranked, statistics, words, letters)[is_asked])
+        is_answered = ranker.are_answered(texts)
+        asked = [texts[q] for q in np.flatnonzero(~is_answered).tolist()]
+        ranked = ranker.ranked(asked, 1)
+        is_found = ranked.titles[:, 0] >= 0
+        x.append(features_of(asked, ranked, statistics, words, letters)[is_found])
         n_found.append(len(x[-1]))
     if not min(n_found[:2]):
         return None  # the rules, or that nothing is found, tell them apart

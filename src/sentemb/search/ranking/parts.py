@@ -17,6 +17,7 @@ in `sentemb.search.ranking.direct_parts`.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
@@ -48,6 +49,7 @@ from sentemb.search.ranking.recipe import (
     EMBEDDING,
     MEMORY,
     UNCLICKED,
+    Recipe,
 )
 from sentemb.system.contracts import Arrays, Runner
 from sentemb.system.growing import joined_rows
@@ -370,6 +372,13 @@ PART_TYPES: tuple[type[Part], ...] = (
     Name,
     Examined,
 )
+
+
+def bound_of_cosine(parts: Mapping[str, Part], recipe: Recipe) -> Memory | None:
+    """The memory, if it bounds the cosine: the vector of a title is one of its rows."""
+    memory = parts.get(MEMORY)
+    has_both = recipe.weight(COSINE) > 0 and recipe.weight(MEMORY) > 0
+    return memory if has_both and isinstance(memory, Memory) else None
 
 
 def int8_rows(arrays: Arrays, n: int, dim: int) -> Int8Rows:

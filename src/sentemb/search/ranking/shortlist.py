@@ -31,15 +31,16 @@ from sentemb.kernels.top_k import highest
 from sentemb.retrieval.bm25 import Lists
 from sentemb.retrieval.cluster_rows import ClusterRows
 from sentemb.retrieval.int8_rows import Int8Rows
-from sentemb.retrieval.row_products import QueryRows
+from sentemb.retrieval.row_products import LONGEST, QueryRows
 from sentemb.search.ranking.part import Asked, Part
-from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked
+from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked, bound_of_cosine
 from sentemb.search.ranking.recipe import (
     BM25,
     CLICKED_BM25,
     COSINE,
     EMBEDDING,
     MEMORY,
+    OF_VECTORS,
     UNCLICKED,
     Recipe,
 )
@@ -283,7 +284,8 @@ class Shortlist:
         sums_of(values, titles, sums, self._constants)
         clear(sums, met)
         self._unused.append(sums)
-        return self._chosen(asked, q, (k, matches), titles.astype(np.int64), values, words)
+        of_titles = titles.astype(np.int64), values, (words.least, words.most)
+        return possible(self.parts, self.recipe, asked, q, (k, matches), *of_titles)
 
     def _words(self, asked: Asked, q: int) -> _Words:
         if self._lists is None:
@@ -327,36 +329,84 @@ class Shortlist:
         best = highest(values, breadth.retained)
         return met[best[values[best] > -np.inf]] if mask.size else met[best]
 
-    def _chosen(
-        self,
-        asked: Asked,
-        q: int,
-        counts: tuple[int, int],
-        titles: NDArray[np.int64],
-        values: NDArray[np.float32],
-        words: _Words,
-    ) -> NDArray[np.int64]:
-        """Those of some titles whose scores can be among the highest.
 
-        ``values`` are the sums of their lists, but for the words that were left; ``counts`` are k
-        and the matches of `candidates`.
-        """
-        k, matches = counts
-        if titles.size <= k:
-            return titles
-        total = values.astype(np.float64)
-        pairs = asked, np.full(titles.size, q), titles, ALONE
-        for name in (COSINE, MEMORY, EMBEDDING):
-            if self.recipe.weight(name):
-                total += self.recipe.weight(name) * self.parts[name].of_pairs(*pairs)
-        falling = words.least - np.sort(-total)
-        limit = falling[k - 1] if k else np.inf
-        if matches:
-            limit = min(limit, max(least_of_matches(falling[0]), falling[:matches][-1]))
-        limit -= words.most
-        error = _ERROR * max(1.0, float(np.abs(total).max()))
-        chosen: NDArray[np.int64] = titles[total >= limit - 2 * error]
-        return chosen
+def possible(
+    parts: Mapping[str, Part],
+    recipe: Recipe,
+    asked: Asked,
+    q: int,
+    counts: tuple[int, int],
+    titles: NDArray[np.int64],
+    values: NDArray[np.float32],
+    missing: tuple[float, float] = (0.0, 0.0),
+    error: float = 0.0,
+) -> NDArray[np.int64]:
+    """Those of some titles whose scores can be among the highest for query ``q``.
+
+    ``counts`` are k and the matches of `Shortlist.candidates`. ``values`` are what all parts but
+    those of vectors add, within ``error``, but for the least and the most that is ``missing``.
+    """
+    k = counts[0]
+    if titles.size <= k:
+        return titles
+    memory = bound_of_cosine(parts, recipe)
+    if memory is not None:
+        # Most are left out by the memory alone, which reads no vectors but its own.
+        most, error_of_most = _most(recipe, memory, asked, q, titles, values)
+        first = np.argpartition(-most, max(1, k) - 1)[: max(1, k)]
+        of_first = _total(parts, recipe, asked, q, titles[first], values[first])
+        stays = most >= _least(of_first, counts, missing) - error_of_most - 2 * error
+        titles, values = titles[stays], values[stays]
+    total = _total(parts, recipe, asked, q, titles, values)
+    chosen: NDArray[np.int64] = titles[total >= _least(total, counts, missing) - 2 * error]
+    return chosen
+
+
+def _total(
+    parts: Mapping[str, Part],
+    recipe: Recipe,
+    asked: Asked,
+    q: int,
+    titles: NDArray[np.int64],
+    values: NDArray[np.float32],
+) -> NDArray[np.float64]:
+    """The scores of some titles, to which all parts but those of vectors add ``values``."""
+    total = values.astype(np.float64)
+    pairs = asked, np.full(titles.size, q), titles, ALONE
+    for name in OF_VECTORS:
+        if recipe.weight(name):
+            total += recipe.weight(name) * parts[name].of_pairs(*pairs)
+    return total
+
+
+def _most(
+    recipe: Recipe,
+    memory: Memory,
+    asked: Asked,
+    q: int,
+    titles: NDArray[np.int64],
+    values: NDArray[np.float32],
+) -> tuple[NDArray[np.float64], float]:
+    """The most that the scores of some titles can be, and at least its error."""
+    cosine, of_memory = recipe.weight(COSINE), recipe.weight(MEMORY)
+    nearly, error = memory.memory.nearly(asked.rows, q, titles)
+    most = values + of_memory * nearly.astype(np.float64)
+    # The cosine of a title with zeros as vector is 0, whatever its other rows are.
+    most += cosine * np.maximum(nearly, 0) + LONGEST * abs(recipe.weight(EMBEDDING))
+    return most, (cosine + of_memory) * error + cosine * memory.most_below_cosine
+
+
+def _least(
+    total: NDArray[np.float64], counts: tuple[int, int], missing: tuple[float, float]
+) -> float:
+    """The least of some totals with which a title can be chosen; see `possible`."""
+    k, matches = counts
+    falling = missing[0] - np.sort(-total)
+    limit = float(falling[k - 1]) if k else np.inf
+    if matches:
+        last = falling[matches - 1] if matches <= falling.size else -np.inf
+        limit = min(limit, max(least_of_matches(falling[0]), last))
+    return limit - missing[1] - 2 * _ERROR * max(1.0, float(np.abs(total).max()))
 
 
 def _rows(parts: Mapping[str, Part], recipe: Recipe) -> tuple[Int8Rows, NDArray[np.int32]]:

@@ -10,7 +10,7 @@ from sentemb.models.words.workspace import Workspace
 from sentemb.system.parallel import Workers
 from sentemb.training.objectives.candidates import BatchCandidates, Candidates
 from sentemb.training.objectives.hinge import hinge_loss
-from sentemb.training.objectives.objective_options import HINGE, MARGIN, OBJECTIVE
+from sentemb.training.objectives.objective_options import HINGE, MARGIN, OBJECTIVE, SOFTMAX
 from sentemb.training.objectives.softmax import embedding_loss
 
 
@@ -56,5 +56,6 @@ class Objective:
             assert isinstance(candidates, BatchCandidates)
             arguments = candidates, self.margin, weights, workers, workspace
             return LossAtEmbeddings(*hinge_loss(Yq, Yd, *arguments))
+        assert self.name == SOFTMAX
         losses, Vq, Vd = embedding_loss(Yq, Yd, candidates, self.gamma, weights, workers, workspace)
         return LossAtEmbeddings(losses, Vq, Vd, np.empty((losses.size, 0), np.int32))

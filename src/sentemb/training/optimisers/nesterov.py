@@ -86,7 +86,7 @@ class LeadingRows(NamedTuple):
     ) -> list[KernelTask]:
         """Tasks that project words from the look-ahead point."""
         rows = self.table, self.velocity, self.lead, self.rows
-        return spread_words(P, *rows, bias, offsets, ids, values)
+        return spread_words(P, rows, bias, (offsets, ids, values))
 
 
 class Nesterov:

@@ -11,15 +11,13 @@ from sentemb.system.hyperparameters import (
     Hyperparameter,
 )
 from sentemb.training.declared import DeclaredSettings, declared
-from sentemb.training.negative_options import HARD_AMONG
+from sentemb.training.negative_options import HARD_AMONG, HARD_NEGATIVES
 from sentemb.training.objectives import objective_options as objectives
 from sentemb.training.towers import settings as of_towers
 
 if TYPE_CHECKING:
     from sentemb.models.pairs.pair_model import PairModel
 
-# The most hard negatives per pair: the titles that a teacher lists for each query.
-HARD_NEGATIVES = 3
 # Longer than any text: to see what a model needs whatever the texts.
 _LONGEST = 1000
 ADAM, SGD = "adam", "sgd"

@@ -28,11 +28,12 @@ from sentemb.training.batches.text_pairs import TextPairs
 from sentemb.training.dev import Dev, DevPlan, DevSource, JudgedDev, check_patience
 from sentemb.training.identity import Identity
 from sentemb.training.inputs import Inputs
+from sentemb.training.negative_options import HARD_NEGATIVES
 from sentemb.training.negatives.teachers import BM25_TEACHER, Teacher
 from sentemb.training.objectives.objective_options import HINGE, LOGISTIC, PAIR_MARGIN
 from sentemb.training.objectives.pair_losses import PairObjective
 from sentemb.training.pairs.pair_lessons import ClickLessons, LabelledLessons, Lessons, distinct
-from sentemb.training.pairs.pair_settings import HARD_NEGATIVES, PairSettings
+from sentemb.training.pairs.pair_settings import PairSettings
 from sentemb.training.pairs.pair_start import PairStart, start_of, start_of_vectors
 from sentemb.training.pairs.pair_task import PairTask
 from sentemb.training.run import Run, is_prepared_log, read_log

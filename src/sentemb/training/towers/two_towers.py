@@ -117,6 +117,7 @@ class TwoTowers:
         settings = self.settings
         if settings.optimiser == "adam":
             return Adam(weights, settings.max_norm)
+        assert settings.optimiser == "nesterov"
         schedule = MomentumSchedule.paper(self._updates, settings.momentum)
         return Nesterov(weights, schedule, settings.max_norm)
 
