@@ -311,9 +311,9 @@ def _effective(ctx: click.Context) -> dict[str, Any]:
     "--teacher",
     metavar="[NAME|MODEL|bm25]",
     help="Another ranker or embedding to learn from besides the clicks. Two towers learn the "
-    "cosines of another embedding, which reads the queries and titles of the log once: a folder or name for "
-    "sentence-transformers, an ONNX file with its tokenizer.json, or a model folder. For a pair "
-    "model, what lists hard negatives before the first epoch: bm25, or a model with two towers.",
+    "cosines of another embedding, which reads the queries and titles of the log once: a folder or "
+    "name for sentence-transformers, an ONNX file with its tokenizer.json, or a model folder. For "
+    "a pair model, the lists of hard negatives before the first epoch: bm25, or two towers.",
     group=OBJECTIVE,
 )
 # In its place `TrainCommand` puts the options of the model.
