@@ -68,9 +68,10 @@ class TextArray(Sequence[str]):
             if step != 1:
                 return [self[k] for k in range(first, end, step)]
             return self._decoded(first, max(first, end))
-        number = index + len(self) if index < 0 else index
-        if not 0 <= number < len(self):
-            raise IndexError(f"there are {len(self):,} texts")
+        n = self.offsets.size - 1
+        number = index + n if index < 0 else index
+        if not 0 <= number < n:
+            raise IndexError(f"there are {n:,} texts")
         return self._decoded(number, number + 1)[0]
 
     def __iter__(self) -> Iterator[str]:

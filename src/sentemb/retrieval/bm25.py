@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sentemb.data.text_array import taken, together
 from sentemb.kernels.bm25 import add_lists, best_titles, entries_of_pairs, sums_of_pairs
 from sentemb.retrieval.clicked_queries import ClickedQueries, ClicksOfTitles
-from sentemb.retrieval.rows_of_texts import TextRows
+from sentemb.retrieval.rows_of_texts import PackedTexts, TextRows
 from sentemb.retrieval.words_and_stems import Words, tokens_of
 from sentemb.system.contracts import Runner
 from sentemb.system.parallel import Workers
@@ -241,18 +241,17 @@ class Statistics:
     def _rows(self) -> TextRows:
         return TextRows(self.words)
 
-    def held_by(self, words: Sequence[str]) -> NDArray[np.int64]:
+    def held_by(self, words: Sequence[str] | PackedTexts) -> NDArray[np.int64]:
         """How many titles hold each of some words, (n,)."""
         if words is self.words:
             return self.holding
         rows = self._rows.of(words)
-        holding = np.zeros(len(words), np.int64)
+        holding = np.zeros(rows.size, np.int64)
         holding[rows >= 0] = self.holding[rows[rows >= 0]]
         return holding
 
-    def idf(self, words: Sequence[str]) -> NDArray[np.float64]:
-        """The weights of words, (n,): that of a word which no title holds is the largest."""
-        holding = self.held_by(words)
+    def idf(self, holding: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The weights of words that some titles hold, (n,); the largest is that of no title."""
         return np.log(1 + (self.n_titles - holding + 0.5) / (holding + 0.5))
 
 
@@ -293,7 +292,8 @@ class Lists:
         """Weigh counted words."""
         lengths = counts.lengths / statistics.mean_length
         saturation = k1 * (1 - b + b * lengths)
-        idf, sizes = statistics.idf(counts.words), np.diff(counts.offsets)
+        idf = statistics.idf(statistics.held_by(counts.words))
+        sizes = np.diff(counts.offsets)
         weights = np.empty(counts.counts.size, np.float32)
         for low in range(0, idf.size, _WORDS):
             words = slice(low, low + _WORDS)
@@ -316,15 +316,19 @@ class Lists:
             return np.zeros(len(self.words))
         return np.maximum.reduceat(self.weights, self.offsets[:-1]).astype(np.float64)
 
-    def numbers_of(self, words: Sequence[str]) -> NDArray[np.int32]:
+    def numbers_of(self, words: Sequence[str] | PackedTexts) -> NDArray[np.int32]:
         """The numbers of words, (n,); -1 for a word that no title holds."""
         return self.rows.of(words).astype(np.int32)
 
-    def look_up(self, tokens: Tokens) -> AskedWords:
-        """Queries as words of these lists."""
-        numbers = self.numbers_of(tokens.words)[tokens.word_index]
-        known = np.concatenate([[0], np.cumsum(numbers >= 0)])
-        return AskedWords(known[tokens.offsets], numbers[numbers >= 0])
+    def look_up(self, tokens: Tokens, numbers_of: NDArray[np.int32] | None = None) -> AskedWords:
+        """Queries as words of these lists; ``numbers_of`` are those of the words of ``tokens``."""
+        numbers = self.numbers_of(tokens.words) if numbers_of is None else numbers_of
+        numbers = numbers[tokens.word_index]
+        is_known = numbers >= 0
+        if is_known.all():
+            return AskedWords(tokens.offsets, numbers)
+        known = np.concatenate([[0], np.cumsum(is_known)])
+        return AskedWords(known[tokens.offsets], numbers[is_known])
 
     def add(
         self, total: NDArray[np.float32], weight: float, asked: AskedWords, workers: Runner

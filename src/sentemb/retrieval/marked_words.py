@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import compress, pairwise
 
 from sentemb.retrieval.words_and_stems import Words
 from sentemb.text.words import SIGNS, UNSPACED, folded_words
@@ -33,31 +32,27 @@ class MarkedWords:
     def __init__(self, query: str, words: Words) -> None:
         self._words = words
         self._asked, self._folded = frozenset(words(query)), frozenset(folded_words(query))
-        self._known: dict[str, bool] = {}
 
     def of(self, title: str) -> list[list[int]]:
         """The begin and the end of each place to mark, counted in code points, in order."""
-        is_ascii = title.isascii()
-        pieces = list((_ASCII_PIECE if is_ascii else _PIECE).finditer(title))
-        marked = [self._is_asked(piece[0]) for piece in pieces]
-        # No two pieces of ASCII letters touch.
-        for k, (a, b) in enumerate(() if is_ascii else pairwise(pieces)):
-            if a.end() == b.start() and self._are_asked(a[0], b[0]):
-                marked[k] = marked[k + 1] = True
+        asked, before = self._asked, None
         marks: list[list[int]] = []
-        for piece in compress(pieces, marked):
-            if marks and marks[-1][1] == piece.start():
-                marks[-1][1] = piece.end()
+        for piece in (_ASCII_PIECE if title.isascii() else _PIECE).finditer(title):
+            words, folded = _read(piece[0], self._words)
+            begin, end = piece.span()
+            # Two pieces may touch, and make a word together.
+            if before and before.end() == begin and self._are_asked(before[0], piece[0]):
+                begin = before.start()
+            elif asked.isdisjoint(words) and not (folded and folded <= self._folded):
+                begin = end
+            before = piece
+            if begin == end:
+                continue
+            if marks and marks[-1][1] >= begin:
+                marks[-1][1] = end
             else:
-                marks.append([*piece.span()])
+                marks.append([begin, end])
         return marks
-
-    def _is_asked(self, piece: str) -> bool:
-        """Whether the query has a word of a piece."""
-        is_asked = self._known.get(piece)
-        if is_asked is None:
-            is_asked = self._known[piece] = self._has(*_read(piece, self._words))
-        return is_asked
 
     def _are_asked(self, first: str, second: str) -> bool:
         """Whether the query has a word that two pieces make together."""

@@ -68,8 +68,9 @@ class Postings:
         """The numbers of keys, (n,); -1 for one that is not there."""
         if not self.keys.size:
             return np.full(keys.size, -1)
-        at = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
-        return np.where(self.keys[at] == keys, at, -1)
+        at = np.minimum(self.keys.searchsorted(keys), self.keys.size - 1)
+        at[self.keys[at] != keys] = -1
+        return at
 
     def entries(self, number: int) -> slice:
         """The entries of a key by its number; none for -1."""
@@ -79,10 +80,10 @@ class Postings:
 
     def holding_all(self, keys: NDArray[np.int64]) -> NDArray[np.int32]:
         """The titles that have all of some keys, ascending; none for no keys."""
-        numbers = self.numbers(keys)
-        if not keys.size or (numbers < 0).any():
+        numbers = self.numbers(keys).tolist()
+        if not numbers or min(numbers) < 0:
             return np.empty(0, np.int32)
-        lists = [self.titles[self.entries(number)] for number in numbers.tolist()]
+        lists = [self.titles[self.offsets[number] : self.offsets[number + 1]] for number in numbers]
         lists.sort(key=len)
         titles = lists[0]
         for longer in lists[1:]:
@@ -121,5 +122,5 @@ def is_in(few: NDArray[np.integer], many: NDArray[np.integer]) -> NDArray[np.boo
     """Which of ``few`` are among ``many``, both ascending; (n_few,)."""
     if not many.size:
         return np.zeros(few.size, np.bool_)
-    at = np.minimum(np.searchsorted(many, few), many.size - 1)
+    at = np.minimum(many.searchsorted(few), many.size - 1)
     return np.asarray(many[at] == few)

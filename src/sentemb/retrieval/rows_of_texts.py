@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from sentemb.kernels.text_table import fill_table, find_texts
 _FEW = 16
 
 
-class _Packed(NamedTuple):
+class PackedTexts(NamedTuple):
     """Texts as kernels read them; see `sentemb.kernels.text_table`."""
 
     raw: NDArray[np.uint8]
@@ -25,17 +26,17 @@ class _Packed(NamedTuple):
     gap: int
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> _Packed:
-        if isinstance(texts, TextArray):
-            raw, offsets = texts.raw.view(), texts.offsets.view()
+    def of(cls, texts: Sequence[str]) -> PackedTexts:
+        gap = 0
+        if type(texts) is TextArray:  # not `isinstance`, which takes a while for any Sequence
+            raw, offsets, gap = texts.raw.view(), texts.offsets.view(), 1
         else:
             encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
             raw = np.frombuffer(b"".join(encoded), np.uint8)
-            offsets = np.zeros(len(encoded) + 1, np.int64)
-            np.cumsum(list(map(len, encoded)), out=offsets[1:])
+            offsets = np.array([*accumulate(map(len, encoded), initial=0)], np.int64)
         # Kernels are compiled once, for arrays that cannot be written.
         raw.flags.writeable = offsets.flags.writeable = False
-        return cls(raw, offsets, int(isinstance(texts, TextArray)))
+        return cls(raw, offsets, gap)
 
 
 class _Table(NamedTuple):
@@ -44,20 +45,20 @@ class _Table(NamedTuple):
     repeated : the first text that came before: where that was, and its number; None for none
     """
 
-    packed: _Packed
+    packed: PackedTexts
     seed: np.uint64
     slots: NDArray[np.int32]
     repeated: tuple[int, int] | None
 
     @classmethod
-    def of(cls, packed: _Packed) -> _Table:
+    def of(cls, packed: PackedTexts) -> _Table:
         # The seed differs from table to table, so no texts can be written that share a slot.
         seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
         slots = np.full(2 << (packed.offsets.size - 1).bit_length(), -1, np.int32)
         first, again = fill_table(slots, seed, *packed)
         return cls(packed, seed, slots, None if again < 0 else (first, again))
 
-    def rows(self, sought: _Packed) -> NDArray[np.int64]:
+    def rows(self, sought: PackedTexts) -> NDArray[np.int64]:
         """The number of each text that is sought; -1 for one that is not here."""
         rows = np.empty(sought.offsets.size - 1, np.int64)
         find_texts(rows, self.slots, self.seed, *self.packed, *sought)
@@ -76,8 +77,8 @@ class TextRows(Mapping[str, int]):
         self._texts, self._was_asked = texts, False
 
     @cached_property
-    def _packed(self) -> _Packed:
-        return _Packed.of(self._texts)
+    def _packed(self) -> PackedTexts:
+        return PackedTexts.of(self._texts)
 
     @cached_property
     def _table(self) -> _Table:
@@ -100,15 +101,16 @@ class TextRows(Mapping[str, int]):
             raise KeyError(text)
         return row
 
-    def of(self, texts: Sequence[str]) -> NDArray[np.int64]:
+    def of(self, texts: Sequence[str] | PackedTexts) -> NDArray[np.int64]:
         """The rows of ``texts``, (k,); -1 for a text that is unknown."""
-        packed = _Packed.of(texts)
+        packed = texts if isinstance(texts, PackedTexts) else PackedTexts.of(texts)
         is_first, self._was_asked = not self._was_asked, True
-        if is_first and len(texts) * _FEW < len(self) and "_table" not in self.__dict__:
+        few = (packed.offsets.size - 1) * _FEW
+        if is_first and few < len(self) and "_table" not in self.__dict__:
             return self._sought(packed)
         return self._table.rows(packed)
 
-    def _sought(self, packed: _Packed) -> NDArray[np.int64]:
+    def _sought(self, packed: PackedTexts) -> NDArray[np.int64]:
         """The rows of a few texts, by a look at all."""
         few = _Table.of(packed)
         number_of = few.rows(self._packed)

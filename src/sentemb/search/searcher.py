@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice, repeat
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from sentemb.search.product_fields import Value
 from sentemb.search.ranking.engine import Ranked
 from sentemb.search.ranking.part import Asked
 from sentemb.search.ranking.ranker import Share
-from sentemb.search.ranking.recipe import PARTS, Recipe
+from sentemb.search.ranking.recipe import Recipe
 from sentemb.search.ranking.shortlist import least_of_matches
 from sentemb.search.snapshot import Snapshot
 from sentemb.system.bounds import brief, number, share, whole
@@ -260,10 +259,10 @@ class Searcher:
             number("min_score", min_score, -np.inf)
         texts = [as_text(queries)] if isinstance(queries, str) else as_texts(queries)
         snapshot = self.snapshot
-        where = _text("where", where)
+        where = None if where is None else _text("where", where)
         mask = snapshot.mask(None if only is None else as_ids(only), where)
         limits = _Limits(
-            _text("sort", sort),
+            None if sort is None else _text("sort", sort),
             _names(facets),
             min_score,
             min_confidence,
@@ -306,13 +305,13 @@ class Searcher:
         snapshot = self.snapshot
         (row,) = snapshot.known_numbers([as_text(id)]).tolist()
         mask = np.ones(len(snapshot), np.bool_)
-        where = _text("where", where)
+        where = None if where is None else _text("where", where)
         meets = snapshot.mask(None, where)
         if meets is not None:
             mask &= meets
         mask[row] = False
         limits = _Limits(
-            _text("sort", sort),
+            None if sort is None else _text("sort", sort),
             _names(facets),
             cosine=cosine,
             everything=True,
@@ -336,9 +335,9 @@ class Searcher:
         n_matches = MOST_MATCHES if limits.sort or limits.facets else 0
         # What is sorted are the matches, whatever part of them is shown.
         n_best = offset + k if k and not limits.sort else 0
-        of_search = n_best, mask, limits.cosine, limits.exact, n_matches
+        of_search = n_best, mask, limits.cosine, self._workers, limits.exact, n_matches
         asked = snapshot.asked(texts)  # once: each of the following reads what it has found
-        ranked = self._ranked(snapshot, asked, *of_search)
+        ranked = snapshot.best(asked, *of_search)
         is_below = np.zeros(len(texts), np.bool_)
         if not (limits.everything or limits.cosine):
             is_below = snapshot.are_below_floor(asked, ranked, mask)
@@ -354,7 +353,7 @@ class Searcher:
         hits: ShownRows[list[Hit]] = ShownRows()
         for q, (text, of_first) in enumerate(zip(texts, confidences.tolist(), strict=True)):
             matches = _matches(ranked, q)
-            first = matches[0].row if matches else None
+            first = matches[0][0] if matches else None
             reason: str | None = NOTHING_KNOWN if n_titles and k else limits.none_left
             if matches:
                 reason = limits.reason(is_below[q], of_first)
@@ -362,18 +361,18 @@ class Searcher:
             matches = [] if reason else limits.of(matches)
             if not matches and reason is None:
                 reason = f"every score is below {limits.min_score:g}"
-            facets = limits.counted(snapshot, matches)
+            facets = limits.counted(snapshot, matches) if limits.facets else None
             matches = limits.ordered(snapshot, matches)
             named = self._named(snapshot, text, mask, limits.cosine) if k else None
             if named is not None:
                 reason, nearest = None, []
-                matches = [named, *(match for match in matches if match.row != named.row)]
+                matches = [named, *(match for match in matches if match[0] != named[0])]
             meant = None
             if named is None and is_unknown is not None and (reason or is_unknown[q]):
                 meant = self._meant(snapshot, text)
             if matches and k and not matches[offset:]:
                 reason = NO_MORE
-            is_shown = not offset and bool(matches) and matches[0].row == first and is_sure[q]
+            is_shown = not offset and bool(matches) and matches[0][0] == first and is_sure[q]
             recipe = snapshot.recipe(limits.cosine)
             matches = matches[offset : offset + k]
             marked = MarkedWords(text, words_of(recipe.stem, recipe.letters))
@@ -447,8 +446,7 @@ class Searcher:
         if row is None or not (mask is None or mask[row]):
             return None
         score, values = snapshot.of_pair(text, row, cosine, self._workers)
-        of_parts = {name: np.array([values[name]]) for name in PARTS if name in values}
-        return _Match(row, score, 0, of_parts)
+        return row, score, 0, {name: np.array([value]) for name, value in values.items()}
 
     @overload
     def explain(  # type: ignore[overload-overlap]
@@ -528,7 +526,6 @@ class Searcher:
         mask: NDArray[np.bool_] | None,
         cosine: bool,
         exact: bool = False,
-        matches: int = 0,
     ) -> Ranked:
         whole("k", k, 0, _MOST_TITLES)
         if mask is not None and mask.shape != (len(snapshot),):
@@ -536,7 +533,7 @@ class Searcher:
                 f"a mask of shape {mask.shape} is not of the {len(snapshot):,} titles of the "
                 "index; make it again"
             )
-        return snapshot.best(asked, k, mask, cosine, self._workers, exact, matches)
+        return snapshot.best(asked, k, mask, cosine, self._workers, exact)
 
     def are_below_floor(self, queries: Sequence[str], ranked: Ranked) -> NDArray[np.bool_]:
         """Which queries a search refuses, (m,); ``ranked`` are their best titles."""
@@ -564,20 +561,12 @@ class Searcher:
         return self.snapshot.numbers_of(ids)
 
 
-class _Match(NamedTuple):
-    """A title for a query: its row, its score, and its rank in the scores of each part.
-
-    A search may sort and count a thousand, of which it shows ten.
-    """
-
-    row: int
-    score: float
-    rank: int
-    parts: Mapping[str, NDArray[np.float64]]
+# A title for a query: its row, its score, its rank in the scores of each part, and these scores. A
+# search may sort and count a thousand, of which it shows ten.
+_Match: TypeAlias = tuple[int, float, int, Mapping[str, NDArray[np.float64]]]
 
 
-@dataclass(frozen=True)
-class _Limits:
+class _Limits(NamedTuple):
     """How `Index.search` chooses and orders titles; see there."""
 
     sort: str | None = None
@@ -597,8 +586,9 @@ class _Limits:
 
     def confidence(self, snapshot: Snapshot) -> Confidence | None:
         """The calibration of the scores; an error if one is needed and there is none."""
-        is_calibrated = snapshot.recipe(self.cosine) == snapshot.recipe(False)
-        confidence = snapshot.confidence if is_calibrated else None
+        confidence = snapshot.confidence
+        if self.cosine and snapshot.recipe(True) != snapshot.recipe(False):
+            confidence = None
         if self.min_confidence is not None:
             share("min_confidence", self.min_confidence)
             if confidence is None:
@@ -618,12 +608,12 @@ class _Limits:
 
     def of(self, matches: list[_Match]) -> list[_Match]:
         """Those with high enough scores."""
-        least = -np.inf if self.min_score is None else self.min_score
-        return [match for match in matches if match.score >= least]
+        least = self.min_score
+        return matches if least is None else [match for match in matches if match[1] >= least]
 
     def counted(self, snapshot: Snapshot, matches: list[_Match]) -> dict[str, dict[Value, int]]:
         """The values of each facet among the best matches."""
-        rows = [match.row for match in _best(matches)]
+        rows = [row for row, *_ in _best(matches)]
         return {column: snapshot.fields.facet(column, rows) for column in self.facets}
 
     def ordered(self, snapshot: Snapshot, matches: list[_Match]) -> list[_Match]:
@@ -631,23 +621,22 @@ class _Limits:
         if self.sort is None:
             return matches
         matches = _best(matches)
-        order = snapshot.fields.ordered(self.sort, [match.row for match in matches])
+        order = snapshot.fields.ordered(self.sort, [row for row, *_ in matches])
         return [matches[k] for k in order]
 
 
 def _best(matches: list[_Match]) -> list[_Match]:
     """The matches that are sorted and counted."""
-    least = least_of_matches(matches[0].score if matches else 0.0)
-    return [match for match in matches[:MOST_MATCHES] if match.score >= least]
+    least = least_of_matches(matches[0][1] if matches else 0.0)
+    return [match for match in matches[:MOST_MATCHES] if match[1] >= least]
 
 
 def _matches(ranked: Ranked, q: int) -> list[_Match]:
     """The titles of query ``q``, best first."""
-    values = {name: ranked.values[name][q] for name in PARTS if name in ranked.values}
-    rows = ranked.titles[q]
-    rows = rows[rows >= 0]  # the last ones are not
-    of_rows = rows.tolist(), ranked.scores[q].tolist(), range(rows.size)
-    return list(map(_Match, *of_rows, repeat(values)))
+    values = {name: of_part[q] for name, of_part in ranked.values.items()}
+    n = np.count_nonzero(ranked.titles[q] >= 0)  # the last ones are not
+    of_rows = ranked.titles[q, :n].tolist(), ranked.scores[q].tolist(), range(n)
+    return list(zip(*of_rows, repeat(values)))
 
 
 def _hits(
@@ -658,16 +647,16 @@ def _hits(
     confidence: float | None,
 ) -> list[Hit]:
     """Hits; the first has the confidence."""
-    fields = snapshot.fields.values([match.row for match in matches])
-    weights = {part: recipe.weight(part) for part in PARTS}
+    fields = snapshot.fields
+    of_titles = fields.values([row for row, *_ in matches]) if fields.types else None
     hits = []
     for position, (row, score, rank, values) in enumerate(matches):
         parts = {}
-        for part, of_part in values.items():
-            value = float(of_part[rank])
-            parts[part] = {"value": value, "added": weights[part] * value}
+        for part, weight in recipe.terms.items():
+            value = values[part].item(rank)
+            parts[part] = {"value": value, "added": weight * value}
         segment, of_segment = snapshot.located(row)
-        title = segment.titles[of_segment]
+        title = segment.catalogue.titles[of_segment]
         hit = Hit(
             id=segment.ids[of_segment],
             title=title,
@@ -677,21 +666,23 @@ def _hits(
             confidence=None if position else confidence,
             by_id=False,
         )
-        if fields[position]:
-            hit["fields"] = fields[position]
+        if of_titles is not None:
+            hit["fields"] = of_titles[position]
         hits.append(hit)
     return hits
 
 
-def _text(name: str, text: str | None) -> str | None:
-    """``text`` if it is a str or None."""
-    if not (text is None or isinstance(text, str)):
+def _text(name: str, text: str) -> str:
+    """``text`` if it is a str."""
+    if not isinstance(text, str):
         raise SentembError(f"{name} is {brief(text)}; give a text")
     return text
 
 
 def _names(facets: Iterable[str]) -> tuple[str, ...]:
     """The names of fields in ``facets``."""
+    if type(facets) is tuple and not facets:
+        return facets
     with naming("facets"):
         return tuple(as_ids(facets))
 

@@ -95,6 +95,8 @@ class Segment:
     def numbers_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The numbers of the titles with some ids, (k,); -1 for an id that no title here has."""
         rows = self.row_of.of(ids)
+        if not self.left.removed.size:
+            return rows
         there = np.flatnonzero(rows >= 0)
         there = there[self.left.is_left[rows[there]]]
         numbers = np.full(rows.size, -1)

@@ -169,11 +169,10 @@ class Snapshot:
 
     def located(self, number: int) -> tuple[Segment, int]:
         """The segment that has a title, and its row there."""
-        start, k = 0, 0
-        if len(self.segments) > 1:
-            k = int(np.searchsorted(self.starts, number, "right")) - 1
-            start = int(self.starts[k])
-        return self.segments[k], self.segments[k].left.row(number - start)
+        if len(self.segments) == 1 and not self.segments[0].left.removed.size:
+            return self.segments[0], number
+        k = int(np.searchsorted(self.starts, number, "right")) - 1
+        return self.segments[k], self.segments[k].left.row(number - int(self.starts[k]))
 
     def id(self, number: int) -> str:
         """The id of a title."""
@@ -187,8 +186,8 @@ class Snapshot:
 
     def numbers_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The numbers of the titles with some ids, (k,); -1 for an id that is unknown."""
-        numbers = np.full(len(ids), -1)
-        for start, segment in zip(self.starts, self.segments, strict=False):
+        numbers = self.segments[0].numbers_of(ids)
+        for start, segment in zip(self.starts[1:], self.segments[1:], strict=False):
             of_segment = segment.numbers_of(ids)
             numbers = np.where(of_segment >= 0, of_segment + start, numbers)
         return numbers
@@ -241,8 +240,11 @@ class Snapshot:
     def asked(self, queries: Sequence[str]) -> Asked:
         """Queries in the forms that the parts need, and which of them the log has clicks for."""
         asked = self.ranker.asked(queries)
-        if self.ranker.recipe.weight(CLICKS):
-            asked.is_typed = self.are_clicked(asked)
+        if CLICKS in self.ranker.recipe.terms:
+            for segment in self.segments:
+                clicks = segment.catalogue.parts.get(CLICKS)
+                if isinstance(clicks, Clicks):
+                    clicks.mark_typed(asked)
         return asked
 
     def best(
@@ -263,8 +265,9 @@ class Snapshot:
             arguments = catalogue.parts, recipe, asked, k, catalogue.is_empty, workers, allowed
             ranked = engine.best(*arguments, None if exact else catalogue.shortlist, matches)
             self._check_lengths(ranked)
-            is_there = ranked.titles >= 0
-            ranked.titles[is_there] = start + segment.left.numbers(ranked.titles[is_there])
+            if start or segment.left.removed.size:
+                is_there = ranked.titles >= 0
+                ranked.titles[is_there] = start + segment.left.numbers(ranked.titles[is_there])
             of_segments.append(ranked)
         return _merged(of_segments, min(max(k, matches), len(self)))
 
@@ -280,7 +283,7 @@ class Snapshot:
         self, asked: Asked, ranked: Ranked, mask: NDArray[np.bool_] | None
     ) -> NDArray[np.bool_]:
         """Which queries the titles cannot answer, (m,); ``ranked`` are their best titles."""
-        is_below = self.ranker.is_below_floor(asked.queries, ranked)
+        is_below = self.ranker.is_below_floor(asked, ranked)
         return is_below & ~self.are_answered(asked, mask) if is_below.any() else is_below
 
     def are_clicked(self, asked: Asked) -> NDArray[np.bool_]:
@@ -325,25 +328,21 @@ class Snapshot:
 
     def have_unknown_words(self, asked: Asked) -> NDArray[np.bool_]:
         """Which queries have a word that no title and no clicked query has; none without BM25."""
-        parts = [segment.catalogue.parts.get(BM25) for segment in self.segments]
-        lists = [part.lists for part in parts if isinstance(part, Bm25)]
-        if not lists:
+        is_unknown: NDArray[np.bool_] | None = None
+        for segment in self.segments:
+            part = segment.catalogue.parts.get(BM25)
+            if isinstance(part, Bm25):
+                is_held = _are_held(part.lists, asked.word_numbers_in(part.lists), segment.left)
+                is_unknown = ~is_held if is_unknown is None else is_unknown & ~is_held
+        if is_unknown is None or not is_unknown.any():
             return np.zeros(len(asked), np.bool_)
         tokens = asked.tokens
-        is_unknown = ~np.any(
-            [
-                _are_held(of_segment, tokens.words, segment.left)
-                for of_segment, segment in zip(lists, self.segments, strict=True)
-            ],
-            axis=0,
-        )
         counts = np.concatenate([[0], np.cumsum(is_unknown[tokens.word_index])])
         return np.diff(counts[tokens.offsets]) > 0
 
 
-def _are_held(lists: Lists, words: Sequence[str], left: Left) -> NDArray[np.bool_]:
-    """Which words a title has that is left, (n,)."""
-    numbers = lists.numbers_of(words)
+def _are_held(lists: Lists, numbers: NDArray[np.int32], left: Left) -> NDArray[np.bool_]:
+    """Which words, by their numbers, a title has that is left, (n,)."""
     is_held = numbers >= 0
     if left.removed.size:
         is_left = left.is_left
@@ -357,6 +356,8 @@ def _merged(of_segments: Sequence[Ranked], k: int) -> Ranked:
     """The best k titles of all segments, equal scores in the order of the titles."""
     if len(of_segments) == 1:
         (ranked,) = of_segments
+        if ranked.titles.shape[1] <= k:
+            return ranked
         values = {name: of_part[:, :k] for name, of_part in ranked.values.items()}
         return Ranked(ranked.titles[:, :k], ranked.scores[:, :k], values)
     titles, scores = (

@@ -130,7 +130,7 @@ class ShownRows(list[ItemT]):
         super().__init__(items)
         self.nearest = list(nearest)
         self._caption, self.reason, self.did_you_mean = caption, reason, did_you_mean
-        self.facets = {name: dict(counts) for name, counts in (facets or {}).items()}
+        self.facets = {name: dict(of) for name, of in facets.items()} if facets else {}
 
     def _repr_html_(self) -> str:
         caption = f"<p><b>{escape(_shown(self._caption))}</b></p>" if self._caption else ""

@@ -33,7 +33,7 @@ def hash_of(text: str) -> int:
 def hashes_of(texts: Sequence[str]) -> NDArray[np.int64]:
     """The numbers of many texts, (n,)."""
     if len(texts) < _FEW:
-        return np.array([hash_of(text) for text in texts], np.int64)
+        return np.array(list(map(hash_of, texts)), np.int64)
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
     letters = np.frombuffer(b"".join(encoded), np.uint8)

@@ -39,7 +39,8 @@ def word_bytes(texts: Sequence[str], split: Callable[[str], list[str]] = split_w
         lines = _lines(texts)
         if not lines.isascii():
             lines = _lines([text if text.isascii() else " ".join(split(text)) for text in texts])
-        return _encoded(lines).lower()  # the letters of ASCII; ``split`` has lowered the others
+        # The letters of ASCII; ``split`` has lowered the others.
+        return lines.encode("utf-8", "surrogatepass").lower()
     if split is split_words:
         # Lower-casing looks at neighbouring letters, for the final sigma, and a line feed is none:
         # all texts are lower-cased at once.

@@ -140,7 +140,7 @@ def lettered_words(text: str) -> list[str]:
     >>> lettered_words("ＵＳＢ充電器、白")
     ['usb', '充', '充電', '電', '電器', '器', '白']
     """
-    return _each_joined(text, lambda part: _bare(part, _letters_and_pairs))
+    return _each_joined(text, _bare, _letters_and_pairs)
 
 
 def without_edges(word: str) -> str:
@@ -158,7 +158,7 @@ def searched_words(text: str) -> list[str]:
     >>> searched_words("Cheap-flights: ROME 東京都")
     ['cheap', 'flights', 'rome', '東', '東京', '京', '京都', '都']
     """
-    return _each_joined(text, lambda part: _searched(part, _letters_and_pairs))
+    return _each_joined(text, _searched, _letters_and_pairs)
 
 
 def searched_pairs(text: str) -> list[str]:
@@ -186,14 +186,14 @@ def _joined(word: str) -> str:
     return JOINER.join(letters) if len(letters) == 2 and "".join(letters) == word else word
 
 
-def _each_joined(text: str, read: _Read) -> list[str]:
+def _each_joined(text: str, read: Callable[[str, _Read], list[str]], cut: _Read) -> list[str]:
     """The words that ``read`` makes of ``text``; those that `text_of_words` joined stay whole."""
     if JOINER not in text:
-        return read(text)
+        return read(text, cut)
     first, *rest = _JOINED.split(text)
-    words = read(first)
+    words = read(first, cut)
     for a, b, text_behind in zip(*[iter(rest)] * 3, strict=True):
-        words += [a + b, *read(text_behind)]
+        words += [a + b, *read(text_behind, cut)]
     return words
 
 
@@ -290,7 +290,7 @@ def exact_key(text: str) -> str:
     >>> exact_key("C++") == exact_key("c")
     False
     """
-    return " ".join(bare_words(text if text.isascii() else _without_marks(text)))
+    return " ".join(_bare(text if text.isascii() else _without_marks(text), _pairs))
 
 
 def _without_marks(text: str) -> str:

@@ -101,10 +101,6 @@ class WordMemory:
         self._bytes = 0
         self._whole = True  # whether all words that have a row are projected
 
-    def _forget_if_due(self) -> None:
-        if not self._whole or self._bytes > _LIMIT:
-            self._forget()
-
     def arguments(self, texts: Sequence[str]) -> KnownWords | None:
         """A few texts and all words that have a projection, for a kernel that reads texts itself.
 
@@ -112,8 +108,7 @@ class WordMemory:
         call. None while no word has a projection: a program that reads a single text needs no such
         kernel compiled.
         """
-        self._forget_if_due()
-        if not self._n_words:
+        if not self._n_words or not self._whole or self._bytes > _LIMIT:
             return None
         text = word_bytes(texts, self._vocabulary.split)
         return text, self._edges, *self._words, self._seed, self._is_known, self._P
@@ -123,7 +118,8 @@ class WordMemory:
 
         Without ``workers`` the calling thread works alone.
         """
-        self._forget_if_due()
+        if not self._whole or self._bytes > _LIMIT:
+            self._forget()
         if len(texts) <= _TEXTS:
             # Plain tuples here: a single text takes a few microseconds.
             text, index, offsets, n_new, n_poor = self._read(texts)

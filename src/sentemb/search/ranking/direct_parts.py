@@ -5,14 +5,14 @@ All are exact for the queries that a model may get wrong: those that were typed 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.retrieval.postings import Postings, is_in
+from sentemb.retrieval.postings import Postings
 from sentemb.search.ranking.part import UNIT, Asked, Bound, Material, check, check_offsets
 from sentemb.search.ranking.recipe import CLICKS, EXAMINED, NAME
 from sentemb.system.contracts import Arrays, Runner
@@ -60,7 +60,7 @@ class Clicks:
 
     def mark_typed(self, asked: Asked) -> None:
         """Let names not add their scores for the queries that the log has clicks for."""
-        asked.is_typed = asked.is_typed | self.knows(asked)
+        asked.is_typed |= asked.numbers_in(self.queries) >= 0
 
     def with_totals_of(self, every: Clicks) -> Self:
         """These with the totals of ``every``, which has all queries of the log."""
@@ -95,8 +95,8 @@ class Clicks:
     ) -> NDArray[np.int64]:
         """The clicks of pairs, (k,)."""
         counts = np.zeros(query_index.size, np.int64)
-        for q, pairs in _by_query(asked, query_index):
-            _fill(counts, pairs, title_index, *self.of_query(asked, q))
+        for q in (asked.numbers_in(self.queries) >= 0).nonzero()[0].tolist():
+            _fill(counts, query_index == q, title_index, *self.of_query(asked, q))
         return counts
 
     def majorities(
@@ -184,8 +184,8 @@ class Examined:
     ) -> NDArray[np.float64]:
         """How often the titles of pairs were looked at, (k,)."""
         times = np.zeros(query_index.size)
-        for q, pairs in _by_query(asked, query_index):
-            _fill(times, pairs, title_index, *self.of_query(asked, q))
+        for q in (asked.numbers_in(self.queries) >= 0).nonzero()[0].tolist():
+            _fill(times, query_index == q, title_index, *self.of_query(asked, q))
         return times
 
     def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
@@ -228,7 +228,7 @@ class Name:
 
     def titles(self, asked: Asked, q: int) -> NDArray[np.int32]:
         """The titles with all words of query ``q``, ascending, whether it has clicks or not."""
-        return self.words.holding_all(asked.names[q])
+        return asked.titles_in(self.words, q)
 
     def add(
         self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner
@@ -245,8 +245,10 @@ class Name:
         workers: Runner,
     ) -> NDArray[np.float64]:
         values = np.zeros(query_index.size)
-        for q, pairs in _by_query(asked, query_index):
-            values[pairs] = is_in(title_index[pairs], self.titles(asked, q))
+        for q in range(len(asked)):
+            titles = asked.titles_in(self.words, q)
+            if titles.size:
+                _fill(values, query_index == q, title_index, titles, None)
         return values
 
     def without(self, is_kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Self:
@@ -278,28 +280,20 @@ def _add_of_queries(
     return Bound(2 * UNIT * reach, reach, 1)
 
 
-def _by_query(
-    asked: Asked, query_index: NDArray[np.int64]
-) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """The pairs of each query, as far as it has some."""
-    if len(asked) == 1:
-        yield 0, np.arange(query_index.size)
-        return
-    for q in np.unique(query_index).tolist():
-        yield q, np.flatnonzero(query_index == q)
-
-
 def _fill(
     values: np.ndarray,
-    pairs: NDArray[np.int64],
+    is_of_query: NDArray[np.bool_],
     title_index: NDArray[np.int64],
     titles: NDArray[np.int32],
-    of_titles: np.ndarray,
+    of_titles: np.ndarray | None,
 ) -> None:
-    """Write the values of ``titles``, ascending, to the ``pairs`` of one query that have them."""
+    """Write the values of ``titles``, ascending, or 1, to the pairs of one query with these."""
     if titles.size:
-        pairs = pairs[is_in(title_index[pairs], titles)]
-        values[pairs] = of_titles[np.searchsorted(titles, title_index[pairs])]
+        (pairs,) = is_of_query.nonzero()
+        asked = title_index[pairs]
+        at = np.minimum(titles.searchsorted(asked), titles.size - 1)
+        is_there = titles[at] == asked
+        values[pairs[is_there]] = 1 if of_titles is None else of_titles[at[is_there]]
 
 
 def _arrays(postings: Postings) -> dict[str, np.ndarray]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -84,12 +85,13 @@ def of_pairs(
     workers: Runner,
 ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
     """The scores of pairs, and what each part of the recipe scores, (k,) float64 each."""
-    pairs = asked, query_index, title_index
-    values = {name: parts[name].of_pairs(*pairs, workers) for name in recipe.parts}
+    pairs, values = (asked, query_index, title_index), {}
+    for name in recipe.terms:
+        values[name] = parts[name].of_pairs(*pairs, workers)
     clicks = _clicks(parts, recipe)
     if clicks is not None:
         clicks.mark_typed(asked)
-        if NAME in values:
+        if NAME in values and asked.is_typed.any():
             majorities = clicks.majorities(*pairs)
             values[NAME] *= np.where(asked.is_typed[query_index], majorities, 1.0)
         if recipe.weight(CLICKED_BM25) < 0:
@@ -99,7 +101,7 @@ def of_pairs(
 
 def _clicks(parts: Mapping[str, Part], recipe: Recipe) -> Clicks | None:
     """The clicks of the very query, if the recipe counts them."""
-    clicks = parts[CLICKS] if recipe.weight(CLICKS) else None
+    clicks = parts[CLICKS] if CLICKS in recipe.terms else None
     return clicks if isinstance(clicks, Clicks) else None
 
 
@@ -123,10 +125,10 @@ def are_answered(
 
 def weighted_sum(recipe: Recipe, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
     """The scores of the parts, each times its weight, added in the order of the recipe."""
-    first, *behind = recipe.parts
-    total = recipe.weight(first) * values[first]
-    for part in behind:
-        total = total + recipe.weight(part) * values[part]
+    # Not a product of matrices, nor a sum in pairs: both would add in another order.
+    weights = np.array(list(recipe.terms.values()))
+    terms = weights[:, None] * np.array([values[part] for part in recipe.terms])
+    total: NDArray[np.float64] = np.add.accumulate(terms)[-1]
     return total
 
 
@@ -153,11 +155,8 @@ def best(
     """
     m, n = len(asked), is_empty.size
     shown, k = min(k, n), min(max(k, matches), n)
-    ranked = Ranked(
-        np.full((m, k), -1),
-        np.full((m, k), -np.inf),
-        {name: np.zeros((m, k)) for name in recipe.parts},
-    )
+    values = dict(zip(recipe.terms, np.zeros((len(recipe.terms), m, k)), strict=True))
+    ranked = Ranked(np.full((m, k), -1), np.full((m, k), -np.inf), values)
     if not m or not k:
         return ranked
     request = _Request(parts, recipe, k, shown, is_empty, workers, mask)
@@ -214,9 +213,10 @@ class _Request:
                 total[:, ~self.mask] = -np.inf
             if self._is_of_lists:
                 _leave_out_ties(total, self.k)
-            limits = self._limits(total, errors, excess, block)
-            of_limits = total, limits, self.k, self.workers
-            self._rank_pairs(ranked, rows, block, *_titles_from(*of_limits))
+            limits, n_ranked = self._limits(ranked, rows, total, errors, excess, block)
+            pairs = _titles_from(total, limits, self.k, self.workers)
+            if pairs[0].size > n_ranked:
+                self._rank_pairs(ranked, rows, block, *pairs)
 
     def _rank_by_lists(
         self, ranked: Ranked, asked: Asked, numbers: NDArray[np.int64]
@@ -225,7 +225,7 @@ class _Request:
 
         Returns the numbers of the other queries.
         """
-        weights = {name: self.recipe.weight(name) for name in self.recipe.parts}
+        weights = dict(self.recipe.terms)
         excess = LONGEST * sum(abs(weights.pop(name, 0.0)) for name in OF_VECTORS)
         if not excess or not weights:
             return numbers
@@ -235,7 +235,7 @@ class _Request:
             total, errors = _added(self.parts, self.recipe, weights, block, n, self.workers)
             if self.mask is not None:
                 total[:, ~self.mask] = -np.inf
-            limits = self._limits(total, errors, excess, block)
+            limits, _ = self._limits(ranked, rows, total, errors, excess, block)
             titles, counts = np.empty((len(block), room), np.int32), np.empty(len(block), np.int64)
             self.workers.over(len(block), titles_from, titles, counts, total, limits)
             # Of a query that the model does not know, not every title can be found.
@@ -284,33 +284,40 @@ class _Request:
         return len(names) == len(self.recipe.parts) == 1 and self.recipe.weight(names[0]) > 0
 
     def _limits(
-        self, total: NDArray[np.float32], errors: NDArray[np.float64], excess: float, asked: Asked
-    ) -> NDArray[np.float64]:
-        """The least that the k best titles of each query have in ``total``, (m,)."""
+        self,
+        ranked: Ranked,
+        rows: NDArray[np.int64],
+        total: NDArray[np.float32],
+        errors: NDArray[np.float64],
+        excess: float,
+        asked: Asked,
+    ) -> tuple[NDArray[np.float64], int]:
+        """The least that the k best titles of each query have in ``total``, (m,).
+
+        With an ``excess`` some titles are ranked to know it, mostly all that have as much. The
+        second result is how many of these have.
+        """
         m, k = len(asked), self.k
         n_scored = min(total.shape[1], 2 * k + _ROOM) if excess else k
         best = np.empty((m, n_scored), np.int64)
         self.workers.over(m, top_k, best, total)
         scores = np.take_along_axis(total, best, axis=1).astype(np.float64)
         if not excess:
-            return np.asarray(scores[:, -1] - 2 * errors)
-        pairs = np.repeat(np.arange(m), n_scored), best.ravel()
-        exact, _ = of_pairs(self.parts, self.recipe, asked, *pairs, self.workers)
-        # A title with no known words may not be found.
-        counts = (scores > -np.inf) & ~self.is_empty[best]
-        exact = np.where(counts, exact.reshape(m, n_scored), -np.inf)
-        least = np.partition(exact, n_scored - k, axis=1)[:, n_scored - k]
-        return np.asarray(least - errors - excess)
+            return scores[:, -1] - 2 * errors, 0
+        query_index, rank = (scores > -np.inf).nonzero()
+        self._rank_pairs(ranked, rows, asked, query_index, best[query_index, rank])
+        limits = ranked.scores[rows, k - 1] - errors - excess
+        return limits, int(np.count_nonzero((scores >= limits[:, None]) & (scores > -np.inf)))
 
     def rank_all(self, ranked: Ranked, asked: Asked) -> None:
         """Every title that may be found, as a pair with each query."""
         titles = np.arange(self.is_empty.size) if self.mask is None else np.flatnonzero(self.mask)
-        size = max(1, _PAIRS // max(1, titles.size))
-        for low in range(0, len(asked), size):
-            block = asked if size >= len(asked) else asked.part(slice(low, low + size))
-            query_index = np.repeat(np.arange(len(block)), titles.size)
-            of_titles = query_index, np.tile(titles, len(block))
-            self._rank_pairs(ranked, low + np.arange(len(block)), block, *of_titles)
+        size, m = max(1, _PAIRS // max(1, titles.size)), len(asked)
+        for low in range(0, m, size):
+            block = asked if size >= m else asked.part(slice(low, low + size))
+            numbers = np.arange(min(size, m - low))
+            of_titles = numbers.repeat(titles.size), np.concatenate([titles] * numbers.size)
+            self._rank_pairs(ranked, low + numbers, block, *of_titles)
 
     def rank_shortlists(
         self, ranked: Ranked, asked: Asked, shortlist: Shortlist, share: float
@@ -347,26 +354,25 @@ class _Request:
         query_index: NDArray[np.int64],
         title_index: NDArray[np.int64],
     ) -> None:
-        """The best of some pairs; ``rows`` are those of the queries in ``ranked``."""
+        """The best of some pairs, query by query; ``rows`` are those of all in ``ranked``."""
         runner = self.workers if query_index.size > _FEW_PAIRS else ALONE
         scores, values = of_pairs(self.parts, self.recipe, asked, query_index, title_index, runner)
-        is_unknown = np.logical_not(asked.rows.exact.any(axis=1))
-        has_nothing = self.is_empty[title_index] | is_unknown[query_index]
-        for name in self.recipe.parts:
-            if self.parts[name].is_evidence:
-                has_nothing &= values[name] == 0
+        has_nothing = self.is_empty[title_index] | asked.is_unknown[query_index]
+        if has_nothing.any():
+            for name in self.recipe.terms:
+                if self.parts[name].is_evidence:
+                    has_nothing &= values[name] == 0
         # A score that is not a number comes first, so that the caller sees it.
-        order = np.lexsort((title_index, np.where(np.isnan(scores), -np.inf, -scores), query_index))
-        order = order[~has_nothing[order]]
-        query_index = query_index[order]
-        first = np.searchsorted(query_index, np.arange(len(asked)))
-        rank = np.arange(query_index.size) - first[query_index]
-        is_best = rank < self.k
-        cells = rows[query_index[is_best]], rank[is_best]
-        order = order[is_best]
-        ranked.titles[cells], ranked.scores[cells] = title_index[order], scores[order]
-        for name, of_part in values.items():
-            ranked.values[name][cells] = of_part[order]
+        falling = -scores
+        falling[np.isnan(scores)] = -np.inf
+        ends = query_index.searchsorted(np.arange(rows.size), "right").tolist()
+        for row, (begin, end) in zip(rows.tolist(), pairwise([0, *ends]), strict=True):
+            order = begin + np.lexsort((title_index[begin:end], falling[begin:end]))
+            order = order[~has_nothing[order]][: self.k]
+            ranked.titles[row, : order.size] = title_index[order]
+            ranked.scores[row, : order.size] = scores[order]
+            for name, of_part in values.items():
+                ranked.values[name][row, : order.size] = of_part[order]
 
 
 def _named(
@@ -409,14 +415,14 @@ def _approximate(
     ``bound``, the memory in place of the cosine, that is 0; with it an exact score may be much
     lower.
     """
-    weights = {name: recipe.weight(name) for name in recipe.parts}
-    excess = 0.0
+    weights, excess = dict(recipe.terms), 0.0
     if bound is not None:  # so that its vectors are not read
-        weights[MEMORY] += weights.pop(COSINE)
+        # At the end: what follows the look at all rows finds nothing in the processor's caches.
+        weights[MEMORY] = weights.pop(MEMORY) + weights.pop(COSINE)
         excess = recipe.weight(COSINE) * bound.most_below_cosine
 
     def leave_out(total: NDArray[np.float32]) -> None:
-        if bound is not None:
+        if bound is not None and is_empty.any():
             _leave_out_cosine(total, recipe.weight(COSINE), bound, asked, is_empty, workers)
         _leave_out_without_evidence(total, is_empty, asked)
 
@@ -443,6 +449,9 @@ def _added(
     clicks = _clicks(parts, recipe)
     if clicks is not None:
         clicks.mark_typed(asked)
+        if asked.is_typed.any():
+            query_index, title_index, settled = _settled(clicks, parts, recipe, asked, workers)
+            total[query_index, title_index] += settled.astype(np.float32)
     for is_evidence in (True, False):
         for name, weight in weights.items():
             if parts[name].is_evidence == is_evidence:
@@ -451,9 +460,6 @@ def _added(
                 reach += added.reach
                 steps += added.steps
         if is_evidence:
-            if clicks is not None:
-                query_index, title_index, settled = _settled(clicks, parts, recipe, asked, workers)
-                total[query_index, title_index] += settled.astype(np.float32)
             leave_out(total)
     # Every sum was rounded `steps` times, and of a clicked title three times more, each time by at
     # most this share of `reach`.

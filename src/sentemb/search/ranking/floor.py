@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.retrieval.bm25 import Statistics
-from sentemb.retrieval.words_and_stems import Words
 from sentemb.search.ranking.engine import Ranked
+from sentemb.search.ranking.part import Asked
 from sentemb.search.ranking.recipe import BM25, MEMORY
 
 FEATURES = ("memory", "coverage", "letters", "words", "known")
@@ -62,11 +62,11 @@ class Letters:
 
     def log_probability(self, word: str) -> float:
         """The mean over the letters of a word."""
-        logs = [
-            math.log((self.counts.get(three, 0) + 0.1) / (self._pairs.get(three[:2], 0) + 4))
-            for three in _threes(word)
-        ]
-        return sum(logs) / len(logs)
+        marked, counts, pairs, total = f"{_BEFORE}{word}{_BEHIND}", self.counts, self._pairs, 0.0
+        for k in range(len(marked) - 2):
+            share = (counts.get(marked[k : k + 3], 0) + 0.1) / (pairs.get(marked[k : k + 2], 0) + 4)
+            total += math.log(share)
+        return total / (len(marked) - 2)
 
 
 def _threes(word: str) -> list[str]:
@@ -86,19 +86,13 @@ class Floor:
     threshold: float
     letters: Letters
 
-    def is_below(
-        self,
-        queries: Sequence[str],
-        ranked: Ranked,
-        statistics: Statistics,
-        words: Words,
-    ) -> NDArray[np.bool_]:
+    def is_below(self, asked: Asked, ranked: Ranked, statistics: Statistics) -> NDArray[np.bool_]:
         """Which queries the titles cannot answer, (m,).
 
         ``ranked`` are their best titles, at least one of each where there is any; ``statistics``
-        and ``words`` are those of BM25 over titles and clicked queries.
+        are those of BM25 over titles and clicked queries.
         """
-        x = features_of(queries, ranked, statistics, words, self.letters)
+        x = features_of(asked, ranked, statistics, self.letters)
         sums = self.weights[0] + x @ np.array(self.weights[1:])
         return np.asarray(sums < self.threshold)
 
@@ -108,30 +102,27 @@ class Floor:
 
 
 def features_of(
-    queries: Sequence[str],
-    ranked: Ranked,
-    statistics: Statistics,
-    words: Words,
-    letters: Letters,
+    asked: Asked, ranked: Ranked, statistics: Statistics, letters: Letters
 ) -> NDArray[np.float64]:
     """The features of each query, (m, 5)."""
-    rows = np.empty((len(queries), len(FEATURES)))
-    least = math.log(0.1 / max(statistics.n_titles, 1))
-    nothing = np.zeros(len(queries))
-    first = {name: values[:, 0] for name, values in ranked.values.items()}
-    memory, bm25 = (first.get(name, nothing) for name in (MEMORY, BM25))
-    for q, query in enumerate(queries):
-        asked = words(query)
-        if not asked or ranked.titles[q, 0] < 0:
-            rows[q] = (0, 0, letters.log_probability(query.lower()), least, 0)
+    rows = np.zeros((len(asked), len(FEATURES)))
+    n_titles, tokens = max(statistics.n_titles, 1), asked.tokens
+    least, of_words = math.log(0.1 / n_titles), statistics.held_by(asked.packed)
+    for q, row in enumerate(rows):
+        words = tokens.word_index[tokens.offsets[q] : tokens.offsets[q + 1]]
+        if not words.size or ranked.titles[q, 0] < 0:
+            row[2:4] = letters.log_probability(asked.queries[q].lower()), least
             continue
-        holding = statistics.held_by(asked)
-        limit = float(statistics.idf(asked).sum())
-        rows[q] = (
-            memory[q],
-            bm25[q] / limit,
-            sum(map(letters.log_probability, asked)) / len(asked),
-            float(np.log((holding + 0.1) / max(statistics.n_titles, 1)).mean()),
-            float((holding > 0).mean()),
+        holding, bm25 = of_words[words], ranked.values.get(BM25)
+        if MEMORY in ranked.values:
+            row[0] = ranked.values[MEMORY][q, 0]
+        if bm25 is not None:
+            row[1] = bm25[q, 0] / float(np.add.reduce(statistics.idf(holding)))
+        of_letters = [letters.log_probability(tokens.words[word]) for word in words.tolist()]
+        shares = np.log((holding + 0.1) / n_titles)
+        row[2:] = (
+            sum(of_letters) / words.size,
+            np.add.reduce(shares) / words.size,
+            np.count_nonzero(holding) / words.size,
         )
     return rows

@@ -57,7 +57,7 @@ def fitted_floor(
             f"queries are too few to tell, {LEAST_QUERIES:,} are needed"
         )
         return None
-    statistics, words = ranker.fields.whole, ranker.recipe.words
+    statistics = ranker.fields.whole
     letters = Letters.of(statistics)
     x, n_found = [], []
     for texts in (queries, random_letters(seed), recorded):
@@ -65,7 +65,7 @@ def fitted_floor(
         asked = [texts[q] for q in np.flatnonzero(~is_answered).tolist()]
         ranked = ranker.ranked(asked, 1)
         is_found = ranked.titles[:, 0] >= 0
-        x.append(features_of(asked, ranked, statistics, words, letters)[is_found])
+        x.append(features_of(ranker.asked(asked), ranked, statistics, letters)[is_found])
         n_found.append(len(x[-1]))
     if not min(n_found[:2]):
         return None  # the rules, or that nothing is found, tell them apart

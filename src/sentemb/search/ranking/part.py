@@ -6,10 +6,10 @@ bound on their errors, scores pairs exactly, and is copied when titles come and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.postings import Postings
 from sentemb.retrieval.read_queries import Embed, ReadQueries
 from sentemb.retrieval.row_products import QueryRows
+from sentemb.retrieval.rows_of_texts import PackedTexts
 from sentemb.retrieval.words_and_stems import tokens_of
 from sentemb.search.ranking.recipe import Recipe
 from sentemb.system.contracts import Arrays, Runner
@@ -37,6 +38,7 @@ from sentemb.text.words import exact_key, folded_words
 
 # The largest relative error of a rounded float32.
 UNIT = 2.0**-24
+_Known = TypeVar("_Known")
 
 
 class Fields(NamedTuple):
@@ -124,10 +126,9 @@ class Asked:
         # Of a part; no function of these queries themselves, which would refer to each other and
         # keep an index that is replaced until the garbage collector runs.
         self._look_up: Callable[[Lists], AskedWords] | None = None
-        self._words_in: dict[int, tuple[Lists, AskedWords]] = {}
+        self._known: dict[Any, Any] = {}
         # Queries for which names do not add their scores: the engine says what they count there.
         self.is_typed = np.zeros(len(queries), np.bool_)
-        self._numbers_in: dict[int, tuple[Postings, NDArray[np.int64]]] = {}
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -137,7 +138,7 @@ class Asked:
         rows = np.arange(len(self))[which]
         part = Asked(
             [self.queries[row] for row in rows.tolist()],
-            lambda _: self._vectors[rows],
+            lambda _: self.rows.exact[rows],
             self._recipe,
             lambda _: self.embedded.exact[rows],
         )
@@ -147,13 +148,14 @@ class Asked:
         return part
 
     @cached_property
-    def _vectors(self) -> np.ndarray:
-        return self._embed(list(self.queries))
-
-    @cached_property
     def rows(self) -> QueryRows:
         """The queries by the query tower."""
-        return QueryRows(self._vectors)
+        return QueryRows(self._embed(list(self.queries)))
+
+    @cached_property
+    def is_unknown(self) -> NDArray[np.bool_]:
+        """Which queries have no word that the model knows, (m,)."""
+        return np.logical_not(self.rows.exact.any(axis=1))
 
     @cached_property
     def embedded(self) -> QueryRows:
@@ -170,7 +172,7 @@ class Asked:
     def names(self) -> list[NDArray[np.int64]]:
         """The hashes of the distinct folded words of each, ascending."""
         return [
-            np.array(sorted({hash_of(word) for word in folded_words(query)}), np.int64)
+            np.array(sorted(set(map(hash_of, folded_words(query)))), np.int64)
             for query in self.queries
         ]
 
@@ -179,21 +181,35 @@ class Asked:
         """Their words, as BM25 reads them."""
         return tokens_of(self.queries, self._recipe.words)
 
+    @cached_property
+    def packed(self) -> PackedTexts:
+        """The distinct words of `tokens`, for tables of words."""
+        return PackedTexts.of(self.tokens.words)
+
     def numbers_in(self, postings: Postings) -> NDArray[np.int64]:
         """The numbers of their keys in ``postings``, (m,); -1 for one that is not there."""
-        known = self._numbers_in.get(id(postings))
-        if known is None or known[0] is not postings:
-            known = self._numbers_in[id(postings)] = postings, postings.numbers(self.keys)
-        return known[1]
+        return self._once(postings, postings.numbers, self.keys)
+
+    def titles_in(self, postings: Postings, q: int) -> NDArray[np.int32]:
+        """The titles that have all `names` of query ``q`` in ``postings``, ascending."""
+        return self._once((postings, q), postings.holding_all, self.names[q])
 
     def words_in(self, lists: Lists) -> AskedWords:
         """Their words, as numbers of ``lists``."""
-        known = self._words_in.get(id(lists))
-        if known is None or known[0] is not lists:
-            look_up = self._look_up
-            words = lists.look_up(self.tokens) if look_up is None else look_up(lists)
-            known = self._words_in[id(lists)] = lists, words
-        return known[1]
+        if self._look_up is not None:
+            return self._once(lists, self._look_up, lists)
+        return self._once(lists, lists.look_up, self.tokens, self.word_numbers_in(lists))
+
+    def word_numbers_in(self, lists: Lists) -> NDArray[np.int32]:
+        """The numbers of the words of `tokens` in ``lists``, (n,); -1 for one without a title."""
+        return self._once((lists, "words"), lists.numbers_of, self.packed)
+
+    def _once(self, key: Hashable, find: Callable[..., _Known], *arguments: Any) -> _Known:
+        """Call ``find`` once for each key, and return its result."""
+        if key not in self._known:
+            self._known[key] = find(*arguments)
+        known: _Known = self._known[key]
+        return known
 
 
 class Bound(NamedTuple):

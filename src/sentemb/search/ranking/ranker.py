@@ -500,7 +500,9 @@ class HybridRanker:
         """Which queries the titles of `find` answer by a rule; see `engine.are_answered`."""
         return engine.are_answered(self._over(self.titles).parts, self.asked(queries))
 
-    def is_below_floor(self, queries: Sequence[str], ranked: engine.Ranked) -> NDArray[np.bool_]:
+    def is_below_floor(
+        self, queries: Sequence[str] | Asked, ranked: engine.Ranked
+    ) -> NDArray[np.bool_]:
         """Which queries look as if no title could answer them, (m,); none without a floor.
 
         Parameters
@@ -512,7 +514,8 @@ class HybridRanker:
         """
         if self.floor is None or not ranked.titles.shape[1]:
             return np.zeros(len(queries), np.bool_)
-        return self.floor.is_below(queries, ranked, self.fields.whole, self.recipe.words)
+        asked = queries if isinstance(queries, Asked) else self.asked(queries)
+        return self.floor.is_below(asked, ranked, self.fields.whole)
 
     # -- explanations -------------------------------------------------------------------------
 

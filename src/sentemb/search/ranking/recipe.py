@@ -129,12 +129,17 @@ class Recipe:
 
     def weight(self, part: str) -> float:
         """The weight of one of `PARTS`."""
-        return float(self.weights.get(part, 0))
+        return self.terms.get(part, 0.0)
+
+    @cached_property
+    def terms(self) -> dict[str, float]:
+        """The weights other than 0, in the order of `PARTS`."""
+        return {part: float(self.weights[part]) for part in PARTS if self.weights.get(part)}
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
         """The parts with a weight, in the order of `PARTS`."""
-        return tuple(part for part in PARTS if self.weight(part))
+        return tuple(self.terms)
 
     @property
     def words(self) -> Words:

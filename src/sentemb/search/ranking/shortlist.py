@@ -57,8 +57,9 @@ _SLACK = 0.25
 # looks one title further, to see whether its score is equal.
 MOST_TITLES = 200
 # Titles that are sorted and counted have at least this share of the highest score. Their clusters
-# may not be so near: a query meets three times as many, and looks at three times as many titles.
-LEAST_SHARE, _WIDER = 0.5, 3
+# may not be so near: a query meets twice as many. It looks at five times as many titles as count at
+# most, because many of the first have high sums of lists and no near row, or the reverse.
+LEAST_SHARE, _WIDER, _DEEPER = 0.5, 2, 5
 # With a larger share of the clusters, exact search is hardly slower.
 MOST_PROBED = 0.25
 # The error of a float32 sum of some dozens of numbers, as a share of the largest.
@@ -87,7 +88,7 @@ class Breadth(NamedTuple):
         n_more = max(0, k - RECALL_AT)
         probed, retained = self.probed + self.probed * n_more // 100, self.retained + 4 * n_more
         if matches:
-            return Breadth(_WIDER * probed, max(retained, _WIDER * matches))
+            return Breadth(_WIDER * probed, max(retained, _DEEPER * matches))
         return Breadth(probed, retained)
 
 
