@@ -303,6 +303,7 @@ def test_wrong_vectors_of_titles(vectors, message):
         ({"teacher": WordSums(), "teacher_share": 0}, "teacher_share is 0; give a number"),
         ({"teacher": WordSums(), "model": "arc1"}, "teacher must be bm25, a model folder or"),
         ({"teacher": "bm25"}, "bm25 has no vectors that two towers could learn; give an"),
+        ({"teacher": np.ones(3)}, "is not an embedding; give a name"),
         ({"teacher": 3}, "3 is not an embedding; give a name, or an object with encode_query"),
         ({"teacher": "/none/there"}, "/none/there: not found; check the path"),
     ],

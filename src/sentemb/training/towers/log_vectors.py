@@ -60,7 +60,7 @@ def embed_log(
     `SentembError` if it cannot be opened, gives no vectors, or is not the one with which a training
     that is resumed began.
     """
-    if given == BM25_TEACHER:
+    if isinstance(given, str) and given == BM25_TEACHER:
         raise SentembError(
             f"{given} has no vectors that two towers could learn; give an embedding or a model "
             f"folder (./{given} for a folder of that name)"
