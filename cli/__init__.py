@@ -29,7 +29,7 @@ SECTIONS = {
         "import": "Turn tables of clicks into a click log.",
         "split": "Split a click log into training, dev and test.",
         "prepare": "Prepare a click log that is larger than memory.",
-        "vectors": "Convert, show and train word vectors.",
+        "vectors": "Convert, show, train and teach word vectors.",
     },
     "Train": {
         "train": "Train a model on a click log.",

@@ -17,6 +17,7 @@ from sentemb.gradients.check_options import (
     LENGTHS,
     OBJECTIVE,
     SEED,
+    TEACHER_SHARE,
     VECTOR_DIM,
     Problem,
 )
@@ -63,6 +64,7 @@ def _is_form(declared: Hyperparameter) -> bool:
     group=PROBLEM,
 )
 @option_of(OBJECTIVE)
+@option_of(TEACHER_SHARE)
 @option_of(SEED)
 @option_of(FORM)
 @option(

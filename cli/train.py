@@ -31,7 +31,13 @@ from sentemb.models.towers.registry import ENCODERS, SHARED_TOWERS
 from sentemb.models.vectors.vector_options import VECTOR_DIM, VECTOR_WORDS
 from sentemb.system.amounts import amount
 from sentemb.system.files import is_folder
-from sentemb.system.hyperparameters import FEATURES, MODEL, NEGATIVES, RUN, Hyperparameter
+from sentemb.system.hyperparameters import (
+    FEATURES,
+    MODEL,
+    OBJECTIVE,
+    RUN,
+    Hyperparameter,
+)
 from sentemb.system.terminal import ProgressLine
 from sentemb.training.families import FAMILIES, SPECIAL, TrainedFamily, family_of, model_names
 from sentemb.training.towers.settings import MOST_SEEDS, Settings
@@ -303,11 +309,12 @@ def _effective(ctx: click.Context) -> dict[str, Any]:
 @option_of(VECTOR_WORDS)
 @option(
     "--teacher",
-    type=click.Path(),
-    metavar="[bm25|MODEL]",
-    help="What lists hard negatives for a pair model before the first epoch: bm25, or a model with "
-    "two towers.",
-    group=NEGATIVES,
+    metavar="[NAME|MODEL|bm25]",
+    help="Another ranker or embedding to learn from besides the clicks. Two towers learn the "
+    "cosines of another embedding, which reads the queries and titles of the log once: a folder or "
+    "name for sentence-transformers, an ONNX file with its tokenizer.json, or a model folder. For "
+    "a pair model, the lists of hard negatives before the first epoch: bm25, or two towers.",
+    group=OBJECTIVE,
 )
 # In its place `TrainCommand` puts the options of the model.
 @option("--model", help="The model to train.")

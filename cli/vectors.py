@@ -1,4 +1,4 @@
-"""``sentemb vectors``: convert, show and train word vectors."""
+"""``sentemb vectors``: convert, show, train and teach word vectors."""
 
 from typing import Any
 
@@ -17,6 +17,7 @@ from sentemb.cli.options import (
 )
 from sentemb.cli.program import note, summarise
 from sentemb.models.vectors.skip_gram import SETTINGS
+from sentemb.models.vectors.vector_options import TAUGHT_DIM
 from sentemb.system.amounts import amount
 from sentemb.system.terminal import ProgressLine
 
@@ -26,7 +27,7 @@ _FIRST_WORDS = 10
 
 @click.group(cls=Group)
 def command() -> None:
-    """Convert, show and train word vectors."""
+    """Convert, show, train and teach word vectors."""
 
 
 @command.command(cls=Command)
@@ -182,6 +183,67 @@ def train(log: str, output: str, force: bool, skip_bad_lines: bool, **settings: 
             ),
             **given(settings),
         )
+    finally:
+        line.close()
+    write_word_vectors(vectors, output, force=force)
+    _summarise(output, vectors, "float32", f"--log {log}")
+
+
+@command.command(cls=Command)
+@click.argument("embedding", metavar="NAME|MODEL")
+@click.argument("log", type=click.Path())
+@written_option(Written(is_folder=True), "Folder of the word vectors.", metavar="VECTORS")
+@option_of(TAUGHT_DIM)
+@option(
+    "--words",
+    type=click.Path(),
+    metavar="FILE",
+    help="More words: the first field of each line, the most frequent word first, such as a file "
+    "of counts or of word vectors. At most 100,000 words are encoded, those of the log included.",
+)
+@option(
+    "--skip-bad-lines",
+    is_flag=True,
+    help="Skip and count malformed lines of the log instead of stopping at the first.",
+)
+def teach(
+    embedding: str,
+    log: str,
+    output: str,
+    dim: int | None,
+    words: str | None,
+    force: bool,
+    skip_bad_lines: bool,
+) -> None:
+    """Make word vectors by an embedding of texts.
+
+    The embedding, the first argument, is a folder or a name for sentence-transformers, an ONNX file
+    with its tokenizer.json, or a model folder. It encodes each word of LOG, a click log, alone. The
+    vectors are the first principal components, without the mean. `sentemb train --vectors VECTORS`
+    takes them as features; with --teacher and the same embedding the model learns more of it.
+
+    \b
+    sentemb vectors teach transformer/ pairs.tsv -o vectors/
+    """
+    from sentemb.data.click_log import read_click_log
+    from sentemb.data.lines import clean_lines
+    from sentemb.models.vectors.teaching import teach_word_vectors
+    from sentemb.models.vectors.writing import check_output, write_word_vectors
+
+    check_output(output, force)
+    clicks = read_click_log(log, skip_bad_lines=skip_bad_lines)
+    if clicks.bad_lines:
+        _note(f"{log}: skipped {amount(clicks.bad_lines, 'bad line')}")
+    listed = () if words is None else clean_lines(words)
+    fields = [word for _, text in listed for word in text.split()[:1]]
+    line = ProgressLine()
+
+    def show(done: int, total: int) -> None:
+        if line.is_due:
+            line.draw(f"words: {done:,} of {total:,}")
+
+    try:
+        vectors = teach_word_vectors(embedding, clicks, words=fields, dim=dim, on_progress=show)
     finally:
         line.close()
     write_word_vectors(vectors, output, force=force)

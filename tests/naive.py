@@ -358,26 +358,50 @@ def _add_peephole(gradient, g, delta, c):
 # -- objective: equations (3), (5), (8), (15) ----------------------------------------------------
 
 
-def loss(Yq, Yd, pairs, gamma, weights):
+def loss(Yq, Yd, pairs, gamma, weights, targets=None):
     """Losses of ``pairs`` and their gradient at the embeddings.
 
     Parameters
     ----------
     pairs : list of (query, clicked, others)
         Numbers of rows; ``others`` the unclicked candidates.
+    targets : list of lists, optional
+        For each pair what the softmax should be at its clicked title and at the others; by default
+        1 and 0.
     """
     losses = []
     Vq, Vd = np.zeros_like(Yq), np.zeros_like(Yd)
-    for (query, clicked, others), weight in zip(pairs, weights, strict=True):
+    for number, ((query, clicked, others), weight) in enumerate(zip(pairs, weights, strict=True)):
         candidates = [clicked, *others]
+        target = [1.0] + [0.0] * len(others) if targets is None else targets[number]
         cosines = [_cosine(Yq[query], Yd[d]) for d in candidates]
-        powers = [math.exp(gamma * (cosine - max(cosines))) for cosine in cosines]
-        losses.append(-weight * math.log(powers[0] / sum(powers)))
+        p = _softmax(cosines, gamma)
+        losses.append(
+            -weight * sum(t * math.log(p_k) for t, p_k in zip(target, p, strict=True) if t)
+        )
         for k, d in enumerate(candidates):
-            by_cosine = weight * gamma * (powers[k] / sum(powers) - (k == 0))
+            by_cosine = weight * gamma * (p[k] - target[k])
             Vq[query] += by_cosine * _cosine_slope(Yq[query], Yd[d])
             Vd[d] += by_cosine * _cosine_slope(Yd[d], Yq[query])
     return np.array(losses), Vq, Vd
+
+
+def soft_targets(Tq, Td, pairs, shares, scale):
+    """What a teacher with vectors ``Tq`` and ``Td`` makes of the target of each pair.
+
+    ``shares`` has the most that it may have, for each query.
+    """
+    targets = []
+    for query, clicked, others in pairs:
+        p = _softmax([_cosine(Tq[query], Td[d]) for d in (clicked, *others)], scale)
+        share = shares[query] * p[0]
+        targets.append([share * p_k + (1 - share) * (not k) for k, p_k in enumerate(p)])
+    return targets
+
+
+def _softmax(cosines, scale):
+    powers = [math.exp(scale * (cosine - max(cosines))) for cosine in cosines]
+    return [power / sum(powers) for power in powers]
 
 
 def hinge(Yq, Yd, pairs, clicks, margin, weights):

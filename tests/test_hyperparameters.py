@@ -78,7 +78,7 @@ def test_settings_are_written_in_the_order_of_earlier_versions():
         "shared_towers word_features epochs batch_size negatives n_negatives hard_negatives "
         "objective gamma margin optimiser learning_rate decay momentum max_norm "
         "truncate truncation seed patience splitting group_size max_word_features "
-        "parts meetings"
+        "parts meetings teacher_share"
     )
     assert list(Settings().as_dict()) == order.split()
 

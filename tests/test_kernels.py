@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from dataclasses import replace
 
 import naive
 import numba
@@ -52,7 +53,11 @@ from sentemb.models.towers.truncation import Truncation
 from sentemb.models.words.workspace import Workspace
 from sentemb.retrieval.similarity import unit_rows
 from sentemb.system.parallel import Workers
-from sentemb.training.objectives.candidates import BatchCandidates, ListedCandidates
+from sentemb.training.objectives.candidates import (
+    BatchCandidates,
+    ListedCandidates,
+    SoftTargets,
+)
 from sentemb.training.objectives.softmax import embedding_loss
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -568,6 +573,33 @@ def test_loss_and_its_gradient_at_the_embeddings(
     for ours, theirs in zip((losses, Vq, Vd), expected, strict=True):
         assert relative_error(ours, theirs) < tolerance
     assert np.all(Vq[2] == 0) and np.all(Vd[3] == 0)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
+@pytest.mark.parametrize(("n_queries", "n_titles", "n_pairs"), [(13, 17, 40), (90, 300, 200)])
+def test_loss_with_a_teacher_and_its_gradient(
+    n_queries, n_titles, n_pairs, dtype, tolerance, workers
+):
+    rng, dim = np.random.default_rng(14), 10
+    Yq = rng.standard_normal((n_queries, dim)).astype(dtype)
+    Yd = (3 * rng.standard_normal((n_titles, dim))).astype(dtype)
+    Tq, Td = (unit_rows(rng.standard_normal((n, 7))) for n in (n_queries, n_titles))
+    Yq[2] = Tq[5] = Td[3] = 0
+    pairs = made_up_pairs(rng, n_queries, n_titles, n_pairs)
+    weights, shares = rng.uniform(0.2, 2, len(pairs)), rng.uniform(0, 1, n_queries)
+    shares[:2] = 0, 1
+    candidates = candidates_of(pairs, n_titles, listed=False)
+    queries = candidates.queries
+    targets = SoftTargets(Tq[queries], np.ascontiguousarray(Td.T), shares[queries])
+    taught = replace(candidates, targets=targets)
+    losses, Vq, Vd = embedding_loss(Yq, Yd, taught, 7.0, weights, workers, Workspace())
+    naive_targets = naive.soft_targets(Tq, Td, pairs, shares, 20.0)
+    expected = naive.loss(Yq.astype(float), Yd.astype(float), pairs, 7.0, weights, naive_targets)
+    for ours, theirs in zip((losses, Vq, Vd), expected, strict=True):
+        assert relative_error(ours, theirs) < tolerance
+    with Workers(1) as one:
+        again = embedding_loss(Yq, Yd, taught, 7.0, weights, one, Workspace())
+    assert all(map(np.array_equal, (losses, Vq, Vd), again))
 
 
 @DTYPES

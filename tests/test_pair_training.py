@@ -446,7 +446,6 @@ def test_wrong_data_say_what_to_do(tmp_path):
         (labels, {"skip_bad_lines": True}, "leave skip_bad_lines out"),
         (labels, {"dev": made_up_judged_set(log)}, "dev is a judged set; give labelled pairs"),
         (log, {"dev": labels}, "dev is a set of labelled pairs; give a judged set"),
-        (log, {"model": "lstm", "teacher": "bm25"}, "teacher is not for two towers"),
         (labels, {"model": "lstm"}, "labels is not for two towers"),
     ]:
         with pytest.raises(SentembError, match=message):

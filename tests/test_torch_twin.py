@@ -3,6 +3,8 @@
 Everything from the letters on is written anew here: trigram counts, towers, cosines, loss.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers import (
@@ -16,8 +18,9 @@ from helpers import (
 
 from sentemb import loss_and_gradient
 from sentemb.models.words.workspace import Workspace
+from sentemb.retrieval.similarity import unit_rows
 from sentemb.system.parallel import Workers
-from sentemb.training.objectives.candidates import BatchCandidates
+from sentemb.training.objectives.candidates import BatchCandidates, SoftTargets
 from sentemb.training.objectives.softmax import embedding_loss
 
 torch = pytest.importorskip("torch", reason="PyTorch is the reference; pip install sentemb[bench]")
@@ -183,7 +186,8 @@ def test_truncated_gradients(variant, steps, mode):
     assert_same(model, problem, truncate=steps, truncation=mode)
 
 
-def test_every_title_of_the_batch_against_every_query():
+@pytest.mark.parametrize("share", [None, 0.0, 0.8])
+def test_every_title_of_the_batch_against_every_query(share):
     rng = np.random.default_rng(1)
     n_queries, n_titles, n_pairs, dim = 9, 14, 25, 6
     Yq, Yd = rng.standard_normal((n_queries, dim)), rng.standard_normal((n_titles, dim))
@@ -200,6 +204,11 @@ def test_every_title_of_the_batch_against_every_query():
         offsets=np.cumsum([0] + [some.size for some in left_out], dtype=np.int64),
         excluded=np.concatenate(left_out).astype(np.int32),
     )
+    Tq, Td = (unit_rows(rng.standard_normal((n, 5))) for n in (n_queries, n_titles))
+    if share is not None:
+        shares = np.full(n_pairs, share)
+        targets = SoftTargets(Tq[queries], np.ascontiguousarray(Td.T), shares)
+        candidates = replace(candidates, targets=targets)
     with Workers(2) as workers:
         losses, Vq, Vd = embedding_loss(Yq, Yd, candidates, GAMMA, weights, workers, Workspace())
 
@@ -210,8 +219,14 @@ def test_every_title_of_the_batch_against_every_query():
         logits = GAMMA * cosines[queries[r]]
         kept = torch.ones(n_titles, dtype=torch.bool)
         kept[left_out[r]] = False
-        log_p = torch.where(kept, logits, -torch.inf).log_softmax(0)[clicked[r]]
-        expected.append(-weights[r] * log_p)
+        log_p = torch.where(kept, logits, -torch.inf).log_softmax(0)
+        target = torch.nn.functional.one_hot(torch.tensor(int(clicked[r])), n_titles).double()
+        if share is not None:
+            taught = torch.tensor(20.0 * Td @ Tq[queries[r]])
+            taught = torch.where(kept, taught, -torch.inf).softmax(0)
+            part = share * taught[clicked[r]]
+            target = part * taught + (1 - part) * target
+        expected.append(-weights[r] * (target[kept] * log_p[kept]).sum())
     expected = torch.stack(expected)
     expected.sum().backward()
     assert relative_error(losses, expected.detach().numpy()) < TOLERANCE

@@ -6,7 +6,7 @@ from helpers import made_up_judged_set, made_up_log, made_up_model, made_up_pair
 
 from sentemb import ClickLog, Index, SentembError
 from sentemb.analysis import dev_rankings
-from sentemb.analysis.query_kinds import by_score, count_words
+from sentemb.analysis.report_slices import by_score, count_words
 from sentemb.analysis.triage import Evidence, RankedTitle, triage
 from sentemb.data.judged_set import JudgedSet
 from sentemb.evaluation.catalogue import in_tie_order

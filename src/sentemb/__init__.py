@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from sentemb.models.vectors.reading import read_word_vectors
     from sentemb.models.vectors.sif import SIF
     from sentemb.models.vectors.skip_gram import train_word_vectors
+    from sentemb.models.vectors.teaching import teach_word_vectors
     from sentemb.models.vectors.word_vectors import WordVectors
     from sentemb.models.vectors.writing import write_word_vectors
     from sentemb.search.index import Index
@@ -160,6 +161,7 @@ _SECTIONS = {
         "read_word_vectors": "models.vectors.reading",
         "write_word_vectors": "models.vectors.writing",
         "train_word_vectors": "models.vectors.skip_gram",
+        "teach_word_vectors": "models.vectors.teaching",
     },
 }
 
@@ -231,6 +233,7 @@ __all__ = [
     "start",
     "sts",
     "synonyms",
+    "teach_word_vectors",
     "topics",
     "train",
     "train_word_vectors",

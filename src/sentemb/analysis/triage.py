@@ -30,7 +30,7 @@ from sentemb.analysis.dev_rankings import (
     rank_catalogue,
     rank_judged_titles,
 )
-from sentemb.analysis.query_kinds import (
+from sentemb.analysis.report_slices import (
     Slice,
     by_flag,
     by_length,

@@ -89,6 +89,16 @@ VECTOR_DIM = Hyperparameter(
     least=0,
     most=_MOST_VECTOR_DIM,
 )
+TEACHER_SHARE = Hyperparameter(
+    name="teacher_share",
+    kind=float,
+    default=0.0,
+    help="Share of a made-up teacher in the target of the softmax, over the titles of all pairs. "
+    "Only for towers.",
+    group=LOSS,
+    least=0,
+    most=1,
+)
 ENTRIES = Hyperparameter(
     name="entries",
     kind=int,
@@ -135,6 +145,7 @@ class Problem:
     n_negatives : negatives per query
     objective : by default that of the kind of model
     vector_dim : dimensions of the random vectors that most words have
+    teacher_share : what a made-up teacher has of the target of the softmax
 
     Raises `SentembError` for a value of the wrong type or out of bounds.
     """
@@ -145,9 +156,14 @@ class Problem:
     seed: int = SEED.default
     objective: str | None = None
     vector_dim: int = VECTOR_DIM.default
+    teacher_share: float = TEACHER_SHARE.default
 
     def __post_init__(self) -> None:
-        _check(self, SHARED_TOWERS, NEGATIVES, SEED, OBJECTIVE, VECTOR_DIM)
+        _check(self, SHARED_TOWERS, NEGATIVES, SEED, OBJECTIVE, VECTOR_DIM, TEACHER_SHARE)
+        if self.teacher_share and self.objective not in (None, objectives.SOFTMAX):
+            raise SentembError(
+                f"teacher_share is for the objective {objectives.SOFTMAX}; leave one of them out"
+            )
 
     def of_towers(self) -> Self:
         """The same problem with the default objective of two towers."""
@@ -156,8 +172,7 @@ class Problem:
     def used(self) -> dict[str, Any]:
         """The settings of two towers by name, without those that are not used."""
         unused = set() if self.objective == objectives.HINGE else {"objective"}
-        if not self.vector_dim:
-            unused.add("vector_dim")
+        unused |= {name for name in ("vector_dim", "teacher_share") if not getattr(self, name)}
         return {name: value for name, value in asdict(self).items() if name not in unused}
 
 

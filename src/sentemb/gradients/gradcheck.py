@@ -17,6 +17,7 @@ from sentemb.gradients.check_options import (
     NEGATIVES,
     OBJECTIVE,
     SEED,
+    TEACHER_SHARE,
     TEXTS,
     TOLERANCE,
     VECTOR_DIM,
@@ -43,6 +44,7 @@ def gradcheck(
     seed: int = SEED.default,
     objective: str | None = OBJECTIVE.default,
     vector_dim: int = VECTOR_DIM.default,
+    teacher_share: float = TEACHER_SHARE.default,
     entries: int = ENTRIES.default,
     tolerance: float = TOLERANCE.default,
     n_texts: int = TEXTS.default,
@@ -75,6 +77,9 @@ def gradcheck(
     vector_dim : int
         For towers: dimensions of random word vectors that are features too, at most 100; 0 leaves
         them out.
+    teacher_share : float
+        For towers and the softmax: the share of a made-up teacher in the target of each pair,
+        from 0 to 1. All titles of the problem then compete.
     entries : int
         Entries of each block that are compared, the largest ones and random ones; at most a
         million.
@@ -104,7 +109,13 @@ def gradcheck(
         For settings that are wrong or do not go together, and for a problem that is too large.
     """
     problem = Problem(
-        shared_towers, checked_lengths(lengths), n_negatives, seed, objective, vector_dim
+        shared_towers,
+        checked_lengths(lengths),
+        n_negatives,
+        seed,
+        objective,
+        vector_dim,
+        teacher_share,
     )
     tolerances = Tolerances(entries, tolerance, n_texts)
     with made_up(model, problem, form, fault, encoder_settings) as made:

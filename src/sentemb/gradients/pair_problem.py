@@ -1,6 +1,7 @@
 """The loss of given pairs and its gradient with respect to every parameter, for checks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from sentemb.models.words.input_rows import point_of
 from sentemb.models.words.workspace import Workspace
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
+from sentemb.training.batches.teacher_vectors import TeacherVectors
 from sentemb.training.objectives.candidates import BatchCandidates, Candidates, ListedCandidates
 from sentemb.training.objectives.objective import LossAtEmbeddings, Objective
 from sentemb.training.objectives.objective_options import MARGIN, OBJECTIVE, check_scale
@@ -94,7 +96,8 @@ class PairProblem:
     """Some pairs with their negatives, and the loss of two towers on them.
 
     The parameters are those of `loss_and_gradient`, with an `Objective` in place of its settings.
-    The weights may change between calls.
+    The weights may change between calls. A ``teacher`` is called with the numbers of queries and
+    titles; all titles then compete.
     """
 
     def __init__(
@@ -105,6 +108,7 @@ class PairProblem:
         negatives: Sequence[Sequence[str]],
         objective: Objective,
         workers: Workers,
+        teacher: Callable[[int, int], TeacherVectors] | None = None,
     ) -> None:
         _check_pairs(queries, titles, negatives, 0 if objective.needs_batch else 1)
         self.towers = towers
@@ -113,6 +117,11 @@ class PairProblem:
         self._workspace = Workspace()
         listed, texts = _number_texts(queries, titles, negatives)
         self._candidates: Candidates = _all_together(listed) if objective.needs_batch else listed
+        if teacher is not None:
+            every_title = np.arange(len(texts["document"]))
+            taught = teacher(len(texts["query"]), every_title.size)
+            targets = taught.targets(listed.queries, every_title)
+            self._candidates = replace(_all_together(listed), targets=targets)
         self._n_queries = len(texts["query"])
         if towers.shared:
             texts = {"query": texts["query"] + texts["document"]}

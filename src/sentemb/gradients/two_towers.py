@@ -22,14 +22,18 @@ from sentemb.models.towers import make_encoder
 from sentemb.models.towers.encoder import Encoder
 from sentemb.models.towers.registry import ENCODERS
 from sentemb.models.towers.towers import Towers, distinct_sides
+from sentemb.retrieval.similarity import unit_rows
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.word_features import WordFeatures
+from sentemb.training.batches.teacher_vectors import TeacherVectors
 from sentemb.training.objectives.objective import Objective
 from sentemb.training.objectives.objective_options import MARGIN, OBJECTIVE
 
+# Dimensions of a made-up teacher.
+_TEACHER_DIM = 7
 # Numbers that the projected words of a problem may have.
 _MOST_PROJECTED = 20_000_000
 
@@ -183,4 +187,11 @@ def _made_up_problem(
     towers = Towers.of(encoder, vocabulary, weights)
     objective = OBJECTIVE.checked(problem.objective)
     loss = Objective(objective, GAMMA.default, MARGIN.default)
-    return PairProblem(towers, queries, titles, negatives, loss, workers), list(tokens.words)
+
+    def made_up_teacher(n_queries: int, n_titles: int) -> TeacherVectors:
+        vectors = unit_rows(rng.standard_normal((n_queries + n_titles, _TEACHER_DIM)))
+        return TeacherVectors(vectors[:n_queries], vectors[n_queries:], problem.teacher_share)
+
+    teacher = made_up_teacher if problem.teacher_share else None
+    pairs = PairProblem(towers, queries, titles, negatives, loss, workers, teacher)
+    return pairs, list(tokens.words)

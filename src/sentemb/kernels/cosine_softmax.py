@@ -42,6 +42,31 @@ def normalise_rows_backward(dU, U, norms):
 
 
 @inner_kernel
+def fill(row, columns, first, end, value):
+    """row[columns[first:end]] = value."""
+    for entry in range(first, end):
+        row[columns[entry]] = value
+
+
+@inner_kernel
+def softmax_powers(s, gamma):
+    """``s`` becomes exp(gamma (s - highest)), which cannot overflow; (highest, their sum).
+
+    s : (k,) float, -inf for what is left out
+    """
+    gamma = s.dtype.type(gamma)
+    highest = s[0]
+    for j in range(1, s.size):
+        if s[j] > highest:
+            highest = s[j]
+    for j in range(s.size):
+        s[j] = gamma * (s[j] - highest)
+    exp_row(s)
+    total = sums.total(s)
+    return highest, total
+
+
+@inner_kernel
 def softmax_loss_row(s, clicked, gamma, weight):
     """Loss of one query from its cosines, which the gradient with respect to them replaces.
 
@@ -52,15 +77,9 @@ def softmax_loss_row(s, clicked, gamma, weight):
     s : (k,) float
     """
     gamma, weight = s.dtype.type(gamma), s.dtype.type(weight)
-    highest = s[clicked]
-    for j in range(s.size):
-        if s[j] > highest:
-            highest = s[j]
-    at_clicked = gamma * (s[clicked] - highest)
-    for j in range(s.size):
-        s[j] = gamma * (s[j] - highest)
-    exp_row(s)
-    total = sums.total(s)
+    cosine = s[clicked]
+    highest, total = softmax_powers(s, gamma)
+    at_clicked = gamma * (cosine - highest)
     for j in range(s.size):
         s[j] = gamma * weight * s[j] / total
     s[clicked] -= gamma * weight
@@ -88,11 +107,67 @@ def dense_softmax(
     add_matmul(S[first:end], Uq[first:end], UdT)
     for r in range(first, end):
         s = S[r]
-        for entry in range(left_out_offsets[r], left_out_offsets[r + 1]):
-            s[left_out[entry]] = -math.inf
+        start, stop = left_out_offsets[r], left_out_offsets[r + 1]
+        fill(s, left_out, start, stop, -math.inf)
         losses[r] = softmax_loss_row(s, clicked[r], gamma, weights[r])
-        for entry in range(left_out_offsets[r], left_out_offsets[r + 1]):
-            s[left_out[entry]] = 0
+        fill(s, left_out, start, stop, 0)
+
+
+@kernel
+def soft_targets(
+    T, Tq, TdT, shares, clicked, left_out_offsets, left_out, scale, first, end
+):  # fmt: skip
+    """Write the target of each pair's softmax: in part a teacher's softmax, in part the click.
+
+    ``share q`` with ``q = softmax(scale t)``, where t are the teacher's cosines, and at the clicked
+    title ``1 - share`` more. A teacher counts as far as it agrees with the click: the share is that
+    of ``shares`` times q of the clicked title.
+
+    T : (n_pairs, n_titles) float, written for the pairs ``first`` to ``end``
+    Tq : (n_pairs, teacher's dim) float, its unit vector of the query of each pair
+    TdT : (teacher's dim, n_titles) float, its unit vectors of the titles, transposed
+    shares : (n_pairs,) float
+    clicked, left_out_offsets, left_out : see `dense_softmax`
+    """
+    for r in range(first, end):
+        t = T[r]
+        t[:] = 0
+    add_matmul(T[first:end], Tq[first:end], TdT)
+    for r in range(first, end):
+        t = T[r]
+        fill(t, left_out, left_out_offsets[r], left_out_offsets[r + 1], -math.inf)
+        _, total = softmax_powers(t, scale)
+        share = shares[r] * (t[clicked[r]] / total)
+        factor = share / total
+        for j in range(t.size):
+            t[j] *= factor
+        t[clicked[r]] += 1 - share
+
+
+@kernel
+def taught_softmax(
+    S, losses, Uq, UdT, T, left_out_offsets, left_out, gamma, weights, first, end
+):  # fmt: skip
+    """As `dense_softmax`, with the targets T of `soft_targets` in place of the clicked title.
+
+    The loss of a pair is the cross-entropy -sum_j T_j log p_j, and its gradient with respect to the
+    cosines gamma (p - T), both times the pair's weight.
+    """
+    for r in range(first, end):
+        s = S[r]
+        s[:] = 0
+    add_matmul(S[first:end], Uq[first:end], UdT)
+    for r in range(first, end):
+        s, target = S[r], T[r]
+        along = sums.dot(target, s)
+        start, stop = left_out_offsets[r], left_out_offsets[r + 1]
+        fill(s, left_out, start, stop, -math.inf)
+        highest, total = softmax_powers(s, gamma)
+        losses[r] = weights[r] * (math.log(total) - gamma * (along - highest))
+        factor = s.dtype.type(gamma) * weights[r]
+        for j in range(s.size):
+            s[j] = factor * (s[j] / total - target[j])
+        fill(s, left_out, start, stop, 0)
 
 
 @kernel

@@ -13,11 +13,12 @@ from sentemb.data.examinations import read_examinations
 from sentemb.data.recorded_searches import RecordedSearch
 from sentemb.data.seen_queries import never_typed_and_typed
 from sentemb.errors import SentembError
+from sentemb.models.text_encoder import TextEncoder
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
 from sentemb.search.index import Index
 from sentemb.search.ranking.direct_fit import with_examinations
-from sentemb.search.ranking.embedding import Embedding, TextEncoder
+from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.fitting import fit_weights_of
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import CLICKS

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from sentemb.errors import SentembError
-from sentemb.models.files.model_folder import CHECKPOINTS, LASTING, STEP, TENSORS
+from sentemb.models.files.model_folder import CHECKPOINTS, LASTING, STEP, TENSORS, VECTORS
 from sentemb.models.files.tensor_files import (
     Damaged,
     TensorFile,
@@ -193,12 +193,36 @@ def is_started(output: AnyPath) -> bool:
     return has_checkpoints(output) or bool(member_seeds(output))
 
 
-def remove_checkpoints(output: AnyPath) -> None:
-    """Remove all checkpoints, complete or not, and the members of a training of several seeds."""
+def vectors_file(output: AnyPath, side: str, number: int) -> Path:
+    """Where a training keeps a portion of the vectors that an embedding has for texts of ``side``.
+
+    They are encoded before the first checkpoint and needed until the model is finished.
+    """
+    return folder_of(output) / f"vectors-{side}-{number:06d}.safetensors"
+
+
+def remove_vectors(output: AnyPath) -> None:
+    """Remove the files of `vectors_file`."""
+    folder = folder_of(output)
+    for name in names_in(folder) if is_folder(folder) else ():
+        if VECTORS.fullmatch(name):
+            try:
+                (folder / name).unlink(missing_ok=True)
+            except OSError as error:
+                raise unwritable(folder, error) from error
+
+
+def remove_checkpoints(output: AnyPath, *, but_vectors: bool = False) -> None:
+    """Remove all checkpoints, complete or not, and the members of a training of several seeds.
+
+    ``but_vectors`` keeps the files of `vectors_file`.
+    """
     folder = folder_of(output)
     if not is_folder(folder):
         return
     remove_abandoned(folder)
+    if not but_vectors:
+        remove_vectors(output)
     try:
         for path in [*_checkpoints(output), *_lasting_files(output)]:
             path.unlink(missing_ok=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sentemb.training.run import Run
 
 # Inputs that not every family reads.
-SPECIAL = ("vector_dim", "vector_words", "teacher", "catalogue", "labels", "seeds", "dask")
+SPECIAL = ("vector_dim", "vector_words", "catalogue", "labels", "seeds", "dask")
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ FAMILIES = (
     ),
     TrainedFamily(
         PairSettings,
-        frozenset({"teacher", "labels"}),
+        frozenset({"labels"}),
         "sentemb.training.pairs.pair_trainer:train_pair_model",
     ),
 )

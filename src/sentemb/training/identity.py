@@ -7,7 +7,8 @@ from typing import Any
 from sentemb.errors import SentembError
 
 # In the record of a model.
-START, DEV_SPLIT, SEEDS, VECTORS = "start_from", "dev_split", "seeds", "vectors"
+START, DEV_SPLIT, SEEDS = "start_from", "dev_split", "seeds"
+VECTORS, TEACHER = "vectors", "teacher"
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Identity:
     vectors : the word vectors that are features, as `VectorSource.record` gives them; their
         ``sha256`` counts
     seeds : how many models are trained and averaged, the first with the seed in ``settings``
+    teacher : the embedding whose cosines two towers learn, as `embed_log` records it; its
+        ``sha256`` counts
     """
 
     settings: dict[str, Any]
@@ -32,6 +35,7 @@ class Identity:
     dev_split: dict[str, Any] | None = None
     vectors: dict[str, Any] | None = None
     seeds: int = 1
+    teacher: dict[str, Any] | None = None
 
     def each_seed(self) -> range:
         """The seeds of the models that are trained."""
@@ -46,6 +50,7 @@ class Identity:
             "dev": self.dev,
             "start": _hash_of(self.start),
             **({} if self.vectors is None else {VECTORS: _hash_of(self.vectors)}),
+            **({} if self.teacher is None else {TEACHER: _hash_of(self.teacher)}),
             **({} if self.seeds == 1 else {SEEDS: self.seeds}),
         }
 
@@ -59,6 +64,7 @@ class Identity:
             **({} if self.dev_split is None else {DEV_SPLIT: self.dev_split}),
             **({} if self.start is None else {START: self.start}),
             **({} if self.vectors is None else {VECTORS: self.vectors}),
+            **({} if self.teacher is None else {TEACHER: self.teacher}),
             **({} if self.seeds == 1 else {SEEDS: list(self.each_seed())}),
             "finished": finished,
         }
@@ -69,9 +75,9 @@ class Identity:
         data = {key: record.get(key) for key in ("log", "dev")}
         seeds = record.get(SEEDS)
         n_seeds = {SEEDS: len(seeds)} if isinstance(seeds, list) else {}
-        vectors = {VECTORS: _hash_of(record[VECTORS])} if VECTORS in record else {}
+        read = {key: _hash_of(record[key]) for key in (VECTORS, TEACHER) if key in record}
         start = _hash_of(record.get(START))
-        return {"settings": known, **data, "start": start, **vectors, **n_seeds}
+        return {"settings": known, **data, "start": start, **read, **n_seeds}
 
     def check(self, stored: Mapping[str, Any], output: object) -> None:
         """Raise a `SentembError` if ``stored``, as of `as_dict`, is another training."""
@@ -86,6 +92,11 @@ class Identity:
                 f"{output}: was trained with other word vectors (--vectors), with another "
                 "--vector-dim or --vector-words, or without; give the same, or start again with "
                 "--force"
+            )
+        if stored.get(TEACHER) != _hash_of(self.teacher):
+            raise SentembError(
+                f"{output}: was trained with another teacher (--teacher), or without; give the "
+                "same, or start again with --force"
             )
         n_seeds = stored.get(SEEDS, 1)
         if n_seeds != self.seeds:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sentemb.data.prepared_log import PreparedLog
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.models.sentence_encoder import SentenceEncoder
+    from sentemb.models.text_encoder import TextEncoder
     from sentemb.models.vectors.word_vectors import WordVectors
     from sentemb.system.cluster import Dask
     from sentemb.training.batches.additions import Replayed, Titles
@@ -29,7 +30,7 @@ class Inputs:
     vectors: AnyPath | WordVectors | None = None
     vector_dim: int | None = None
     vector_words: int | None = None
-    teacher: AnyPath | SentenceEncoder | None = None
+    teacher: AnyPath | TextEncoder | None = None
     replay: Replayed | None = None
     catalogue: Titles | None = None
     labels: bool = False

@@ -57,12 +57,15 @@ def is_finished(output: Path, identity: Identity, read: Callable[[Path], Any] = 
 
 
 def make_room(output: Path, n_bytes: int) -> None:
-    """Remove old checkpoints and raise a `SentembError` if there is no room for ``n_bytes``."""
-    remove_checkpoints(output)
+    """Remove old checkpoints and raise a `SentembError` if there is no room for ``n_bytes``.
+
+    Vectors of an embedding stay: the training that begins has encoded them.
+    """
+    remove_checkpoints(output, but_vectors=True)
     make_folder(folder_of(output))
     free = shutil.disk_usage(output).free
     if free < n_bytes:
-        folder_of(output).rmdir()
+        remove_checkpoints(output)
         if not any(output.iterdir()):
             output.rmdir()
         raise SentembError(

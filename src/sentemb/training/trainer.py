@@ -13,6 +13,7 @@ from sentemb.data.prepared_log import PreparedLog
 from sentemb.models.files.model_files import stored_pair_model
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.text_encoder import TextEncoder
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.bounds import whole
 from sentemb.system.cluster import Dask
@@ -45,7 +46,7 @@ def train(
     dev: DevSource | LabelledPairs | None = None,
     start_from: AnyPath | SentenceEncoder | PairScorer | None = None,
     vectors: AnyPath | WordVectors | None = None,
-    teacher: AnyPath | SentenceEncoder | None = None,
+    teacher: AnyPath | TextEncoder | None = None,
     replay: Replayed | None = None,
     catalogue: Titles | None = None,
     labels: bool = False,
@@ -112,8 +113,19 @@ def train(
         if the vectors have fewer. ``vector_words``, by default 100,000, says how many words of
         ``vectors``, from the first on, the model keeps; it keeps the words of the log whatever
         their place.
-    teacher : "bm25", path or SentenceEncoder, optional
-        For a pair model: what lists hard negatives before the first epoch.
+    teacher : path, name or object, optional
+        Another ranker or embedding that the model learns from besides the clicks.
+
+        For two towers, an embedding whose cosines they learn: a model folder, anything that
+        `fit_ranker` takes as an embedding, or an object with ``encode_query`` and
+        ``encode_document``. It reads the queries and titles of the log once, before the first
+        epoch; the trained model does without it. What the softmax of a pair should be is then in
+        part the teacher's own softmax over the titles of the mini-batch, and for the rest the
+        clicked title. The teacher's part is ``teacher_share`` times its probability of the clicked
+        title. This needs the objective softmax and all titles of the mini-batch as negatives.
+
+        For a pair model, what lists hard negatives before the first epoch: "bm25", a folder of two
+        towers, or a `SentenceEncoder`.
     replay : path, ClickLog, table or list of pairs, or (one of these, float), optional
         An older click log, and the share of its pairs to train on too, above 0 and at most 1, by
         default 1. The seed draws them, once for all epochs. The clicks of a pair in both logs are

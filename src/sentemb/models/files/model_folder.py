@@ -32,9 +32,10 @@ FILES = (
 CHECKPOINTS = "checkpoints"
 # The description of an index, which holds a model.
 _INDEX = "index.json"
-# In that folder: a checkpoint, and an array that several checkpoints have.
+# In that folder: a checkpoint, an array that several checkpoints have, and vectors of an embedding.
 STEP = re.compile(r"step-(\d{9,18})\.safetensors")
 LASTING = re.compile(r"([a-z_]+)-([0-9a-f]{16})\.safetensors")
+VECTORS = re.compile(r"vectors-(query|document)-\d{6}\.safetensors")
 
 
 def is_model(path: AnyPath) -> bool:
@@ -75,7 +76,7 @@ def check_place(path: AnyPath) -> None:
     if _is_part_of_index(folder):
         raise SentembError(f"{path}: is the model of an index; choose another place")
     names = {name for name in names_in(folder) if not is_temporary(name)}
-    if not names or _is_ours(folder):
+    if not names or is_ours(folder):
         return
     # Before its end a training writes none of them.
     if not _is_training(folder, names) or names.intersection(FILES):
@@ -101,7 +102,7 @@ def _is_training(folder: Path, names: set[str]) -> bool:
     )
 
 
-def _is_ours(folder: Path) -> bool:
+def is_ours(folder: Path) -> bool:
     """Whether at least one of the two main files was written by sentemb."""
     try:
         with open_tensors(folder / TENSORS):

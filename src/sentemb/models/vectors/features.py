@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
-from sentemb.kernels.matmul import add_matmul
-from sentemb.kernels.sif import orthogonalise_rows
+from sentemb.models.vectors.principal_components import PrincipalComponents
 from sentemb.models.vectors.reading import read_word_vectors
 from sentemb.models.vectors.vector_options import VECTOR_DIM, VECTOR_WORDS
 from sentemb.models.vectors.word_vectors import WordVectors
@@ -24,10 +23,6 @@ from sentemb.text.words import without_edges
 
 # The mean squared length of a word's numbers: that of the counts of two trigrams. Chosen on dev.
 _SQUARED_LENGTH = 2.0
-_SWEEPS = 100
-_BLOCK = 4096
-# A share of the squared lengths that float32 cannot tell from zero.
-_NOISE = 1e-12
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -170,38 +165,8 @@ def _add_components(numbers: NDArray[np.float16], vectors: WordVectors, name: st
     Without the mean, so that a word without a vector is read like the mean of all words.
     """
     dim = numbers.shape[1]
-    mean = np.zeros(vectors.dim)
-    for _, rows in _portions(vectors):
-        mean += rows.sum(axis=0)
-    mean /= max(1, len(vectors))
-    second = np.zeros((vectors.dim, vectors.dim))
-    for _, rows in _portions(vectors):
-        rows -= mean
-        add_matmul(second, rows.T, rows)
-    total = np.trace(second)
-    if total > 0:
-        # Scaled, so that no product overflows.
-        second /= total
-        orthogonalise_rows(second, _SWEEPS)
-    shares = np.sqrt(np.einsum("ij,ij->i", second, second))
-    order = np.argsort(-shares, kind="stable")[:dim]
-    if not shares[order].min() > _NOISE:
-        raise SentembError(
-            f"{name}: the vectors of {len(vectors):,} words span fewer than {dim} directions; give "
-            "other vectors or a smaller vector_dim"
-        )
-    directions = second[order] / shares[order, None]
-    # The sum of the eigenvalues that are kept, over the words, is the mean squared length.
-    mean_square = total * shares[order].sum() / len(vectors)
-    turned = np.ascontiguousarray(directions.T) * math.sqrt(_SQUARED_LENGTH / mean_square)
-    for first, rows in _portions(vectors):
-        rows -= mean
-        product = np.zeros((len(rows), dim))
-        add_matmul(product, rows, turned)
-        numbers[first : first + len(rows)] += product.astype(np.float16)
-
-
-def _portions(vectors: WordVectors) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """Yield ``(first, rows)``: copies in float64."""
-    for first in range(0, len(vectors), _BLOCK):
-        yield first, vectors.vectors[first : first + _BLOCK].astype(np.float64)
+    components = PrincipalComponents.of(vectors, dim)
+    components.expect(dim, name, VECTOR_DIM.name)
+    scale = math.sqrt(_SQUARED_LENGTH / components.mean_square)
+    for first, rows in components.turned(vectors, scale):
+        numbers[first : first + len(rows)] += rows.astype(np.float16)

@@ -1,6 +1,7 @@
 """The hyper-parameters of SIF and of word vectors as features. Nothing here needs Numba."""
 
 from sentemb.models.vectors.probabilities import UNKNOWN
+from sentemb.models.vectors.vector_limits import MAX_DIM
 from sentemb.system.hyperparameters import COMPONENTS as COMPONENTS_GROUP
 from sentemb.system.hyperparameters import FEATURES, WORDS, Hyperparameter
 
@@ -126,4 +127,16 @@ VECTOR_WORDS = Hyperparameter(
     group=FEATURES,
     least=1,
     most=10_000_000,
+)
+# Components of the word vectors that an embedding teaches.
+TAUGHT_DIM = Hyperparameter(
+    name="dim",
+    kind=int,
+    default=128,
+    default_text="128, or as many as the vectors span",
+    help="Length of a vector: principal components.",
+    group=FEATURES,
+    least=1,
+    most=MAX_DIM,
+    optional=True,
 )

@@ -20,6 +20,7 @@ from sentemb.evaluation.held_out import HeldOutClicks
 from sentemb.models.loading import load
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.text_encoder import TextEncoder
 from sentemb.retrieval.believed_clicks import BelievedClicks
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.words_and_stems import words_of
@@ -30,7 +31,7 @@ from sentemb.search.ranking.direct_fit import (
     outweighing,
     with_examinations,
 )
-from sentemb.search.ranking.embedding import Embedding, TextEncoder
+from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.floor_fit import fitted_floor
 from sentemb.search.ranking.opening import with_two_towers
 from sentemb.search.ranking.ranker import HybridRanker

@@ -17,6 +17,7 @@ from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import NEW
 from sentemb.training.batches.renumbering import Renumbering
 from sentemb.training.batches.shuffling import Shuffle
+from sentemb.training.batches.teacher_vectors import TeacherVectors
 from sentemb.training.batches.text_pairs import TextPairs, VectorsOf
 
 
@@ -36,7 +37,10 @@ class Corpus(TextPairs):
         mini-batches
     skipped_offsets, skipped : (n_pairs + 1,) int64, (n,) int32, the titles that the log lists as
         shown and skipped, for each pair
+    teacher : the vectors of another embedding, whose cosines are learned, if any
     """
+
+    teacher: TeacherVectors | None = None
 
     def __init__(
         self,
@@ -128,6 +132,8 @@ class Corpus(TextPairs):
         part.title_index, part.skipped = np.split(title_index.astype(np.int32), [pairs.size])
         part.skipped_offsets = np.concatenate([[0], np.cumsum(counts[pairs])])
         part.weights = self.weights[pairs]
+        if self.teacher is not None:
+            part.teacher = self.teacher.part(queries, titles)
         part._take(self, queries, titles.astype(np.int32))
         part._number(*titles_by_query(queries.size, part.query_index, part.title_index))
         return part

@@ -68,7 +68,12 @@ def mini_batch(
             competing = np.concatenate([clicked, drawn])
         titles, title_index = corpus.title_numbers.distinct(competing)
         offsets, excluded = corpus.other_clicks(pairs, titles)
-        candidates = BatchCandidates(pair_queries, title_index[: clicked.size], offsets, excluded)
+        targets = None
+        if corpus.teacher is not None:
+            targets = corpus.teacher.targets(corpus.query_index[pairs], titles)
+        candidates = BatchCandidates(
+            pair_queries, title_index[: clicked.size], offsets, excluded, targets
+        )
     else:
         offsets, drawn = draw_candidates(corpus, pairs, clicked, settings, epoch, step)
         titles, title_index = corpus.title_numbers.distinct(drawn)

@@ -19,6 +19,7 @@ from sentemb.errors import SentembError
 from sentemb.models.face import keeping_text_warnings
 from sentemb.models.loading import load
 from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.text_encoder import TextEncoder
 from sentemb.retrieval.bm25 import K1, AskedWords, B, TitleWords
 from sentemb.system.bounds import brief
 from sentemb.system.parallel import Workers
@@ -34,7 +35,7 @@ class Teacher(ABC):
     """Lists the unclicked titles that rank highest for every query of a log."""
 
     @staticmethod
-    def of(teacher: AnyPath | SentenceEncoder, threads: int | None = None) -> "Teacher":
+    def of(teacher: AnyPath | TextEncoder, threads: int | None = None) -> "Teacher":
         """A teacher by its name, its folder, or the model itself.
 
         The word ``bm25`` is BM25, even if a folder has that name: write ``./bm25`` for the folder.

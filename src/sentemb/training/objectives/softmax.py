@@ -10,14 +10,19 @@ from sentemb.kernels.cosine_softmax import (
     dense_softmax,
     listed_softmax,
     normalise_rows,
+    soft_targets,
+    taught_softmax,
 )
 from sentemb.models.words.workspace import Workspace
+from sentemb.system.contracts import KernelTask
 from sentemb.system.parallel import PAYS, PRODUCTS, Workers, one_after_the_other, spans, spread
 from sentemb.training.objectives.candidates import BatchCandidates, Candidates, ListedCandidates
 from sentemb.training.objectives.unit_embeddings import UnitEmbeddings
 
 # What a cosine costs in the softmax, and a number of an embedding that is transposed.
 _SOFTMAX, _TRANSPOSED = 8, 8
+# The scale of a teacher's cosines: the one with which most are trained.
+_TEACHER_SCALE = 20.0
 # With fewer pairs in a part, the titles are read too often.
 _LEAST_PAIRS = 32
 
@@ -106,13 +111,22 @@ def _batch_loss(
 
     laying_out = spread(n_titles, lay_out_titles, cost=_TRANSPOSED * dim)
     workers.run([(lay_out_pairs,), *queries.tasks(), *laying_out])
-    of_pairs = candidates.clicked, candidates.offsets, candidates.excluded, gamma, weights
-    loss = dense_softmax, S, losses, U_pairs, UdT, *of_pairs
-    product = add_matmul_rows, V_pairs, S, titles.U  # while rows of S are in the processor's cache
+    left_out = candidates.offsets, candidates.excluded
     cost = n_titles * (2 * dim / PRODUCTS + _SOFTMAX)
+    steps: list[KernelTask] = []
+    if candidates.targets is None:
+        target, softmax = candidates.clicked, dense_softmax
+    else:
+        target, softmax = workspace.empty("T", (n_pairs, n_titles), dtype), taught_softmax
+        Tq, TdT, shares = candidates.targets.arrays(dtype)
+        of_click = candidates.clicked, *left_out
+        steps.append((soft_targets, target, Tq, TdT, shares, *of_click, _TEACHER_SCALE))
+        cost += n_titles * (len(TdT) / PRODUCTS + _SOFTMAX)
+    steps.append((softmax, S, losses, U_pairs, UdT, target, *left_out, gamma, weights))
+    steps.append((add_matmul_rows, V_pairs, S, titles.U))  # while rows of S are in the cache
     workers.run(
         [
-            (one_after_the_other, (*loss, first, end), (*product, first, end))
+            (one_after_the_other, *((*step, first, end) for step in steps))
             for _, first, end in spans(n_pairs, min(cost, PAYS / _LEAST_PAIRS))
         ]
     )

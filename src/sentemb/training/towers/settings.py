@@ -92,6 +92,21 @@ GAMMA = Hyperparameter(
     below=1e30,
 )
 
+# The default of a training with a teacher. Chosen on dev.
+SHARE = 0.8
+TEACHER_SHARE = Hyperparameter(
+    name="teacher_share",
+    kind=float,
+    default=None,
+    default_text=f"{SHARE} with --teacher",
+    help="The most that a teacher may have of the target of a pair: it counts as far as it agrees "
+    "with the click, which has the rest.",
+    group=OBJECTIVE,
+    above=0,
+    most=1,
+    optional=True,
+)
+
 # In the order in which model files list them.
 HYPERPARAMETERS = (
     ENCODERS.model,
@@ -286,6 +301,7 @@ HYPERPARAMETERS = (
         most=MOST,
         optional=True,
     ),
+    TEACHER_SHARE,
 )
 
 # How many models one training makes and averages.
@@ -423,6 +439,12 @@ def _check_objective(settings: Settings) -> None:
             for parameter in (GAMMA, objectives.MARGIN)
         },
     )
+    is_taught = settings.teacher_share is not None
+    if is_taught and (settings.objective, settings.n_negatives) != (objectives.SOFTMAX, ALL):
+        raise SentembError(
+            "the cosines of a teacher are learned over all titles of the mini-batch; they need "
+            f"the objective {objectives.SOFTMAX}, negatives batch and n_negatives {ALL}"
+        )
     if settings.objective == objectives.HINGE and settings.n_negatives != ALL:
         raise SentembError(
             f"the objective {objectives.HINGE} looks for the nearest texts of the mini-batch; it "

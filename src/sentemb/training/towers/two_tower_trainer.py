@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sentemb.data.click_log import ClickLog
+from sentemb.data.prepared_log import PreparedLog
 from sentemb.errors import SentembError
 from sentemb.models.contracts import Embedder
 from sentemb.models.files.history import best_epoch
@@ -23,6 +24,7 @@ from sentemb.system.parallel import Workers
 from sentemb.text.words import NEW
 from sentemb.training.batches.additions import Additions
 from sentemb.training.batches.corpus import Corpus
+from sentemb.training.batches.teacher_vectors import TeacherVectors
 from sentemb.training.dev import Dev, DevPlan, check_patience
 from sentemb.training.identity import Identity
 from sentemb.training.inputs import Inputs
@@ -30,6 +32,7 @@ from sentemb.training.objectives.objective_options import HINGE
 from sentemb.training.progress import Progress
 from sentemb.training.run import Run, is_prepared_log, open_log
 from sentemb.training.towers.before_and_after import FirstTitles
+from sentemb.training.towers.log_vectors import embed_log
 from sentemb.training.towers.parts_task import PartsTask
 from sentemb.training.towers.seeds import (
     DEV_OF_AVERAGE,
@@ -39,7 +42,7 @@ from sentemb.training.towers.seeds import (
     one_by_one,
     train_members,
 )
-from sentemb.training.towers.settings import Settings
+from sentemb.training.towers.settings import SHARE, TEACHER_SHARE, Settings
 from sentemb.training.towers.start import Start
 from sentemb.training.towers.two_tower_task import TowersTask, TwoTowerTask
 
@@ -60,9 +63,10 @@ def train_two_towers(
     if start is not None:
         settings = start.settings(preset, settings)
         start.check_vectors(vectors is not None)
+    settings = _with_share(settings, inputs.teacher is not None)
     chosen = Settings.of(preset, **settings)
     Settings.of(preset, **{**settings, "seed": chosen.seed + n_seeds - 1})  # there is a last seed
-    run.check(start_from)
+    run.check(start_from, inputs.teacher)
     if inputs.dask is not None and chosen.parts == 1 and n_seeds == 1:
         raise SentembError(
             "dask trains the parts of a log or several seeds; give parts or seeds too, or leave "
@@ -99,6 +103,7 @@ def train_two_towers(
             grow=grow,
             vectors=of_words,
         )
+        corpus.teacher, of_teacher = _vectors_of_teacher(inputs, log, chosen, run)
         del log
         if start is not None:
             (_note_new_features if grow else _note_unknown_words)(corpus, start, run.note)
@@ -110,6 +115,7 @@ def train_two_towers(
             plan.record(),
             _vectors_record(vectors, corpus),
             n_seeds,
+            of_teacher,
         )
         del vectors
         if start is not None and n_seeds > 1:
@@ -133,6 +139,25 @@ def train_two_towers(
         if change is not None:
             change.note(saved, run.note)
         return SentenceEncoder.of(saved, run.threads)
+
+
+def _with_share(settings: dict[str, Any], has_teacher: bool) -> dict[str, Any]:
+    """``settings`` with the default share of a teacher, if there is one."""
+    name = TEACHER_SHARE.name
+    if has_teacher:
+        return {name: SHARE, **settings}
+    if settings.get(name) is not None:
+        raise SentembError(f"{name} is that of a teacher; give teacher too")
+    return settings
+
+
+def _vectors_of_teacher(
+    inputs: Inputs, log: ClickLog | PreparedLog, settings: Settings, run: Run
+) -> tuple[TeacherVectors | None, dict[str, Any] | None]:
+    """The vectors that the teacher, if there is one, has for the texts of ``log``; its record."""
+    if inputs.teacher is None:
+        return None, None
+    return embed_log(inputs.teacher, log.queries, log.titles, settings.teacher_share, run)
 
 
 def _check_prepared(plan: DevPlan, additions: Additions) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sentemb.errors import SentembError
 from sentemb.models.vectors.formats.header import header_of
-from sentemb.models.vectors.formats.text_rows import ends_in_numbers
+from sentemb.models.vectors.formats.number_fields import ends_in_numbers
 from sentemb.system.files import place_name, reading
 from sentemb.system.paths import AnyPath
 

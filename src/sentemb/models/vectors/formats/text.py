@@ -16,7 +16,7 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.models.vectors.formats.collector import Collector
 from sentemb.models.vectors.formats.header import Header, checked_header, header_of
-from sentemb.models.vectors.formats.text_rows import ends_in_numbers, is_number, numbers_at_end
+from sentemb.models.vectors.formats.number_fields import ends_in_numbers, is_number, numbers_at_end
 from sentemb.models.vectors.vector_limits import MAX_DIM
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.bounds import brief
