@@ -597,11 +597,11 @@ def ranker_scores(
         counts_against = weight["clicks"] and counts[t] and weight["clicked_bm25"] < 0
         score += 0 if counts_against else weight["clicked_bm25"] * clicked[t]
         score += weight["unclicked"] * (not has_clicks[t])
-        score += weight["clicks"] * math.log(1 + counts[t] / 0.3)
+        score += weight["clicks"] * math.log(1 + counts[t] / 2)
         if names[t]:
             majority = max(2 * counts[t] / total - 1, 0) if total and weight["clicks"] else 1
             score += weight["name"] * majority
-        score -= weight["examined"] * math.log(1 + looked[t])
+        score -= weight["examined"] * math.log(1 + looked[t] / 6)
         scores.append(score)
     return scores
 

@@ -131,7 +131,7 @@ def test_a_title_that_is_shown_and_not_clicked_sinks_below_the_next(bag):
         best = [hit.id for hit in index.search("RED", 3)]
         assert (best[0] == "p0") == (first == "p0"), best
     share = next(share for share in index.explain("red", "p0") if share.part == EXAMINED)
-    assert share.examined == 500 and share.value == pytest.approx(-np.log1p(500))
+    assert share.examined == 500 and share.value == pytest.approx(-np.log1p(500 / 6))
     # Of another query nothing is known.
     of_other = next(share for share in index.explain("hat", "p0") if share.part == EXAMINED)
     assert of_other.examined == 0 == of_other.value

@@ -308,10 +308,10 @@ def test_spellings_of_a_query_share_their_clicks(model, tmp_path, engine):
     weights = {"cosine": 1.0, "clicked_bm25": -0.2, "clicks": 0.9, "name": 5.0}
     made = export(made_up_index(model, weights, log), tmp_path / "out", engine)
     _, documents = read_folder(tmp_path / "out")
-    assert list(documents["p0"]["clicks"].values()) == pytest.approx([3 / 0.3])
+    assert list(documents["p0"]["clicks"].values()) == pytest.approx([3 / 2])
     assert [id for id, source in documents.items() if "clicks" in source] == ["p0"]
     told = " ".join(made.notes)
-    assert "+ 0.45 · ln(1 + clicks of this query / 0.3)" in told and "names are left out" in told
+    assert "+ 0.45 · ln(1 + clicks of this query / 2)" in told and "names are left out" in told
     assert "counts against titles that were clicked for the very query" in told
     assert "`clicks` holds" in " ".join((tmp_path / "out" / "README.md").read_text().split())
     options = {"clicked_queries": "no", "force": True}

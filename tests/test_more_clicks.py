@@ -39,7 +39,7 @@ def recipes(draw):
         if part not in ("cosine", "clicks", "examined")
     }
     # As it is fitted, the first click outweighs the constant of titles without clicks.
-    least = max(weights["unclicked"], 0) / np.log1p(1 / 0.3) + 0.01
+    least = max(weights["unclicked"], 0) / np.log1p(1 / 2) + 0.01
     return Recipe({**weights, "cosine": 1.0, "clicks": least + draw(st.floats(0, 9, width=16))})
 
 

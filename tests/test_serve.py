@@ -234,7 +234,7 @@ def test_an_explanation_names_the_nearest_clicked_query_and_the_words(client, in
     assert of["memory"]["nearest"]["text"] == query and of["memory"]["nearest"]["is_clicked"]
     assert of["memory"]["value"] == pytest.approx(share**0.5, abs=0.02)
     assert of["clicks"]["clicks"] == log.clicks[0]
-    assert of["clicks"]["value"] == pytest.approx(np.log1p(log.clicks[0] / 0.3))
+    assert of["clicks"]["value"] == pytest.approx(np.log1p(log.clicks[0] / 2))
     # BM25 of clicked queries counts against titles, but not against one that was clicked.
     assert of["clicked_bm25"]["value"] == 0 and "words" not in of["clicked_bm25"]
     longer = asked(client, "/explain", q=f"{query} zzz", id=id)["ranker"]["parts"]

@@ -22,8 +22,8 @@ from sentemb.text.hashes import hashes_of
 from sentemb.text.words import folded_words
 
 # Clicks by which a title gains ln 2, and examinations by which it loses as much.
-KAPPA = 0.3
-EXAMINATIONS = 1.0
+KAPPA = 2.0
+EXAMINATIONS = 6.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@
     bm25(q, t)          BM25 over the words of t and of its clicked queries
     clicked_bm25(q, t)  BM25 over the words of its clicked queries alone
     unclicked(q, t)     1 for a title without clicks, else 0
-    clicks(q, t)        ln(1 + c / 0.3) for c clicks on t for exactly this query
+    clicks(q, t)        ln(1 + c / 2) for c clicks on t for exactly this query
     name(q, t)          1 if all words of q are in t, else 0; the engine says when it counts
-    examined(q, t)      -ln(1 + n) if t was looked at n times for exactly this query
+    examined(q, t)      -ln(1 + n / 6) if t was looked at n times for exactly this query
 
 `PART_TYPES` lists them: the fit, the index and its files take them from there. The last three are
 in `sentemb.search.ranking.direct_parts`.

@@ -47,9 +47,9 @@ MEANINGS = {
     BM25: "words of the query that are in the title, rare ones more",
     CLICKED_BM25: "words of the query that are in queries clicked on the title",
     UNCLICKED: "1 for a title that has no clicks yet",
-    CLICKS: "ln(1 + clicks / 0.3) of the title for exactly this query",
+    CLICKS: "ln(1 + clicks / 2) of the title for exactly this query",
     NAME: "whether the title has all words of the query; less where others have its clicks",
-    EXAMINED: "-ln(1 + n) of a title that was looked at n times for exactly this query",
+    EXAMINED: "-ln(1 + n / 6) of a title that was looked at n times for exactly this query",
 }
 MAX_WEIGHT = 1e3
 
