@@ -23,7 +23,7 @@ from sentemb.data.text_array import TextArray
 from sentemb.kernels.text_table import fill_table
 from sentemb.models import cluster_encoding as encoding
 from sentemb.retrieval.clicked_queries import ClickedQueries
-from sentemb.retrieval.rows_of_texts import TextRows, _Packed
+from sentemb.retrieval.rows_of_texts import PackedTexts, TextRows
 from sentemb.search import contents, scan, title_files
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.title_files import read_titles
@@ -133,7 +133,7 @@ def test_texts_that_share_a_slot_are_told_apart():
     table = TextRows(texts)._table
     table = table._replace(slots=np.full(1024, -1, np.int32))
     assert fill_table(table.slots, table.seed, *table.packed) == (-1, -1)
-    sought = _Packed.of([*texts, "text", "text 1023"])
+    sought = PackedTexts.of([*texts, "text", "text 1023"])
     assert table.rows(sought).tolist() == [*range(1023), -1, -1]
 
 

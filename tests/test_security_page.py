@@ -98,6 +98,8 @@ def test_only_the_kernel_cache_unpickles_and_nothing_else_executes():
     # The server listens, and reads addresses; nothing else of the package touches a socket.
     assert found.pop("src/sentemb/bridges/server/server.py") == {"socket"}
     assert found.pop("src/sentemb/bridges/server/asked.py") == {"urllib"}
+    # Reads addresses in tables, and asks none of them.
+    assert found.pop("src/sentemb/data/importers/clean_texts.py") == {"urllib"}
     # Asks an address whether it is a scheduler, with a limit of time.
     assert found.pop("src/sentemb/system/cluster.py") == {"asyncio"}
     assert found == {"src/sentemb/kernels/compiling/cache.py": {"pickle"}}

@@ -42,7 +42,7 @@ def what_is_lacking(names: Sequence[str]) -> str:
             "these are rows of the API of Search Console, with query and page in keys: use jq -c "
             "'.rows[] | {query: .keys[0], page: .keys[1], clicks}'"
         )
-    if "event_params" in names:
+    if any(name.startswith("event_params") for name in names):
         return (
             "these are raw events of GA4, with their texts in lists of keys: select search_term, "
             "item_id and item_name of the clicks in BigQuery first, as columns"
