@@ -277,7 +277,7 @@ def test_what_was_shown_alone_says_no_clicks(tmp_path):
 
 @pytest.mark.parametrize("shown", ["shown_ids", "results", "sku"])
 def test_what_was_clicked_is_read_and_not_what_was_shown(tmp_path, shown):
-    """A search without a click has an empty cell there: it is no click, and no loss."""
+    """An empty cell is a search without a click. It is not counted as lost."""
     products, path, out = tmp_path / "p.csv", tmp_path / "c.csv", tmp_path / "l.tsv"
     products.write_text("sku,name\n" + "".join(f"A{k},T{k}\n" for k in range(9)))
     rows = [f"q{k},A{k % 9}|A{(k + 1) % 9},{f'A{k % 9}' if k % 3 else ''}" for k in range(90)]

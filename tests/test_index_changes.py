@@ -1,4 +1,4 @@
-"""An index changes in one step: under exceptions at every line, beside searches, and in copies."""
+"""An index changes in one step: with an exception at any line, during searches, and in copies."""
 
 import contextlib
 import copy

@@ -1,4 +1,4 @@
-"""Parts of work, the threads that do them, and work beside the next runs."""
+"""How work is cut into parts, the threads that do them, and work done in the background."""
 
 import threading
 

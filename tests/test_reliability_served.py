@@ -36,4 +36,4 @@ def test_a_killed_refresh_refuses_no_search():
 
 def test_a_worker_of_another_version_is_named():
     pytest.importorskip("distributed", reason="needs Dask")
-    held(served.versions(besides=(True,)))
+    held(served.versions(with_ours=(True,)))

@@ -178,5 +178,5 @@ def _changed(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
 def _written(node: ast.AST) -> str:
     """The code of a node; of an expression in brackets, so that it fits anywhere."""
     if isinstance(node, ast.Tuple) and any(isinstance(one, ast.Slice) for one in node.elts):
-        return ", ".join(map(ast.unparse, node.elts))  # no slice stands in brackets
+        return ", ".join(map(ast.unparse, node.elts))  # parentheses cannot hold a slice
     return ast.unparse(node) if isinstance(node, ast.stmt) else f"({ast.unparse(node)})"

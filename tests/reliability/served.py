@@ -439,8 +439,8 @@ def _searched(port, right, count):
         searching.join()
 
 
-def versions(besides=(False, True)) -> Count:
-    """Workers of a cluster that have another version, alone and beside one of this version.
+def versions(with_ours=(False, True)) -> Count:
+    """Workers of a cluster that have another version, alone and together with one of this version.
 
     From Python and from each command with ``--dask`` the message names both versions, and nothing
     is written.
@@ -460,10 +460,10 @@ def versions(besides=(False, True)) -> Count:
         cluster = stack.enter_context(LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0"))
         address = cluster.scheduler_address
         stack.enter_context(_worker(address, folder / "other"))
-        for beside in besides:
-            if beside:
+        for is_ours_there in with_ours:
+            if is_ours_there:
                 stack.enter_context(_worker(address, folder))
-            cluster.wait_for_workers(1 + beside)
+            cluster.wait_for_workers(1 + is_ours_there)
             for arguments in (
                 None,
                 ("index", folder / "model", folder / "titles.tsv", "-o", folder / "out"),

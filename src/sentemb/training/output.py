@@ -57,9 +57,10 @@ def is_finished(output: Path, identity: Identity, read: Callable[[Path], Any] = 
 
 
 def make_room(output: Path, n_bytes: int) -> None:
-    """Remove old checkpoints and raise a `SentembError` if there is no room for ``n_bytes``.
+    """Remove old checkpoints, then check that ``n_bytes`` are free.
 
-    Vectors of an embedding stay: the training that begins has encoded them.
+    Vectors of an embedding stay, because the training that begins has just encoded them. Raises
+    `SentembError` if there is too little room.
     """
     remove_checkpoints(output, but_vectors=True)
     make_folder(folder_of(output))
