@@ -473,7 +473,7 @@ def versions(with_ours=(False, True)) -> Count:
                 said = _refusal(address, arguments)
                 count.notes.append(said.strip())
                 if f"has sentemb 0.0.7, this process {__version__}" not in said:
-                    count.failures.append(f"{arguments}, beside {beside}: {said}")
+                    count.failures.append(f"{arguments}, ours there {is_ours_there}: {said}")
                 if (folder / "out").exists():
                     count.failures.append(f"{arguments}: something was written")
                     shutil.rmtree(folder / "out")
