@@ -291,6 +291,13 @@ def test_what_was_clicked_is_read_and_not_what_was_shown(tmp_path, shown):
     assert "clicks: 60 read, 60 kept" in said
 
 
+def test_counted_clicks_on_an_empty_cell_are_lost(tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_text("query,clicked_title,n\ntv,TV,5\nlamp,,3\nlamp,,0\n")
+    _, said = run(path, "-o", "-", "--clicks-column", "n", "--max-lost", 1)
+    assert "clicks: 8 read, 5 kept; lost: 3 without a title" in said and "1 without clicks" in said
+
+
 def test_ids_of_a_catalogue_are_found_by_their_usual_names(tmp_path):
     products, path = tmp_path / "p.csv", tmp_path / "c.csv"
     products.write_text("artikelnummer,name\nA1,TV\nA2,Lamp\n")

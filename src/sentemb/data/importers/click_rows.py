@@ -193,7 +193,7 @@ class ClickReader:
             ):
                 done.left_out[TOTALS] += 1
                 continue
-            if self._of_clicked and query and not raw.strip():
+            if self._of_clicked and query and not raw.strip() and not (counts and any(clicks)):
                 done.left_out[NO_CLICKS] += 1
                 continue
             if is_pair and clicks[0] and len(named) == 1:  # most rows
