@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from sentemb.kernels.input_layer import RowGradient, gather_weighted_rows
-from sentemb.kernels.lengths import bound_of_squares, gather_squares, square_rows, sum_of_squares
+from sentemb.kernels.lengths import (
+    are_below,
+    bound_of_squares,
+    gather_squares,
+    square_rows,
+    sum_of_squares,
+)
 from sentemb.system.parallel import Workers, one_after_the_other
 from sentemb.training.optimisers.renormalisation import renormalisation
 
@@ -83,3 +89,13 @@ def test_long_gradients_alone_are_gathered_to_be_measured():
             one_after_the_other(*tasks)
             done += 1
         assert done == phases
+
+
+@pytest.mark.parametrize("place", [0, 3, 36])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_number_that_is_too_large_is_seen_whatever_its_sign(place, dtype):
+    numbers = np.full(WIDTH, -1.0, dtype)
+    assert are_below(numbers, 2.0) and are_below(numbers[:0], 2.0)
+    for large in (2.0, -2.0, 1e30, -np.inf, np.nan):
+        numbers[place] = large
+        assert not are_below(numbers, 2.0)
