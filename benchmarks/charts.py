@@ -7,35 +7,25 @@ Measures nothing: run it after the scripts that write docs/results.
 
 from pages import DOCS, README, fill, read_csv
 
-from sentemb.analysis.figures.palette import BLUE, GREEN, ORANGE, PINK, model_colours
+from sentemb.analysis.figures.palette import BLUE, GREEN, ORANGE, PINK
 from sentemb.system.tables import markdown_table
 
 PAGE, FIGURES = DOCS / "benchmarks.md", DOCS / "figures"
-SETS = {
-    "occupations": "occupations",
-    "tldr": "tldr",
-    "msdocs_index": "msdocs_index",
-    "simulated": "simulated log",
-}
-REAL = list(SETS)[:3]
+REAL = ("occupations", SMALLEST := "tldr", "msdocs_index")
 GREY = "#777777"
-COLOURS = dict(zip(SETS, (BLUE, ORANGE, GREEN, PINK), strict=True))
-MARKERS = dict(zip(SETS, "osD^", strict=True))
 DPI = 120
 # Rows of Table IV by kind of model; a kind has the colour of its best known model.
 FAMILIES = {
     "order-free": (ORANGE, "s", ("bag", "dssm", "bag-hard", "dssm-hard")),
-    "convolution": (PINK, "^", ("clsm-1", "clsm-3", "clsm-5")),
+    "convolution": (PINK, "^", ("clsm-1", "clsm-3")),
     "recurrent": (BLUE, "o", ("rnn-288", "lstm-32", "lstm-64", "lstm-96", "lstm-96-hard",
-                              "lstm-96-bag", "bilstm-96", "bilstm-192", "bilstm-large")),
+                              "lstm-96-bag", "bilstm-96")),
     "paper's settings": (GREY, "D", ("lstm-96-paper",)),
 }  # fmt: skip
-TRAINED_ON_PARTS = {"bag": "s", "dssm": "^", "lstm-96": "o"}
 # Rows that the cost chart names: label, and where it goes in points from the row's own point.
 NAMED = {
     "bag": ("bag", (0, 11)),
     "lstm-96-hard": ("default", (-4, 11)),
-    "bilstm-large": ("large", (0, -11)),
     "lstm-96-paper": ("paper", (0, 11)),
 }
 
@@ -54,31 +44,26 @@ def ndcg(line, k=1):
 
 def draw_negatives(pyplot):
     """NDCG@1 of one LSTM by its negatives."""
-    names = ("lstm-96-n2", "lstm-96-n4", "lstm-96-n6", "lstm-96-n8", "lstm-96", "lstm-96-hard")
-    labels = ("2", "4", "6", "8", "all others\nin the batch", "all others\n+ 3 hard")
-    figure, axis = pyplot.subplots(figsize=(6.5, 4), layout="constrained")
-    for name, label in SETS.items():
-        lines = table4(name)
-        axis.errorbar(
-            range(len(names)),
-            [ndcg(lines[row]) for row in names],
-            yerr=[float(lines[row]["NDCG@1 sd"]) for row in names],
-            color=COLOURS[name],
-            marker=MARKERS[name],
-            capsize=3,
-            label=label,
-        )
+    names = ("lstm-96-n2", "lstm-96-n4", "lstm-96", "lstm-96-hard")
+    labels = ("2", "4", "all others\nin the batch", "all others\n+ 3 hard")
+    figure, axis = pyplot.subplots(figsize=(5.5, 4), layout="constrained")
+    lines = table4(SMALLEST)
+    axis.errorbar(
+        range(len(names)),
+        [ndcg(lines[row]) for row in names],
+        yerr=[float(lines[row]["NDCG@1 sd"]) for row in names],
+        color=BLUE, marker="o", capsize=3,
+    )  # fmt: skip
     axis.set_xticks(range(len(names)), labels)
     axis.set_xlabel("negatives per query")
-    axis.set_ylabel("test NDCG@1, LSTM with 96 cells")
-    figure.legend(frameon=False, ncols=4, loc="outside upper center")
+    axis.set_ylabel(f"test NDCG@1 on {SMALLEST}, LSTM with 96 cells")
     return figure
 
 
 def draw_word_order(pyplot):
     """NDCG@1 on queries whose meaning depends on word order, and on the others."""
     shown = ("bm25-stem", "bag-hard", "dssm-hard", "clsm-5", "rnn-288", "lstm-32", "lstm-96",
-             "lstm-96-hard", "bilstm-192", "bilstm-large")  # fmt: skip
+             "lstm-96-hard", "bilstm-96")  # fmt: skip
     lines = {line["model"]: line for line in read_csv("table4-simulated-word-order.csv")}
     _, in_order, others = next(iter(lines.values()))
     figure, axis = pyplot.subplots(figsize=(6.5, 4), layout="constrained")
@@ -99,61 +84,26 @@ def draw_word_order(pyplot):
     return figure
 
 
-def draw_log_size(pyplot):
-    """NDCG@1 by the number of training pairs, and the LSTM's lead over order-free models."""
-    colours = model_colours(list(TRAINED_ON_PARTS))
-    figure, axes = pyplot.subplots(2, 3, figsize=(8, 5), layout="constrained", sharey="row")
-    for (above, below), name in zip(axes.T, REAL, strict=True):
-        some = read_csv(f"table4-{name}-size-of-the-log.csv")
-        lead = next(key for key in some[0] if key.endswith("order-free one"))
-        pairs = [int(line["pairs"]) for line in some]
-        for (row, marker), colour in zip(TRAINED_ON_PARTS.items(), colours, strict=True):
-            values = [float(line[row]) for line in some]
-            above.plot(pairs, values, color=colour, marker=marker, markersize=5, label=row)
-        middle, low, high = (
-            [float(line[f"{lead}{part}"]) for line in some] for part in ("", " low", " high")
-        )
-        reach = [
-            [m - x for m, x in zip(middle, low, strict=True)],
-            [x - m for m, x in zip(middle, high, strict=True)],
-        ]
-        below.axhline(0, color="black", linewidth=0.8)
-        below.errorbar(pairs, middle, yerr=reach, color=BLUE, marker="o", capsize=3)
-        for axis in (above, below):
-            axis.set_xscale("log", base=2)
-            axis.set_xticks(pairs, [f"{count / 1000:.0f}k" for count in pairs])
-            axis.minorticks_off()
-        above.set_title(name, fontsize=10)
-        below.set_xlabel("training pairs")
-    axes[0, 0].set_ylabel("test NDCG@1")
-    axes[1, 0].set_ylabel("lstm-96 minus the better\norder-free model")
-    axes[0, 0].legend(frameon=False)
-    return figure
-
-
 def draw_cost(pyplot):
     """NDCG@1 against seconds of training."""
-    figure, axes = pyplot.subplots(1, 3, figsize=(10, 4), layout="constrained")
-    for axis, name in zip(axes, REAL, strict=True):
-        lines = table4(name)
-        for family, (colour, marker, rows) in FAMILIES.items():
-            points = [(float(lines[row]["training (s)"]), ndcg(lines[row])) for row in rows]
-            axis.scatter(*zip(*points, strict=True), color=colour, marker=marker, label=family)
-            for row, point in zip(rows, points, strict=True):
-                if row in NAMED:
-                    label, offset = NAMED[row]
-                    axis.annotate(label, point, offset, textcoords="offset points", fontsize=9,
-                                  ha="center", va="center")  # fmt: skip
-        axis.set_xscale("log")
-        seconds = (5, 10, 20, 50, 100, 200, 500)
-        axis.set_xticks(seconds, [f"{some}" for some in seconds])
-        axis.minorticks_off()
-        axis.margins(x=0.15, y=0.1)
-        axis.set_title(name, fontsize=10)
-        axis.set_xlabel("training, seconds on one thread")
-    axes[0].set_ylabel("test NDCG@1")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, frameon=False, ncols=4, loc="outside upper center")
+    figure, axis = pyplot.subplots(figsize=(6.5, 4), layout="constrained")
+    lines = table4(SMALLEST)
+    for family, (colour, marker, rows) in FAMILIES.items():
+        points = [(float(lines[row]["training (s)"]), ndcg(lines[row])) for row in rows]
+        axis.scatter(*zip(*points, strict=True), color=colour, marker=marker, label=family)
+        for row, point in zip(rows, points, strict=True):
+            if row in NAMED:
+                label, offset = NAMED[row]
+                axis.annotate(label, point, offset, textcoords="offset points", fontsize=9,
+                              ha="center", va="center")  # fmt: skip
+    axis.set_xscale("log")
+    seconds = (5, 10, 20, 50, 100)
+    axis.set_xticks(seconds, [f"{some}" for some in seconds])
+    axis.minorticks_off()
+    axis.margins(x=0.15, y=0.1)
+    axis.set_xlabel(f"training on {SMALLEST}, seconds on one thread")
+    axis.set_ylabel("test NDCG@1")
+    figure.legend(frameon=False, ncols=4, loc="outside upper center")
     return figure
 
 
@@ -198,7 +148,6 @@ def draw_growth(pyplot):
 CHARTS = {
     "negatives": draw_negatives,
     "word-order": draw_word_order,
-    "log-size": draw_log_size,
     "cost": draw_cost,
     "growth": draw_growth,
 }
@@ -207,6 +156,7 @@ CHARTS = {
 # -- small tables ---------------------------------------------------------------------------------
 
 OVER_ALL_TITLES = ("hit@1", "MRR@10", "recall@10")
+JUDGED = ("NDCG@1", "NDCG@3", "NDCG@10")
 
 
 def by_row(file, *keys):
@@ -242,46 +192,24 @@ def rivals_of(file, rival):
     return {name: found.get((name, rival)) for name in REAL}
 
 
-def ranking_table():
-    """NDCG@1 / @3 / @10 on the real sets: rivals by words, a transformer, ours."""
-    found = {name: table4(name) for name in REAL}
-    ours, rivals = "ranking-{}-judged-titles.csv", "rivals.csv"
+def ranking_table(file="ranking-{}-judged-titles.csv", of_rivals="rivals.csv", figures=JUDGED):
+    """Figures among the judged titles of the real sets: rivals by words, a transformer, ours."""
     sources = {
-        "BM25, titles": {name: found[name]["bm25-stem"] for name in REAL},
-        "BM25, titles and clicked queries": rivals_of(rivals, "bm25-clicks"),
-        "all-MiniLM-L6-v2, as published": rivals_of(rivals, "minilm"),
-        "all-MiniLM-L6-v2, fine-tuned on the log": rivals_of(rivals, "minilm-tuned"),
-        "the same + BM25 with clicked queries": rivals_of(rivals, "minilm-tuned + bm25-clicks"),
-        "sentemb, order-free (`bag-hard`)": {name: found[name]["bag-hard"] for name in REAL},
-        "sentemb, default LSTM alone": lines_of(ours, "defaults", "model"),
-        "sentemb, `--preset large` alone": {name: found[name]["bilstm-large"] for name in REAL},
-        "**sentemb, defaults: LSTM and ranker**": lines_of(ours, "defaults", "ranker"),
-        "sentemb, `--seeds 2`, ranker": lines_of(ours, "defaults, two seeds", "ranker"),
-        "sentemb, `--seeds 2 --vectors`, ranker": lines_of(ours, "--vectors, two seeds", "ranker"),
-        "sentemb, `--preset large --vectors`, ranker": lines_of(
-            ours, "--preset large --vectors", "ranker"
-        ),
+        "BM25, titles": rivals_of(of_rivals, "bm25"),
+        "BM25, titles and clicked queries": rivals_of(of_rivals, "bm25-clicks"),
+        "all-MiniLM-L6-v2, as published": rivals_of(of_rivals, "minilm"),
+        "all-MiniLM-L6-v2, fine-tuned on the log": rivals_of(of_rivals, "minilm-tuned"),
+        "the same + BM25 with clicked queries": rivals_of(of_rivals, "minilm-tuned + bm25-clicks"),
+        "sentemb, default LSTM alone": lines_of(file, "defaults", "model"),
+        "**sentemb, defaults: LSTM and ranker**": lines_of(file, "defaults", "ranker"),
+        "sentemb, `--seeds 2`, ranker": lines_of(file, "defaults, two seeds", "ranker"),
     }
-    return table_of(sources, [f"NDCG@{k}" for k in (1, 3, 10)])
+    return table_of(sources, figures)
 
 
 def all_titles_table():
-    """hit@1 / MRR@10 / recall@10 over all titles of the judged test sets."""
-    ours, rivals = "ranking-{}-all-titles.csv", "rivals-all-titles.csv"
-    sources = {
-        "BM25, titles": rivals_of(rivals, "bm25"),
-        "BM25, titles and clicked queries": rivals_of(rivals, "bm25-clicks"),
-        "all-MiniLM-L6-v2, fine-tuned on the log": rivals_of(rivals, "minilm-tuned"),
-        "the same + BM25 with clicked queries": rivals_of(rivals, "minilm-tuned + bm25-clicks"),
-        "sentemb, default LSTM alone": lines_of(ours, "defaults", "model"),
-        "**sentemb, defaults: LSTM and ranker**": lines_of(ours, "defaults", "ranker"),
-        "sentemb, `--seeds 2`, ranker": lines_of(ours, "defaults, two seeds", "ranker"),
-        "sentemb, `--seeds 2 --vectors`, ranker": lines_of(ours, "--vectors, two seeds", "ranker"),
-        "sentemb, `--preset large --vectors`, ranker": lines_of(
-            ours, "--preset large --vectors", "ranker"
-        ),
-    }
-    return table_of(sources, OVER_ALL_TITLES)
+    """The same over all titles of the judged test sets."""
+    return ranking_table("ranking-{}-all-titles.csv", "rivals-all-titles.csv", OVER_ALL_TITLES)
 
 
 def short_table():

@@ -6,9 +6,9 @@ import sys
 from sentemb.comparison.data_folder import read_data
 from sentemb.comparison.runner import Comparison
 
-REFERENCE = "lstm-96"
+REFERENCE, SEEDS = "lstm-96", 2
 ORDER_FREE = ("bag", "dssm", "bag-hard", "dssm-hard")
-IN_ORDER = ("lstm-96", "lstm-96-hard", "lstm-96-bag", "bilstm-96", "bilstm-192", "bilstm-large")
+IN_ORDER = ("lstm-96", "lstm-96-hard", "lstm-96-bag", "bilstm-96")
 
 
 def sentemb(*arguments):
@@ -19,6 +19,6 @@ def sentemb(*arguments):
 
 def opened(data, folder, rows):
     """The `Comparison` in ``folder``, without measuring; each missing row gets its reason."""
-    comparison = Comparison(read_data(data), folder, rows, note=lambda text: None)
+    comparison = Comparison(read_data(data), folder, rows, seeds=SEEDS, note=lambda text: None)
     comparison.run(seconds=0)
     return comparison

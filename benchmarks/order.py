@@ -1,24 +1,19 @@
-"""Where word order helps: Table IV by length and words of the query, and by the size of the log.
+"""Where word order helps: Table IV by length and words of the query.
 
 Splits the test queries of a set by length, by the words they share with a relevant title, and by
-whether all their words occur in the log. Trains the LSTM and the order-free models on fractions of
-the log. For table4.py.
+whether all their words occur in the log. For table4.py.
 """
 
 import numpy as np
-from compared import ORDER_FREE, REFERENCE, opened, sentemb
+from compared import ORDER_FREE, REFERENCE
 from systems import with_interval
 
-from sentemb.comparison.data_folder import read_data
-from sentemb.comparison.rows import rows_of
-from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.evaluation.significance import compare_all
 from sentemb.system.tables import markdown_table
 from sentemb.text.words import split_words
 
 RIVALS = ORDER_FREE[:2]
-TRAINED = (*RIVALS, REFERENCE)
-SHOWN = ("bm25-stem", *TRAINED)
+SHOWN = ("bm25-stem", *RIVALS, REFERENCE)
 DIFFERENCE = f"{REFERENCE} minus the better order-free one"
 LENGTHS = {
     "1 word": (1, 1),
@@ -28,7 +23,6 @@ LENGTHS = {
     "6 to 8 words": (6, 8),
     "9 words or more": (9, np.inf),
 }
-SHARES = (8, 4, 2)  # one pair in 8, 4 and 2
 LEAST = 50  # queries per line
 
 
@@ -82,32 +76,4 @@ def cut_table(comparison):
         some = group[judged]
         if some.sum() >= LEAST:
             rows.append([name, f"{some.sum():,}", *cells(found, some)])
-    return markdown_table(rows)
-
-
-def on_part(data, share, folder, threads):
-    """A comparison with every ``share``-th pair of the log, in random order."""
-    log = read_data(data).log
-    home = folder / f"{data.name}-{share}"
-    place, found = home / "log", home / "comparison"
-    place.mkdir(parents=True, exist_ok=True)
-    for name in ("dev", "test"):
-        if not (place / name).exists():
-            (place / name).symlink_to((data / name).resolve())
-    builder = ClickLogBuilder()
-    for pair in np.random.default_rng(0).permutation(log.query_index.size)[::share]:
-        query, title = log.queries[log.query_index[pair]], log.titles[log.title_index[pair]]
-        builder.add(query, title, int(log.clicks[pair]))
-    write_click_log(builder.build(), place / "pairs.tsv")
-    names = ",".join(TRAINED)
-    sentemb("compare", place, "-o", found, "--models", names, "--threads", threads)
-    return opened(place, found, rows_of(TRAINED))
-
-
-def size_table(data, whole, folder, threads):
-    """Lines of a table by the number of pairs."""
-    rows = [["pairs", *TRAINED, DIFFERENCE]]
-    for comparison in (*(on_part(data, share, folder, threads) for share in SHARES), whole):
-        found, _ = figures(comparison, TRAINED)
-        rows.append([f"{comparison.data.log.query_index.size:,}", *cells(found)])
     return markdown_table(rows)

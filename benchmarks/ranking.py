@@ -1,12 +1,9 @@
 """What `sentemb train` ranks with: the model alone, each part of the ranker, their sum.
 
-For each log the defaults, word vectors as features, and the large preset with word vectors; one
-seed, and two or three seeds averaged. NDCG among the judged titles of test, and figures over all
-titles of test. Settings and weights are from dev. Then the trials of `benchmarks/ranking_trials.py`
-with the defaults. Writes docs/results/ranking.md.
-
-Models stay in build/systems, so a run that was stopped continues there. The vectors are GloVe's,
-from benchmarks/glove.py.
+For each log the defaults, with two seeds, and both averaged. NDCG among the judged titles of test,
+and figures over all titles of test. Settings and weights are from dev. Then the trials of
+`benchmarks/ranking_trials.py` with the defaults, on the smallest log. Writes
+docs/results/ranking.md. Models stay in build/systems, so a run that was stopped continues there.
 
     python benchmarks/ranking.py [--data DIR] [--sets tldr ...] [--settings 0] [--trials floor ...]
 """
@@ -17,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import ranking_trials
-from pages import DATA, ROOT, write_tables
+from pages import DATA, write_tables
 from ranking_trials import Trial
 from systems import (
     ALL_TITLES,
@@ -45,17 +42,9 @@ from sentemb.search.ranking.recipe import MEMORY as OF_LOG
 from sentemb.system.tables import markdown_table
 
 SETS = ("tldr", "occupations", "msdocs_index")
-SEEDS = (0, 1, 2)
-AVERAGES = ((0, 1), (0, 2), (1, 2), (0, 1, 2))
-VECTORS = ROOT / "build" / "glove" / "100d"
+TRIED = SETS[0]  # the log of the trials
 # Settings: the beginning of the names of their folders, options, seeds, averages.
-SETTINGS = {
-    "defaults": ("", {}, SEEDS, AVERAGES),
-    "`--vectors`": ("vectors-", {"vectors": VECTORS}, SEEDS, AVERAGES),
-    "`--preset large --vectors`": (
-        "large-vectors-", {"preset": "large", "vectors": VECTORS}, SEEDS[:1], (),
-    ),
-}  # fmt: skip
+SETTINGS = {"defaults": ("", {}, (0, 1), ((0, 1),))}
 MEMORY, CLICKED, FUSION = "memory", "bm25, clicked queries alone", "rank fusion"
 # Systems that do not depend on the model, which have one row, and those that do.
 OF_WORDS, OF_MODEL = (BM25, CLICKED), (MODEL, MEMORY, FUSION, RANKER)
@@ -103,12 +92,12 @@ class Fusion:
 
 
 def measure(data, name, label, threads, build):
-    """For one training, two and three averaged: system -> figure -> values for each query."""
+    """For one training and two averaged: system -> figure -> values for each query."""
     prefix, options, seeds, averages = SETTINGS[label]
     log, dev = data / name / "pairs.tsv", data / name / "dev"
     test = read_judged_set(data / name / "test")
     right = best_graded(test)
-    found = {"one": [], "two": [], "three": [], "recipes": []}
+    found = {"one": [], "two": [], "recipes": []}
 
     def of_folder(folder):
         ranker = ranker_of(folder, log, dev, threads)
@@ -135,7 +124,7 @@ def measure(data, name, label, threads, build):
         ]
         average(folder, members, threads)
         del members
-        found["two" if len(some) == 2 else "three"].append(of_folder(folder))
+        found["two"].append(of_folder(folder))
     return found
 
 
@@ -150,7 +139,7 @@ def rows(results, figures):
     yield ["training", "system", *figures.values(), f"{figures[first]} minus {BM25}"]
     lexical = None
     for label, found in results.items():
-        for kind in ("one", "two", "three"):
+        for kind in ("one", "two"):
             runs, seeds = found[kind], "" if kind == "one" else f", {kind} seeds"
             if not runs:
                 continue
@@ -214,7 +203,8 @@ def main():
                 write_tables("ranking", tables_of(of_sets, of_trials))
         for trial in TRIALS:
             path = BUILD / name / f"ranking-{trial}.json"
-            if path.exists() or (name in options.sets and trial in options.trials):
+            wanted = name == TRIED and name in options.sets and trial in options.trials
+            if path.exists() or wanted:
                 make = partial(run_trial, options.data, name, trial, options.threads, BUILD)
                 of_trials.setdefault(name, {})[trial] = kept(path, make)
                 write_tables("ranking", tables_of(of_sets, of_trials))

@@ -141,30 +141,6 @@ def test_losses_of_all_contenders_agree(run, tmp_path):
     assert run(_RACE, tmp_path).endswith("done\n")
 
 
-_PARTS = """
-import sys
-from pathlib import Path
-import order
-from sentemb.cli import main
-
-def here(*arguments):  # without the start of a process
-    main.main([*map(str, arguments), "--quiet"], standalone_mode=False)
-
-folder = Path(sys.argv[1])
-few = ("--pairs", 400, "--dev-queries", 50, "--test-queries", 50)
-here("simulate", "-o", folder / "made-up", *few)
-order.TRAINED = ("random", "unigram")
-part = order.on_part(folder / "made-up", 4, folder / "kept", 1)
-order.sentemb = here
-part = order.on_part(folder / "made-up", 4, folder / "kept", 1)  # reads what the first has kept
-print(part.data.log.query_index.size, part.per_query("unigram").shape[1])
-"""
-
-
-def test_a_fraction_of_a_log_is_compared(run, tmp_path):
-    assert run(_PARTS, tmp_path).endswith("100 3\n")
-
-
 _RECORD = """
 import subprocess, sys
 sys.path.insert(0, sys.argv[1])
