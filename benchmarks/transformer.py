@@ -452,7 +452,7 @@ def zero_shot(name, data, device):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sets", nargs="+", choices=SETS)
-    parser.add_argument("--rates", nargs="*", type=float, default=RATES)
+    parser.add_argument("--rates", nargs="*", type=float, default=RATES, help="none: do not tune")
     parser.add_argument("--batches", nargs="*", type=int, default=BATCHES, help="in pairs")
     parser.add_argument("--hard", type=int, default=HARD, help="hard negatives of a pair")
     parser.add_argument("--epochs", type=int, default=EPOCHS)
@@ -472,8 +472,9 @@ def main():
             run = Run(rate, batch, options.hard)
             tuning = FineTuning(name, data, run, options.epochs, options.device)
             best = max(best, (tuning.run(), str(run), tuning), key=lambda one: one[0])
-        best[-1].keep()
-        print(f"{name}: {best[1]} is the best on dev, MRR@10 {best[0]:.3f}", flush=True)
+        if options.rates:
+            best[-1].keep()
+            print(f"{name}: {best[1]} is the best on dev, MRR@10 {best[0]:.3f}", flush=True)
 
 
 if __name__ == "__main__":
