@@ -79,7 +79,7 @@ mutants: venv ## Put small faults into a copy of the code: each must make a test
 	PYTHONPATH=tests $(BIN)/python -m mutants
 
 .PHONY: reliability
-reliability: ## Run the long checks of reliability and write docs/reliability.md (under two hours)
+reliability: ## Run the checks of reliability and write docs/reliability.md (12 minutes), or CHECKS="orders all-kills" for longer ones
 	$(MAKE) venv EXTRAS=dev
 	cd tests && PYTHONPATH=../benchmarks ../$(BIN)/python -m reliability $(CHECKS)
 
