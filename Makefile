@@ -234,7 +234,7 @@ engines: venv ## Compare the ranking of an export to a search engine with that o
 	$(BIN)/python benchmarks/engines.py
 
 .PHONY: scale
-scale: venv ## Prepare, train on, look up and index logs of 0.1 to 10 million pairs and write docs/results/scale.md (half an hour, 8 GB of disk)
+scale: venv ## Prepare, train on, look up and index logs of 0.1 to 1 million pairs and write docs/results/scale.md (6 minutes)
 	$(BIN)/python benchmarks/scale.py
 
 .PHONY: bench-dask
