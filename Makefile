@@ -238,7 +238,7 @@ scale: venv ## Prepare, train on, look up and index logs of 0.1 to 1 million pai
 	$(BIN)/python benchmarks/scale.py
 
 .PHONY: bench-dask
-bench-dask: venv ## Train in parts, in one process and on two local workers, and write the tables of docs/results/scale.md (an hour)
+bench-dask: venv ## Train in parts, in one process and on two local workers, and write the tables of docs/results/scale.md (13 minutes)
 	$(BIN)/python benchmarks/parts.py --part quality --threads 2
 	$(BIN)/python benchmarks/parts.py --part times
 
