@@ -204,7 +204,7 @@ rivals: ## Fine-tune a transformer, rank by all rivals and write docs/results/ri
 	$(BIN)/python benchmarks/rivals.py
 
 .PHONY: held-out
-held-out: venv ## Measure held-out clicks of the shared logs and write docs/results/held-out.md (16 minutes)
+held-out: venv ## Measure held-out clicks of the shared logs and write docs/results/held-out.md (8 minutes)
 	$(BIN)/python benchmarks/held_out.py
 
 .PHONY: languages
@@ -226,7 +226,7 @@ slices: venv ## Slice the test queries, measure churn and write docs/results/sli
 	$(BIN)/python benchmarks/slices.py
 
 .PHONY: rerank
-rerank: venv ## Re-rank the best titles of two towers by pair models and write docs/results/rerank.md (14 minutes)
+rerank: venv ## Re-rank the best titles of two towers by pair models and write docs/results/rerank.md (7 minutes)
 	$(BIN)/python benchmarks/rerank.py
 
 .PHONY: engines
