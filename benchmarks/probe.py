@@ -47,7 +47,7 @@ MODELS = {
     "paper, rnn": {"model": "rnn", **PAPER},
     "paper, dssm": {"model": "dssm", **PAPER},
     "hard negatives": {"hard_negatives": 2, "shared_towers": False, **EPOCH, "epochs": 4},
-    "beside a bag": {"shared_towers": True, "bag_dim": 96, **EPOCH},
+    "with a bag": {"shared_towers": True, "bag_dim": 96, **EPOCH},
     "bag": {"model": "bag", **EPOCH},
     "dssm": {"model": "dssm", **EPOCH},
     "clsm": {"model": "clsm", **EPOCH},
