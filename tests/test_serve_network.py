@@ -285,7 +285,8 @@ def test_large_answers_stay_in_memory(port, monkeypatch):
 
 def test_the_loop_sleeps_while_a_thread_sends(port, monkeypatch):
     """A loop that asks again and again takes turns that the thread needs to go on."""
-    asked, is_sending, send, write = [], threading.Event(), HTTPChannel.send, HTTPChannel.handle_write
+    asked, is_sending = [], threading.Event()
+    send, write = HTTPChannel.send, HTTPChannel.handle_write
 
     def slow_send(self, *arguments, **settings):
         sent = send(self, *arguments, **settings)
