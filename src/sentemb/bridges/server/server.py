@@ -173,8 +173,8 @@ def _noting_arrivals(channel: Any) -> Any:
         parser_class, task_class = Parser, TimedTask
 
         def writable(self) -> bool:
-            # While a thread sends its answer, the loop can send nothing. It must not ask again and
-            # again, which keeps the thread from going on; the thread wakes it when it has done.
+            # While a thread sends its answer, the loop can send nothing. If it asked again and
+            # again, the thread would wait for its turn. The thread wakes the loop in the end.
             if self.requests and self.total_outbufs_len <= self.adj.outbuf_high_watermark:
                 if not self.outbuf_lock.acquire(False):
                     return False
