@@ -193,7 +193,7 @@ def draw_query_cost(pyplot):
     for axis, (name, lines) in zip(axes, measured.items(), strict=True):
 
         def draw(system, line, label, offset, axis=axis, lines=lines, **look):
-            point = float(lines[system,]["CPU ms a query"]), float(line["hit@1"])
+            point = float(lines[system,]["CPU ms per query"]), float(line["hit@1"])
             axis.scatter(*point, **look)
             axis.annotate(label, point, offset, textcoords="offset points", fontsize=8,
                           ha="center", va="center")  # fmt: skip

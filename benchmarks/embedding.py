@@ -196,7 +196,7 @@ def measure(source, threads):
 
 def rows_of(found):
     """The table of one log."""
-    times = ["CPU ms a query", "of these in the transformer"]
+    times = ["CPU ms per query", "of these in the transformer"]
     yield ["system", *HEADS, f"hit@1 minus {RANKER}", *times]
     base = np.array(found["values"][RANKER]["hit@1"])
     for label, figures in found["values"].items():
