@@ -163,6 +163,7 @@ class Memory:
 
     memory: MemoryRows
     name: ClassVar[str] = MEMORY
+    is_read_for_cosine: ClassVar[bool] = True
     is_evidence: ClassVar[bool] = True
     needs_clicks: ClassVar[bool] = True
 
@@ -378,7 +379,8 @@ def bound_of_cosine(parts: Mapping[str, Part], recipe: Recipe) -> Memory | None:
     """The memory, if it bounds the cosine: the vector of a title is one of its rows."""
     memory = parts.get(MEMORY)
     has_both = recipe.weight(COSINE) > 0 and recipe.weight(MEMORY) > 0
-    return memory if has_both and isinstance(memory, Memory) else None
+    is_read = isinstance(memory, Memory) and memory.is_read_for_cosine
+    return memory if has_both and is_read else None
 
 
 def int8_rows(arrays: Arrays, n: int, dim: int) -> Int8Rows:
