@@ -79,7 +79,7 @@ mutants: venv ## Put small faults into a copy of the code: each must make a test
 	PYTHONPATH=tests $(BIN)/python -m mutants
 
 .PHONY: reliability
-reliability: ## Run the long checks of reliability and write docs/reliability.md (under two hours)
+reliability: ## Run the checks of reliability and write docs/reliability.md (12 minutes), or CHECKS="orders all-kills" for longer ones
 	$(MAKE) venv EXTRAS=dev
 	cd tests && PYTHONPATH=../benchmarks ../$(BIN)/python -m reliability $(CHECKS)
 
@@ -162,7 +162,7 @@ endif
 # A folder with the paraphrase corpus's published files, for Table 3 alone.
 MSRP ?=
 .PHONY: arc
-arc: ## Train every pair model and write docs/arc.md (hours), or add the corpus in MSRP
+arc: ## Train every pair model and write docs/arc.md (15 minutes), or add the corpus in MSRP
 	$(MAKE) venv EXTRAS=dev,bench
 ifeq ($(MSRP),)
 	@# A run that was stopped continues; one that ended starts from nothing.
@@ -204,7 +204,7 @@ rivals: ## Fine-tune a transformer, rank by all rivals and write docs/results/ri
 	$(BIN)/python benchmarks/rivals.py
 
 .PHONY: held-out
-held-out: venv ## Measure held-out clicks of the shared logs and write docs/results/held-out.md (16 minutes)
+held-out: venv ## Measure held-out clicks of the shared logs and write docs/results/held-out.md (8 minutes)
 	$(BIN)/python benchmarks/held_out.py
 
 .PHONY: languages
@@ -226,7 +226,7 @@ slices: venv ## Slice the test queries, measure churn and write docs/results/sli
 	$(BIN)/python benchmarks/slices.py
 
 .PHONY: rerank
-rerank: venv ## Re-rank the best titles of two towers by pair models and write docs/results/rerank.md (14 minutes)
+rerank: venv ## Re-rank the best titles of two towers by pair models and write docs/results/rerank.md (7 minutes)
 	$(BIN)/python benchmarks/rerank.py
 
 .PHONY: engines
@@ -234,11 +234,11 @@ engines: venv ## Compare the ranking of an export to a search engine with that o
 	$(BIN)/python benchmarks/engines.py
 
 .PHONY: scale
-scale: venv ## Prepare, train on, look up and index logs of 0.1 to 10 million pairs and write docs/results/scale.md (half an hour, 8 GB of disk)
+scale: venv ## Prepare, train on, look up and index logs of 0.1 to 1 million pairs and write docs/results/scale.md (6 minutes)
 	$(BIN)/python benchmarks/scale.py
 
 .PHONY: bench-dask
-bench-dask: venv ## Train in parts, in one process and on two local workers, and write the tables of docs/results/scale.md (an hour)
+bench-dask: venv ## Train in parts, in one process and on two local workers, and write the tables of docs/results/scale.md (13 minutes)
 	$(BIN)/python benchmarks/parts.py --part quality --threads 2
 	$(BIN)/python benchmarks/parts.py --part times
 

@@ -322,9 +322,7 @@ def catalogue_table(way="queries-held-out"):
         "BM25, titles and clicked queries": "bm25-clicks",
         "BM25 with stems, titles and clicked queries": "bm25-stem-clicks",
         "sentemb, default LSTM alone": "defaults",
-        "sentemb, average of two LSTMs": "average of two seeds",
         "**sentemb, defaults: LSTM and ranker**": "ranker",
-        "sentemb, `--seeds 2`, ranker": "ranker of two seeds",
     }
     file = f"held-out-{{}}-{way}.csv"
     sources = {label: lines_of(file, one, keys=("system",)) for label, one in systems.items()}

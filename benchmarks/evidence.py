@@ -5,13 +5,13 @@ docs/results/evidence.csv records when, where and from which code each was made.
 time: it continues with the measurement that was interrupted. What a measurement keeps in folders to
 continue with is removed first if other code or data made any of it.
 
-The same seed gives the same bits. So a change of the code that should change no result is checked
-by a sample: some rows are measured again in a copy of the pages, and if every figure but times is
-the same, the record is moved to the new code. On another processor the last digit shown may differ
-by one, because NumPy's linear algebra rounds in another way there. Times cannot be confirmed.
+The same seed gives the same bits. So a change of the code that should change no figure is checked
+by probe.py: it runs on the code of the record and on the present code, on one processor, and if
+both compute the same bits, the record is moved to the new code. A record whose own script has
+changed is not confirmed, and times are not.
 
     python benchmarks/evidence.py [NAME ...]     measure NAME, or everything that is stale
-    python benchmarks/evidence.py --confirm ...  check by samples, where evidence.toml has them
+    python benchmarks/evidence.py --confirm ...  check by bits, where evidence.toml says so
     python benchmarks/evidence.py --check        name what is stale; exit code 1 if anything is
     python benchmarks/evidence.py --lint         the same; what is stale fails a release only
 """
@@ -20,16 +20,17 @@ import argparse
 import ast
 import csv
 import hashlib
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 from collections import defaultdict
 from datetime import date
-from decimal import Decimal
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -52,12 +53,7 @@ from sentemb.version import __version__
 
 FILE = "evidence.csv"
 KEPT = ROOT / "build" / "evidence.json"
-SAMPLES = ROOT / "build" / "samples"
-# Columns that differ from one measurement to the next; a p is corrected for the rows of its table.
-_VARIES = re.compile(
-    r"second|time|memory|minute|wall|CPU|/s\b|\((s|ms|µs|MB)\)|\b(date|commit)\b|^p\b", re.I
-)
-_DECIMAL = re.compile(r"-?\d+\.\d+")
+PROBED = ROOT / "build" / "probed"
 COLUMNS = (
     "name", "commit", "date", "minutes", "processor", "versions", "code", "data", "confirmed",
 )  # fmt: skip
@@ -69,6 +65,14 @@ COLUMNS = (
 def fingerprint(name, root=ROOT):
     """A hash of the code that a measurement uses; comments, docstrings and layout do not count."""
     files = sorted(files_of(name, root))
+    return _digest(f"{path.relative_to(root)} {code_of(path)[0]}" for path in files)
+
+
+def script(name, root=ROOT):
+    """The same for what of this code is in benchmarks/."""
+    files = sorted(
+        path for path in files_of(name, root) if path.is_relative_to(root / "benchmarks")
+    )
     return _digest(f"{path.relative_to(root)} {code_of(path)[0]}" for path in files)
 
 
@@ -185,87 +189,61 @@ def _run(command, folder):
 
 
 def confirm(names):
-    """Measure a sample again and record the measurements that it is of as those of this code.
+    """Record measurements as those of the present code where theirs computes the same bits.
 
-    Nothing is recorded if a row differs. Returns the exit code.
+    Returns the exit code: 0 if all of them are confirmed.
     """
-    command, copy = MEASURED[names[0]]["sample"], SAMPLES / names[0]
-    codes = {name: fingerprint(name) for name in names}
-    print(f"{', '.join(names)}: {command}", flush=True)
-    shutil.rmtree(copy, ignore_errors=True)
-    for folder in ("benchmarks", "docs"):
-        shutil.copytree(ROOT / folder, copy / folder)
-    (copy / "build").mkdir()
-    (copy / "build" / "glove").symlink_to(ROOT / "build" / "glove")
-    if not (SAMPLES / "shared").exists():
-        (SAMPLES / "shared").symlink_to(DATA.parent)
-    results = copy / RESULTS.relative_to(ROOT)
-    before = {path: path.stat().st_mtime_ns for path in results.rglob("*")}
-    if exit_code := _run(command, copy):
-        return exit_code
-    rows, varies = recorded(), MEASURED[names[0]].get("varies", ())
-    is_same_machine = all(rows[name]["processor"].startswith(processor()) for name in names)
-    made = [
-        path
-        for path in sorted(results.rglob("*"))
-        if path.suffix in (".csv", ".json") and path.stat().st_mtime_ns != before.get(path)
-    ]
-    changed = [
-        f"{path.relative_to(results)}: {row}"
-        for path in made
-        for row in changed_rows(
-            path, RESULTS / path.relative_to(results), 0 if is_same_machine else 1, varies
-        )
-    ]
-    for line in changed:
-        print(line)
-    print(f"{len(made)} tables measured, {len(changed)} rows differ", flush=True)
-    if changed or not made:
-        return 1
-    for name, code in codes.items():
-        rows[name] |= {"code": code, "data": _data(name)}
+    rows, by_commit, confirmed = recorded(), defaultdict(list), []
+    for name in names:
+        by_commit[rows[name]["confirmed"] or rows[name]["commit"]].append(name)
+    for commit, named in by_commit.items():
+        if commit.endswith("+"):
+            print(f"{', '.join(named)}: measured with changes that no commit has")
+            continue
+        tree = _tree_of(commit)
+        same = [name for name in named if script(name, tree) == script(name)]
+        for name in sorted({*named} - {*same}):
+            print(f"{name}: its script has changed since {commit}")
+        if not same:
+            continue
+        changed = [
+            family for family, bits in _bits(tree).items() if _bits(ROOT).get(family) != bits
+        ]
+        said = f"other bits than {commit}: {', '.join(changed)}" if changed else "confirmed"
+        print(f"{', '.join(same)}: {said}", flush=True)
+        confirmed += [] if changed else same
+    for name in confirmed:
+        rows[name] |= {"code": fingerprint(name), "data": _data(name)}
         rows[name] |= {"confirmed": _git("rev-parse", "--short", "HEAD")}
     write(rows)
-    return 0
+    return int(len(confirmed) < len(names))
 
 
-def changed_rows(new, old, units=0, varies=()):
-    """The rows of a CSV file that an older one lacks, without what varies; of JSON the whole text.
+def _tree_of(commit):
+    """The code of a commit, in a folder."""
+    folder = PROBED / commit
+    if not folder.exists():
+        packed = subprocess.run(
+            ["git", "archive", commit, "src", "cli", "benchmarks"],
+            cwd=ROOT, capture_output=True, check=True,
+        ).stdout  # fmt: skip
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            archive.extractall(folder, filter="data")
+    return folder
 
-    A decimal may differ by ``units`` of its last digit; ``varies`` names columns that may differ.
-    """
 
-    def rows(path):
-        if not path.exists():
-            return []
-        if path.suffix == ".json":
-            return [{"": path.read_text("utf-8")}]
-        with path.open(encoding="utf-8", newline="") as file:
-            return [
-                {
-                    head: cell
-                    for head, cell in row.items()
-                    if head not in varies and not _VARIES.search(head)
-                }
-                for row in csv.DictReader(file)
-            ]
-
-    def is_near(a, b):
-        return a == b or (
-            bool(_DECIMAL.fullmatch(a) and _DECIMAL.fullmatch(b))
-            and abs(Decimal(a) - Decimal(b))
-            <= units * Decimal(10) ** Decimal(b).as_tuple().exponent
-        )
-
-    before = rows(old)
-    return [
-        row
-        for row in rows(new)
-        if not any(
-            row.keys() == known.keys() and all(is_near(row[head], known[head]) for head in row)
-            for known in before
-        )
-    ]
+@cache
+def _bits(tree):
+    """What the present probe.py prints of the code in a folder: {family: hash}."""
+    print(f"probing {tree}", flush=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", ROOT / "benchmarks" / "probe.py"],
+        env={**os.environ, "PYTHONPATH": str(tree / "src")},
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    if done.returncode:
+        return {"the probe fails on": str(tree)}
+    return dict(line.rsplit(",", 1) for line in done.stdout.splitlines())
 
 
 def remove_outdated(name, root=ROOT, kept=KEPT):
@@ -333,7 +311,7 @@ def record_of(page):
 
 
 def _cells(record, *columns):
-    """Cells for some columns of a record; after the commit, that which a sample has confirmed."""
+    """Cells for some columns of a record; after the commit, that which has the same bits."""
     cells = {column: record.get(column) or "-" for column in columns}
     if record.get("confirmed"):
         cells["commit"] += f", confirmed {record['confirmed']}"
@@ -399,9 +377,7 @@ def main():
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MEASURED))
     parser.add_argument("--check", action="store_true", help="measure nothing; name what is stale")
     parser.add_argument("--lint", action="store_true", help="--check, lenient between releases")
-    parser.add_argument(
-        "--confirm", action="store_true", help="check by samples, NAME or all stale"
-    )
+    parser.add_argument("--confirm", action="store_true", help="check by bits, NAME or all stale")
     options = parser.parse_args()
     if unknown := set(options.names) - set(MEASURED):
         parser.error(f"no measurement {min(unknown)}; choose from {', '.join(MEASURED)}")
@@ -427,11 +403,8 @@ def main():
             print(f"{__version__} is a release; further work needs a version such as 1.0.1.dev0")
         return int(bool(numbers or (stale and is_strict)))
     if options.confirm:
-        by_sample = defaultdict(list)
-        for name in options.names or stale:
-            by_sample[MEASURED[name].get("sample")].append(name)
-        codes = [confirm(names) for sample, names in by_sample.items() if sample]
-        return int(any(codes) or not codes)
+        by_bits = [name for name in stale if name in records and MEASURED[name].get("same_bits")]
+        return confirm(by_bits)
     for name in options.names or stale:
         if measure(name):
             return 1

@@ -28,7 +28,6 @@ from sentemb.search.ranking.fitting import STEM
 from sentemb.system.tables import markdown_table
 
 BUILD = ROOT / "build" / "held-out"
-BOTH = (0, 1)  # the seeds of an average
 METRICS = ("hit@1", "mrr@10", "recall@10", "recall@100")
 SHARE = 0.05
 WAYS = {
@@ -65,11 +64,9 @@ def parts_of(data, name, by):
     return Parts(folder, *logs, read_texts(folder / "titles.tsv")[1])
 
 
-def folder_of(parts, *seeds):
-    """Where the training with a seed, or the average of several, is kept."""
-    if len(seeds) > 1:
-        return parts.folder / f"model-seeds-{'-'.join(map(str, seeds))}"
-    return parts.folder / (f"model-seed{seeds[0]}" if seeds[0] else "model")
+def folder_of(parts, seed):
+    """Where the training with a seed is kept."""
+    return parts.folder / (f"model-seed{seed}" if seed else "model")
 
 
 def trained(parts, seed):
@@ -83,27 +80,10 @@ def model(parts):
     return TitleVectors(trained(parts, 0), parts.titles)
 
 
-def average(parts):
-    """The defaults from two seeds as one model."""
-    return TitleVectors(averaged(parts), parts.titles)
-
-
-def averaged(parts):
-    """The average of two seeds; it is kept."""
-    members = [trained(parts, seed) for seed in BOTH]
-    return systems.average(folder_of(parts, *BOTH), members, threads=None)
-
-
 def ranker(parts):
     """The ranker of the defaults, with weights from dev."""
     trained(parts, 0)
     return ranker_in(folder_of(parts, 0), parts)
-
-
-def ranker_of_two(parts):
-    """The ranker of the average of two seeds."""
-    averaged(parts)
-    return ranker_in(folder_of(parts, *BOTH), parts)
 
 
 def ranker_in(folder, parts):
@@ -148,9 +128,7 @@ ROWS = {
     "defaults": model,
     "bm25": bm25,
     "bm25-clicks": bm25_clicks,
-    "average of two seeds": average,
     "ranker": ranker,
-    "ranker of two seeds": ranker_of_two,
 }
 
 

@@ -1,4 +1,4 @@
-"""How long a look-up of hard negatives takes, and what it finds, from 10,000 to a million titles.
+"""How long a look-up of hard negatives takes, and what it finds, from 10,000 to 300,000 titles.
 
 Queries and titles are random unit vectors of 96 numbers around random centres, as many of each. The
 titles that a look-up by clusters finds are compared with the exact ones for a sample of the
@@ -24,6 +24,7 @@ from sentemb.training.negatives import hard_negatives
 from sentemb.training.negatives.title_clusters import TitleClusters
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+MOST = 300_000
 DIM = 96
 # Titles around one centre, and centres around one of theirs; how far they scatter.
 _NEAR, _FAR = 50, 40
@@ -31,7 +32,7 @@ _SCATTER = {"narrow": 0.7, "wide": 1.5}
 _EXACT_UP_TO = 30_000
 _SAMPLE = 1_000
 # Titles that are drawn, of the most that there are.
-_DRAWN = (100_000, 300_000)
+_DRAWN = (30_000, 100_000)
 _PORTION = 100_000
 
 
@@ -140,7 +141,7 @@ def row_of_drawn(texts, n_drawn):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--most", type=int, default=SIZES[-1], help="titles, at most")
+    parser.add_argument("--most", type=int, default=MOST, help="titles, at most")
     options = parser.parse_args()
     tables = {}
     for name, scatter in _SCATTER.items():

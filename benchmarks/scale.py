@@ -5,7 +5,9 @@ that are looked up first, and evaluated; then all its titles are indexed.
 Every step is a process of its own. Results are kept in a folder, so that a stopped run continues.
 Writes docs/results/scale.md, docs/figures/scale.png and a table of docs/howto/large.md.
 
-    python benchmarks/scale.py [--sizes 100000,1000000] [--folder build/scale] [--no-page]
+Sizes above a million pairs are measured only where ``--sizes`` names them; their rows stay.
+
+    python benchmarks/scale.py [--sizes 3000000,10000000] [--folder build/scale] [--no-page]
 """
 
 import argparse
@@ -19,7 +21,17 @@ from pathlib import Path
 
 import numpy as np
 from large_log import write_judged, write_large_log
-from pages import DOCS, RESULTS, ROOT, fill, machine, write_tables
+from pages import (
+    DOCS,
+    RESULTS,
+    ROOT,
+    cells_of,
+    fill,
+    machine,
+    page_of,
+    sections_of,
+    write_tables,
+)
 
 from sentemb.data.prepared_log import PreparedLog
 from sentemb.system.tables import markdown_table
@@ -32,6 +44,7 @@ LINES = {
     3_000_000: 3_700_000,
     10_000_000: 15_600_000,
 }
+SIZES = tuple(size for size in LINES if size <= 1_000_000)
 MAX_WORDS, QUERIES = 200_000, 2_000
 # Sizes that are estimated from those that were measured.
 ESTIMATED = (100_000_000, 1_000_000_000)
@@ -211,11 +224,19 @@ def tables_of(found):
             [f"{pairs:,}", *(f"{step['own']:,.0f} ({step['all']:,.0f})" for step in steps)]
         )
     return {
-        "Sizes": markdown_table(sizes),
-        "Seconds": markdown_table(times),
-        "Memory": markdown_table(memory),
-        "Estimates for larger logs": estimates(found),
-    }
+        "Sizes": _with_others("sizes", sizes),
+        "Seconds": _with_others("seconds", times),
+        "Memory": _with_others("memory", memory),
+    } | ({"Estimates for larger logs": estimates(found)} if max(found) > SIZES[-1] else {})
+
+
+def _with_others(name, rows):
+    """A table with the rows of the page for the sizes that were not measured now."""
+    head, *measured_now = rows
+    of_size = {row[0]: row for row in cells_of(sections_of(page_of("scale"))[f"scale-{name}"])[1:]}
+    of_size |= {row[0]: row for row in measured_now}
+    by_size = sorted(of_size.values(), key=lambda row: int(row[0].replace(",", "")))
+    return markdown_table([head, *by_size])
 
 
 def estimates(found):
@@ -241,13 +262,8 @@ def estimates(found):
 def machines():
     """Which memory does for how many pairs and titles, from the tables of docs/results."""
     steps = [step for step in STEPS if step != "evaluate"]
-    memory, seconds, counts = (_stored(name) for name in ("memory", "seconds", "sizes"))
-    sizes = [int(row["pairs"]) for row in memory]
-    needed = {
-        step: [float(row[step].split()[0].replace(",", "")) / 1000 for row in memory]
-        for step in steps
-    }
-    times = {step: [float(row[f"{step} (s)"]) for row in seconds] for step in steps}
+    counts = _stored("sizes")
+    sizes, times, needed = _stored_steps()
     titles = [int(row["titles"]) for row in counts]
     disk = [
         sum(float(row[f"{what} (MB)"].replace(",", "")) for what in ("prepared", "model", "index"))
@@ -270,7 +286,7 @@ def machines():
         fitting = [
             number
             for number in range(len(sizes))
-            if max(each[number] for each in needed.values()) <= gigabytes / 2
+            if max(needed[step][number] for step in steps) <= gigabytes / 2
         ]
         last = fitting[-1]
         # The most pairs of which no step needs more, down to one figure.
@@ -303,6 +319,17 @@ def _stored(name):
         return list(csv.DictReader(file))
 
 
+def _stored_steps():
+    """The sizes, and by step the seconds and GB of memory of each."""
+    memory, seconds = _stored("memory"), _stored("seconds")
+    times = {step: [float(row[f"{step} (s)"]) for row in seconds] for step in STEPS}
+    needed = {
+        step: [float(row[step].split()[0].replace(",", "")) / 1000 for row in memory]
+        for step in STEPS
+    }
+    return [int(row["pairs"]) for row in memory], times, needed
+
+
 def _by_power(first, last, small, large, pairs):
     return last * (pairs / large) ** (np.log(last / first) / np.log(large / small))
 
@@ -326,18 +353,18 @@ def _ndcg(report):
     return float(report["mean"]["ndcg@1"] if "mean" in report else report["ndcg@1"])
 
 
-def draw(found, path):
-    """Time and memory by pairs."""
+def draw(path):
+    """Time and memory by pairs, from the tables of docs/results."""
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(1, 2, figsize=(9, 4), layout="constrained")
+    sizes, times, needed = _stored_steps()
     for step in STEPS:
-        sizes = list(found)
-        axes[0].loglog(sizes, [found[n][step]["seconds"] for n in sizes], "o-", label=step)
-        axes[1].loglog(sizes, [found[n][step]["own"] for n in sizes], "o-", label=step)
+        axes[0].loglog(sizes, times[step], "o-", label=step)
+        axes[1].loglog(sizes, needed[step], "o-", label=step)
     axes[0].set(xlabel="distinct pairs", ylabel="seconds")
-    axes[1].set(xlabel="distinct pairs", ylabel="MB of memory")
-    axes[1].axhline(4000, color="#777777", linestyle=":", label="4 GB")
+    axes[1].set(xlabel="distinct pairs", ylabel="GB of memory")
+    axes[1].axhline(4, color="#777777", linestyle=":", label="4 GB")
     for axis in axes:
         axis.grid(alpha=0.3)
     axes[1].legend()
@@ -347,7 +374,7 @@ def draw(found, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--sizes", default=",".join(map(str, LINES)))
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "scale")
     parser.add_argument("--no-page", action="store_true", help="measure only")
     options = parser.parse_args()
@@ -361,7 +388,7 @@ def main():
     if not options.no_page:
         write_tables("scale", tables_of(found), machine())
         fill(DOCS / "howto" / "large.md", {"machines": machines()})
-        draw(found, DOCS / "figures" / "scale.png")
+        draw(DOCS / "figures" / "scale.png")
 
 
 if __name__ == "__main__":

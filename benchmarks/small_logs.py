@@ -1,12 +1,12 @@
-"""Small logs: separate and shared towers, with and without a bag, and letters, by size.
+"""Small logs: separate towers, shared ones with a bag, and letters, by size.
 
 Draws queries of each log until they have a number of pairs; the smaller parts are in the larger
 ones. 10 % of the queries are dev, which chooses the epoch and fits the ranker, and 10 % are test;
-all titles of the part are ranked. There is a simulated log of each size. Writes
-docs/results/small-logs.md. What is finished is kept in build/small-logs.
+all titles of the part are ranked. Writes docs/results/small-logs.md. What is
+finished is kept in build/small-logs.
 
-    python benchmarks/small_logs.py [--data DIR] [--sets NAME ...] [--sizes 1000 ... 0]
-        [--seeds 2]
+    python benchmarks/small_logs.py [--data DIR] [--sets NAME ...] [--sizes 1000 ...]
+        [--seeds 1]
 """
 
 import argparse
@@ -22,7 +22,6 @@ from systems import kept, say, with_interval
 
 from sentemb.comparison.baselines.letters import LettersOfClicks
 from sentemb.data.click_log import ClickLog, read_click_log
-from sentemb.data.simulation.simulator import simulate
 from sentemb.data.splitting import split_log
 from sentemb.evaluation.held_out import HeldOutClicks
 from sentemb.evaluation.significance import compare_all
@@ -30,14 +29,12 @@ from sentemb.retrieval.nearest import TitleVectors
 from sentemb.system.tables import markdown_table
 
 BUILD = ROOT / "build" / "small-logs"
-SETS = ("simulated", "occupations", "tldr", "msdocs_index", "emoji")
-WHOLE = 0
-SIZES = (1_000, 3_000, 10_000, 30_000, WHOLE)
+SETS = ("occupations", "tldr", "msdocs_index", "emoji")
+SIZES = (1_000, 3_000, 10_000, 30_000)
 SHARE = 0.1
-SEPARATE, SHARED, WITH_BAG = "separate", "shared", "shared, bag_dim 96"
+SEPARATE, WITH_BAG = "separate", "shared, bag_dim 96"
 SETTINGS = {
     SEPARATE: {"shared_towers": False, "bag_dim": 0},
-    SHARED: {"shared_towers": True, "bag_dim": 0},
     WITH_BAG: {"shared_towers": True, "bag_dim": 96},
 }
 MODEL, RANKER = "model", "ranker"
@@ -57,8 +54,6 @@ def pairs_of(data, name):
 
 def part_of(log, n_pairs, seed):
     """The clicks of as many queries of ``log`` as have ``n_pairs`` pairs; None if it has fewer."""
-    if n_pairs == WHOLE:
-        return log
     if n_pairs > len(log.query_index):
         return None
     order = np.random.default_rng(seed).permutation(len(log.queries))
@@ -71,18 +66,6 @@ def part_of(log, n_pairs, seed):
             log.query_index[chosen], log.title_index[chosen], log.clicks[chosen], strict=True
         )
     )
-
-
-def log_of(data, name, n_pairs, seed):
-    """The part of a log; None if the log is smaller."""
-    if name != "simulated":
-        return part_of(pairs_of(data, name), n_pairs, seed)
-    if n_pairs == WHOLE:
-        return None
-    folder = BUILD / name / f"{n_pairs}-{seed}-log"
-    if not (folder / "pairs.tsv").exists():
-        simulate(folder, pairs=n_pairs, dev_queries=10, test_queries=10, seed=seed, force=True)
-    return read_click_log(folder / "pairs.tsv")
 
 
 def measure(log, seed, settings, threads, folder):
@@ -143,7 +126,7 @@ def options():
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--sizes", nargs="+", type=int, choices=SIZES, default=SIZES)
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     return parser.parse_args()
 
@@ -154,7 +137,7 @@ def run_of(chosen, name, size, seed, label):
     path = folder.with_suffix(".json")
     if not path.exists():
         is_chosen = name in chosen.sets and size in chosen.sizes
-        log = log_of(chosen.data, name, size, seed) if is_chosen else None
+        log = part_of(pairs_of(chosen.data, name), size, seed) if is_chosen else None
         if log is None:
             return None
         if label == LETTERS:
@@ -168,8 +151,6 @@ def main():
     results = {}
     labels = (*SETTINGS, LETTERS)
     for size, name, label, seed in product(SIZES, SETS, labels, range(chosen.seeds)):
-        if size == WHOLE and seed:  # a whole log has queries enough
-            continue
         run = run_of(chosen, name, size, seed, label)
         if run is None:
             continue

@@ -168,68 +168,46 @@ def test_what_other_code_or_data_kept_is_removed_before_measuring(tmp_path, monk
 
 
 @pytest.mark.parametrize(
-    ("rows", "code"),
-    [
-        ("bag,0.5,9\nlstm,0.7,8\n", 0),  # times differ from one measurement to the next
-        ("lstm,0.7,2\n", 0),
-        ("lstm,0.6,2\n", 1),
-        ("rnn,0.7,2\n", 1),
-        (None, 1),
-    ],
+    ("bits", "script", "code"),
+    [({"bag": "1"}, "same", 0), ({"bag": "2"}, "same", 1), ({"bag": "1"}, "other", 1)],
 )
-def test_a_sample_confirms_what_has_not_changed(rows, code, tmp_path, monkeypatch, capsys):
-    results = tmp_path / "docs" / "results"
-    results.mkdir(parents=True)
-    (tmp_path / "benchmarks").mkdir()
-    (results / "made-up.csv").write_text("model,NDCG@1,time (s)\nbag,0.5,1\nlstm,0.7,2\n", "utf-8")
-    new = "true" if rows is None else f"printf 'model,NDCG@1,time (s)\\n{rows}' >"
-    written = {}
-    for name in ("made-up", "made-up-too"):
-        monkeypatch.setitem(MEASURED, name, {"sample": f"{new} docs/results/made-up.csv"})
-        machine = evidence.processor()
-        written[name] = {"commit": "abc", "code": "old", "confirmed": "", "processor": machine}
-    monkeypatch.setattr(evidence, "ROOT", tmp_path)
-    monkeypatch.setattr(evidence, "RESULTS", results)
-    monkeypatch.setattr(evidence, "SAMPLES", tmp_path / "build" / "samples")
+def test_the_same_bits_confirm_what_the_same_script_measured(
+    bits, script, code, tmp_path, monkeypatch, capsys
+):
+    machine = {"confirmed": "", "processor": evidence.processor()}
+    written = {name: {"commit": "abc", "code": "old", **machine} for name in ("rerank", "fresh")}
+    written["slices"] = {"commit": "abc+", "code": "old", **machine}
+    old = tmp_path / "abc"
+    monkeypatch.setattr(evidence, "_tree_of", {"abc": old}.__getitem__)
+    monkeypatch.setattr(evidence, "_bits", {old: {"bag": "1"}, ROOT: bits}.__getitem__)
+    monkeypatch.setattr(
+        evidence, "script", lambda name, root=ROOT: script if root == old else "same"
+    )
     monkeypatch.setattr(evidence, "fingerprint", lambda name: "new")
     monkeypatch.setattr(evidence, "_git", lambda *arguments: "def")
     monkeypatch.setattr(evidence, "recorded", written.copy)
     monkeypatch.setattr(evidence, "write", written.update)
-    assert evidence.confirm(["made-up", "made-up-too"]) == code
-    for row in written.values():
-        assert row["commit"] == "abc"
+    assert evidence.confirm(["rerank", "fresh"]) == code
+    for name in ("rerank", "fresh"):
+        row = written[name]
         assert (row["code"], row["confirmed"]) == (("old", "") if code else ("new", "def"))
-    assert ("0.6" in capsys.readouterr().out) == (rows == "lstm,0.6,2\n")
+    told = capsys.readouterr().out
+    assert ("other bits than abc: bag" in told) == (bits == {"bag": "2"})
+    assert ("rerank: its script has changed" in told) == (script == "other")
+    assert evidence.confirm(["slices"]) == 1 and written["slices"]["code"] == "old"
+    assert "changes that no commit has" in capsys.readouterr().out
 
 
-def test_dates_commits_times_and_p_are_no_change_of_a_row(tmp_path):
-    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
-    head = "check,updates,tried,seconds,date,commit,p,p against x\n"
-    old.write_text(f"{head}kills,1,20,3,2020-02-02,abc,0.01,0.02\n", "utf-8")
-    new.write_text(f"{head}kills,1,20,4,2021-01-01,def,0.03,0.04\n", "utf-8")
-    assert evidence.changed_rows(new, old) == []
-    new.write_text(f"{head}kills,2,20,3,2020-02-02,abc,0.01,0.02\n", "utf-8")
-    assert evidence.changed_rows(new, old) == [{"check": "kills", "updates": "2", "tried": "20"}]
-    assert evidence.changed_rows(new, old, varies=("updates",)) == []
-
-
-@pytest.mark.parametrize(
-    ("cells", "is_changed"),
-    [
-        ("W,0.306,2", False),
-        ("W,0.304,2", False),
-        ("W,0.307,2", True),
-        ("W,0.305,3", True),
-        ("V,0.305,2", True),
-        ("W,,2", True),
-    ],
-)
-def test_another_processor_may_change_the_last_digit_of_a_decimal(cells, is_changed, tmp_path):
-    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
-    old.write_text("row,NDCG@1,updates\nR,0.1,2\nW,0.305,2\n", "utf-8")
-    new.write_text(f"row,NDCG@1,updates\n{cells}\n", "utf-8")
-    assert bool(evidence.changed_rows(new, old, units=1)) == is_changed
-    assert evidence.changed_rows(new, old)
+def test_the_code_of_a_commit_is_what_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr(evidence, "PROBED", tmp_path)
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True
+    ).stdout.strip()
+    if not commit:
+        pytest.skip("needs the history")
+    tree = evidence._tree_of(commit)
+    assert {path.name for path in tree.iterdir()} == {"src", "cli", "benchmarks"}
+    assert evidence.script("filters", tree)
 
 
 def test_the_check_names_what_is_stale_with_minutes_and_numbers_without_a_csv(

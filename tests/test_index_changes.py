@@ -160,7 +160,7 @@ def test_a_change_that_is_stopped_at_any_line_changes_nothing(model, tmp_path, n
     new = answers(changed)
     assert new != old
     n = events(lambda: change(copy.copy(index)))
-    # Lines from all parts of it and its last ones; `make reliability` takes every line.
+    # Lines from all parts of it and its last ones; the check `interrupts` takes every line.
     for number in {
         *range(1, n, 1 + n // (3 if name == "tune" else 9)),
         *range(max(1, n - 6), n + 1),

@@ -81,6 +81,13 @@ def test_each_file_and_folder_is_flushed_once(place, hybrid, model, most, tmp_pa
     # Each below the index, the index itself, and the folder that has its name.
     assert len(flushed) == len(paths) + 2 <= most
 
+    before = {path.stat().st_ino for path in paths if path.is_file()}
+    (tmp_path / "gone.txt").write_text("p1\n")
+    del flushed[:]
+    run("index", tmp_path / "index", "--remove", tmp_path / "gone.txt")
+    paths = [path for path in (tmp_path / "index").rglob("*") if path.stat().st_ino not in before]
+    assert len(flushed) == len(paths) + 2
+
 
 def test_an_offset_shows_what_follows(place):
     lines = run("search", place / "index", "red hat", "-k", 3)[0].splitlines()

@@ -10,7 +10,7 @@ from sentemb.system.files import write_text
 
 @pytest.fixture
 def every_other_writer(monkeypatch, request):
-    """The writers at even or odd places; `make reliability` kills all of them and fails all."""
+    """The writers at even or odd places; the checks `all-kills` and `all-errors` take all."""
     monkeypatch.setattr(writers, "WRITERS", writers.WRITERS[request.param :: 2])
 
 

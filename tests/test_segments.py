@@ -105,6 +105,19 @@ def test_titles_that_are_removed_leave_all_other_files_alone(folder):
     assert index.search("p3", 1)[0].id == "p3"
 
 
+def test_a_search_reads_the_fields_of_each_segment_at_most_once(folder, monkeypatch):
+    read, values = [], ProductFields.values
+    monkeypatch.setattr(
+        ProductFields, "values", lambda self, rows: (read.append(rows), values(self, rows))[1]
+    )
+    index = Index.open(folder)
+    assert len(index.search(TITLES[0], 3)) == 3 and len(read) == 1
+    index.add(["red bag"], ["new"], fields={"price": [0.5], "brand": ["Acme"]})
+    for query in (TITLES[0], "red bag"):
+        del read[:]
+        assert len(index.search(query, 3)) == sum(map(len, read)) == 3 and all(read)
+
+
 def test_fields_that_change_are_written_alone(folder):
     prices = [1.0, *FIELDS["price"][1:]]
     wanted = {"price": prices, "brand": FIELDS["brand"]}

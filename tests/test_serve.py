@@ -357,6 +357,7 @@ def test_markup_stays_text(client):
 def test_every_answer_has_the_headers(client):
     for path in (*EVERY, "/search", "/nowhere"):
         headers = client.get(path).headers
+        assert len(headers) == len(set(headers.keys()))
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["X-Frame-Options"] == "DENY" and headers["Cache-Control"] == "no-store"
         assert headers["Referrer-Policy"] == "no-referrer"

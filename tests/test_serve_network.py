@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers import made_up_texts, with_slow_function
+from waitress.channel import HTTPChannel
 
 from sentemb import Index, SentembError
 from sentemb.bridges.server.answers import Answers
@@ -280,6 +281,43 @@ def test_large_answers_stay_in_memory(port, monkeypatch):
     status, _, body = answer_to(port, head_of("/search", len(sent)) + sent)
     assert status == 200 and len(body) > 1 << 20
     assert len(json.loads(body)["results"]) == 100 and not opened
+
+
+def test_the_loop_sleeps_while_a_thread_sends(port, monkeypatch):
+    """A loop that asks again and again takes turns that the thread needs to go on."""
+    asked, is_sending = [], threading.Event()
+    send, write = HTTPChannel.send, HTTPChannel.handle_write
+
+    def slow_send(self, *arguments, **settings):
+        sent = send(self, *arguments, **settings)
+        is_sending.set()
+        time.sleep(0.2)
+        return sent
+
+    monkeypatch.setattr(HTTPChannel, "send", slow_send)
+    monkeypatch.setattr(HTTPChannel, "handle_write", lambda self: (asked.append(self), write(self)))
+    with connected(port) as client:
+        client.sendall(GET)
+        assert is_sending.wait(20)
+        client.sendall(GET)  # wakes the loop
+        assert [answer_on(client)[0] for _ in range(2)] == [200] * 2
+    assert len(asked) < 10
+
+
+def test_what_a_thread_cannot_send_is_sent_by_the_loop_at_once(port, monkeypatch):
+    send = HTTPChannel.send
+
+    def send_from_loop(self, *arguments, **settings):
+        is_loop = not threading.current_thread().name.startswith("waitress-")
+        return send(self, *arguments, **settings) if is_loop else 0
+
+    monkeypatch.setattr(HTTPChannel, "send", send_from_loop)
+    began = time.monotonic()
+    with connected(port) as client:
+        for _ in range(10):
+            client.sendall(GET)
+            assert answer_on(client)[0] == 200
+    assert time.monotonic() - began < 5  # the loop looks by itself once a second
 
 
 def test_noise_never_stops_the_server(port):

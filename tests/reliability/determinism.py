@@ -76,7 +76,9 @@ TARGETS = {
 UNFUSED = "generic"  # has no fused multiply-add
 
 
-def matrix(threads=(1, 2, 7), hash_seeds=(0, 1), blas=None, targets=None, cells=None) -> Count:
+def matrix(
+    threads=(1, 2, 7), hash_seeds=(0, 1), blas=None, targets=None, cells=None, every=1
+) -> Count:
     """Train and encode once for every combination, each in a fresh process.
 
     Parameters
@@ -88,6 +90,8 @@ def matrix(threads=(1, 2, 7), hash_seeds=(0, 1), blas=None, targets=None, cells=
         Of `TARGETS`; by default all that run here.
     cells : list of tuple, optional
         The combinations themselves: target, threads, hash seed, BLAS.
+    every : int
+        Only every so manyth combination.
     """
     count = Count("determinism: threads x hash seed x BLAS x processor target")
     has = llvmlite.binding.get_host_cpu_features()
@@ -97,7 +101,7 @@ def matrix(threads=(1, 2, 7), hash_seeds=(0, 1), blas=None, targets=None, cells=
         targets = [name for name in TARGETS if name != "x86-64-v3" or has.get("avx2")]
     first, of_blas, products = {}, {}, set()
     with tempfile.TemporaryDirectory() as folder:
-        for cell in cells or itertools.product(targets, threads, hash_seeds, blas):
+        for cell in (cells or list(itertools.product(targets, threads, hash_seeds, blas)))[::every]:
             target, n_threads, hash_seed, core = cell
             path = Path(folder) / "arrays.npz"
             environment = {"PYTHONHASHSEED": str(hash_seed), "OPENBLAS_CORETYPE": core}

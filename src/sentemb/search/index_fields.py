@@ -112,9 +112,9 @@ class IndexFields:
         for segment, (start, end) in zip(
             self._segments, pairwise(self._starts.tolist()), strict=True
         ):
-            of_segment = [number for number in numbers if start <= number < end]
-            rows = segment.left.rows(np.array(of_segment, np.int64) - start)
-            yield of_segment, segment.fields, rows.tolist()
+            if of_segment := [number for number in numbers if start <= number < end]:
+                rows = segment.left.rows(np.array(of_segment, np.int64) - start)
+                yield of_segment, segment.fields, rows.tolist()
 
     def rows(self) -> Iterator[tuple[Value, ...]]:
         """The fields of all titles, in their order."""

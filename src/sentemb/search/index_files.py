@@ -3,7 +3,6 @@
 import hashlib
 import io
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,6 @@ from sentemb.search.segment import PRODUCTS, Segment
 from sentemb.search.snapshot import Snapshot
 from sentemb.system.checked_files import CheckedFiles, sample
 from sentemb.system.files import (
-    flush_folder,
     is_file,
     is_folder,
     make_folder,
@@ -98,9 +96,6 @@ def write_contents(snapshot: Snapshot, folder: Path, replaces: bool) -> None:
     if not snapshot.search_fields:
         del values["search_fields"]  # as version 1.0 writes it
     text = json.dumps(values, indent=1)
-    if replaces:
-        for inside, _, _ in os.walk(folder):
-            flush_folder(inside)
     with writing(folder / DESCRIPTION) as file:
         file.write(f"{text}\n".encode())
 

@@ -231,7 +231,10 @@ class Vocabulary:
 
     def knows(self, words: Sequence[str]) -> NDArray[np.bool_]:
         """Whether each word has a known feature, (len(words),) bool."""
-        known: NDArray[np.bool_] = np.diff(self.features_of_all(words).offsets) > 0
+        known = np.zeros(len(words), np.bool_)
+        known[self.occurrences(words)[0]] = True
+        if self.vectors is not None:
+            known[self.vectors.of(words)[0]] = True
         return known
 
     def features(self, word: str) -> dict[int, float]:

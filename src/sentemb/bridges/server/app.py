@@ -508,8 +508,8 @@ class _App:
     def _finished(self, response: Response) -> Response:
         """Add the headers of every answer."""
         headers = response.headers
-        for name, value in {**_HEADERS, "Content-Security-Policy": _POLICY}.items():
-            headers.setdefault(name, value)
+        headers.setdefault("Content-Security-Policy", _POLICY)
+        headers.extend(_HEADERS)  # nothing else sets them
         if self._origins:
             headers["Vary"] = "Origin"
             origin = self._flask.request.headers.get("Origin")

@@ -172,6 +172,15 @@ def _noting_arrivals(channel: Any) -> Any:
     class Channel(channel):  # type: ignore[misc]
         parser_class, task_class = Parser, TimedTask
 
+        def writable(self) -> bool:
+            # While a thread sends its answer, the loop can send nothing. If it asked again and
+            # again, the thread would wait for its turn. The thread wakes the loop in the end.
+            if self.requests and self.total_outbufs_len <= self.adj.outbuf_high_watermark:
+                if not self.outbuf_lock.acquire(False):
+                    return False
+                self.outbuf_lock.release()
+            return bool(super().writable())
+
     return Channel
 
 
