@@ -98,7 +98,6 @@ def test_what_cannot_be_explained_is_refused(entry, settings, message):
         explain_gradient(entry, **{**SMALL, **settings})
 
 
-@pytest.mark.usefixtures("two_steps")
 @pytest.mark.parametrize("model", ENCODERS)
 def test_a_refusal_lists_all_blocks(model):
     own = {"forget_gate": True, "peepholes": "full", "bag_dim": 2}
