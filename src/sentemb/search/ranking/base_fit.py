@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,7 @@ class _DevMemory(Memory):
 
     asked: Asked
     n_titles: int
+    is_read_for_cosine: ClassVar[bool] = False
 
     @cached_property
     def _row_of(self) -> dict[str, int]:

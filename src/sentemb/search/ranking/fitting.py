@@ -14,6 +14,7 @@ from sentemb.data.best_graded import best_graded
 from sentemb.data.click_log import ClickLog, Clicks
 from sentemb.data.examinations import read_examinations
 from sentemb.data.seen_queries import in_log
+from sentemb.data.text_array import taken
 from sentemb.errors import SentembError
 from sentemb.evaluation.catalogue import in_tie_order
 from sentemb.evaluation.held_out import HeldOutClicks
@@ -135,12 +136,14 @@ def fit_ranker(
     read = additions.with_replay(read, seed, skip_bad_lines, note)
     examinations = read_examinations(record)
     served = replace(ClickedQueries.of(read), examinations=examinations)
-    read, held_out = plan.apply(read, _ignore, additions.titles or ())
+    left, held_out = plan.apply(read, _ignore, additions.titles or ())
     if held_out is None:
         raise SentembError("the weights of a ranker are fitted to a dev set; give dev")
     assert isinstance(held_out, JudgedDev | ClicksDev)
     # What the ranker may see while it is fitted; afterwards it serves all clicks of the log.
-    known = replace(ClickedQueries.of(read), examinations=examinations)
+    known = served
+    if left is not read:
+        known = replace(ClickedQueries.of(left), examinations=examinations)
     typed: ClickLog | None = None
     if isinstance(held_out, JudgedDev):
         right, titles = best_graded(held_out.judged), list(held_out.judged.titles)
@@ -149,12 +152,6 @@ def fit_ranker(
         right, typed = believed.judging(held_out.clicks), held_out.typed
         typed = None if typed is None else believed.judging(typed)
         titles = in_tie_order({title.strip() for title in held_out.titles})
-    is_held_out = in_log(right.queries, known.queries)
-    if count := int(is_held_out.sum()):
-        note(
-            f"the pairs of {count:,} dev queries that are also in the log are left out while the "
-            "ranker is fitted"
-        )
     ranker = fit_weights_of(
         encoder,
         right,
@@ -198,8 +195,15 @@ def fit_weights_of(
     The other parameters are as for `fit_ranker`.
     """
     note = on_note or _ignore
+    is_of_dev = in_log(known.queries, right.queries)
+    if is_of_dev.any():
+        count = np.count_nonzero(in_log(right.queries, taken(known.queries, is_of_dev)))
+        note(
+            f"the pairs of {count:,} dev queries that are also in the log are left out while the "
+            "ranker is fitted"
+        )
+    clicks = known.without_queries(is_of_dev)
     drawn = _drawn(right, seed, note)
-    clicks = known.without_queries(in_log(known.queries, right.queries))
     examined = known.examinations.without_queries(right.queries)
     if examined is not known.examinations:
         clicks = replace(clicks, examinations=examined)
@@ -294,8 +298,9 @@ def _drawn(right: ClickLog, seed: int, note: Callable[[str], None]) -> ClickLog:
 
 def _without_clicks(served: ClickedQueries, right: ClickLog, seed: int) -> list[str]:
     """Queries that were searched again and again and never clicked, at most `MAX_QUERIES`."""
-    clicked = set(map(exact_key, [*served.queries, *right.queries]))
-    queries = [query for query in served.examinations.repeated() if query not in clicked]
+    repeated = served.examinations.repeated()
+    clicked = set(map(exact_key, [*served.queries, *right.queries])) if repeated else ()
+    queries = [query for query in repeated if query not in clicked]
     drawn = np.random.default_rng([seed, KEY, 3]).permutation(len(queries))[:MAX_QUERIES]
     return [queries[q] for q in sorted(drawn.tolist())]
 

@@ -159,10 +159,14 @@ class Embedded(Cosine):
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """The memory of the log; see `sentemb.retrieval.memory`."""
+    """The memory of the log; see `sentemb.retrieval.memory`.
+
+    Where ``is_read_for_cosine`` is set, its rows are read and not also the vectors of the titles.
+    """
 
     memory: MemoryRows
     name: ClassVar[str] = MEMORY
+    is_read_for_cosine: ClassVar[bool] = True
     is_evidence: ClassVar[bool] = True
     needs_clicks: ClassVar[bool] = True
 
@@ -375,10 +379,11 @@ PART_TYPES: tuple[type[Part], ...] = (
 
 
 def bound_of_cosine(parts: Mapping[str, Part], recipe: Recipe) -> Memory | None:
-    """The memory, if it bounds the cosine: the vector of a title is one of its rows."""
+    """The memory, if it is read for the cosine too: the vector of a title is one of its rows."""
     memory = parts.get(MEMORY)
-    has_both = recipe.weight(COSINE) > 0 and recipe.weight(MEMORY) > 0
-    return memory if has_both and isinstance(memory, Memory) else None
+    if not isinstance(memory, Memory) or not memory.is_read_for_cosine:
+        return None
+    return memory if recipe.weight(COSINE) > 0 and recipe.weight(MEMORY) > 0 else None
 
 
 def int8_rows(arrays: Arrays, n: int, dim: int) -> Int8Rows:

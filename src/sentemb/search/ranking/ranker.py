@@ -621,14 +621,14 @@ class HybridRanker:
             If the folder holds another model, another process writes there, or it cannot be
             written.
         """
-        path, sha256 = path_of(folder), fingerprint(self.model.saved())
-        if fingerprint(load_model(path)) != sha256:
+        path, stored = path_of(folder), self.stored()
+        if fingerprint(load_model(path)) != stored.model_sha256:
             raise SentembError(
                 f"{folder}: holds another model than that of the ranker; save the model there "
                 "first, or name its folder"
             )
         with locked(path):
-            write_ranker(path, self.stored())
+            write_ranker(path, stored)
 
     def stored(self) -> StoredRanker:
         """The ranker as a folder keeps it, next to the model."""
