@@ -16,8 +16,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # test that passed fails after a change only. `make test-slow` draws other examples every time. A
 # busy machine may take longer for one example than the deadline of Hypothesis. A profile inherits
 # from that of the environment: where CI is set, Hypothesis would repeat "random" examples too.
+# Half of the usual 100 examples: more of the same ones would find nothing new.
 settings.register_profile(
-    "repeatable", derandomize=True, deadline=None, suppress_health_check=[*HealthCheck]
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[*HealthCheck],
 )
 settings.register_profile("random", derandomize=False, deadline=None)
 settings.load_profile("repeatable")

@@ -136,6 +136,7 @@ print("done")
 """
 
 
+@pytest.mark.ci
 def test_losses_of_all_contenders_agree(run, tmp_path):
     pytest.importorskip("torch")
     assert run(_RACE, tmp_path).endswith("done\n")

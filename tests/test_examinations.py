@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers import made_up_model
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sentemb
@@ -111,7 +111,6 @@ PAIRS = st.dictionaries(
 )
 
 
-@settings(max_examples=60)
 @given(PAIRS, PAIRS, st.sampled_from(QUERIES), st.integers(0, len(TITLES) - 1), st.integers(1, 9))
 def test_more_clicks_never_lower_a_title(bag, clicks, looked, query, title, more):
     def place(clicks):

@@ -238,7 +238,7 @@ def test_zero_is_white_and_signs_differ_in_hue():
         assert above[0] > above[2]
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 10, 30])
+@pytest.mark.parametrize("count", [1, 3, 30])
 @pytest.mark.parametrize("word", ["a", "hotels", "internationalisation", "酒店预订"])
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_words_do_not_overlap(model, word, count):
@@ -259,9 +259,14 @@ def test_words_do_not_overlap(model, word, count):
 two_gates = partial(gates_figure, gates=["o", "y"])
 
 
-@pytest.mark.parametrize("draw", [two_gates, cells_figure], ids=["gates", "cells"])
 @pytest.mark.parametrize(
-    ("words", "cells", "scale"), [(1, 1, "own"), (30, 300, "shared"), (30, 300, "own")]
+    ("draw", "words", "cells", "scale"),
+    [
+        (two_gates, 1, 1, "shared"),
+        (two_gates, 30, 300, "own"),
+        (cells_figure, 1, 1, "own"),
+        (cells_figure, 30, 300, "shared"),
+    ],
 )
 def test_axes_do_not_overlap(make_model, draw, scale, words, cells):
     long_name = "a long name of a folder that goes on"

@@ -149,7 +149,7 @@ def test_any_log_is_the_one_that_is_read(lines, block, tmp_path_factory, monkeyp
     home = tmp_path_factory.mktemp("any")
     path, out = home / "log", home / "out"
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=settings().max_examples // 2, deadline=None)
     @given(st.lists(lines, max_size=12), st.booleans(), st.sampled_from(list(SPLITTINGS)))
     def check(some, skip, splitting):
         path.write_bytes("\n".join(some).encode())

@@ -8,9 +8,9 @@ import shutil
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import run_python
 from hypothesis import given
 from hypothesis import strategies as st
+from reliability.filesystem import in_a_child
 from tiny_transformer import write_onnx
 
 from sentemb import Index, SentembError
@@ -203,27 +203,6 @@ def test_what_cannot_be_read_changes_nothing(shop, made, tmp_path, monkeypatch, 
 
 # -- kills ---------------------------------------------------------------------------------------
 
-_KILLED = """
-import os, sys
-from sentemb.bridges.refresh.refreshing import refresh
-
-calls, last = 0, int(sys.argv[1])
-
-def dying(whole):
-    def function(*arguments, **more):
-        global calls
-        calls += 1
-        if calls == last:
-            os._exit(9)
-        return whole(*arguments, **more)
-    return function
-
-for name in ("open", "replace", "rename", "mkdir", "unlink", "rmdir", "fsync", "scandir"):
-    setattr(os, name, dying(getattr(os, name)))
-refresh(sys.argv[2], [sys.argv[3]], sys.argv[4])
-print(calls)
-"""
-
 
 @pytest.mark.parametrize("trains", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_refresh_that_is_killed_leaves_the_old_shop_or_the_new_one(made, tmp_path, trains):
@@ -232,14 +211,14 @@ def test_a_refresh_that_is_killed_leaves_the_old_shop_or_the_new_one(made, tmp_p
     record_month(made / "shop", record, SEARCHES if trains else 40)
     write_products(today, [*PRODUCTS[1:], ("new", "velvet cushion")])
     whole = shutil.copytree(made / "shop", tmp_path / "whole")
-    done = run_python(_KILLED, 0, whole, record, today, check=True)
-    calls, new, old = int(done.stdout), identity(whole), identity(made / "shop")
+    calls, _ = in_a_child(lambda: refresh(whole, [record], today))
+    new, old = identity(whole), identity(made / "shop")
     rng = random.Random(calls)
     for k in range(30 if trains else 3):
         copy = shutil.copytree(made / "shop", tmp_path / f"copy {k}")
         # The last third is where the index is put in its place.
-        first = rng.choice([1, 2 * calls // 3])
-        assert run_python(_KILLED, rng.randrange(first, calls), copy, record, today).returncode == 9
+        at = rng.randrange(rng.choice([0, 2 * calls // 3]), calls)
+        assert in_a_child(lambda: refresh(copy, [record], today), at) == (None, None)  # noqa: B023
         assert identity(copy) in (old, new)
         Index.verify(copy / "index")
         refresh(copy, [record], today)

@@ -23,20 +23,20 @@ def test_past_escapes():
 
 
 def test_some_mutations():
-    held(fuzz.fuzz(300, seed=0, repaired=60, workers=1))
+    held(fuzz.fuzz(150, seed=0, repaired=30, workers=1))
 
 
 def test_some_crafted_folders():
-    held(crafted(30, seed=0, workers=1))
+    held(crafted(15, seed=0, workers=1))
 
 
 def test_some_damaged_files_of_released_versions():
-    held(released(60, seed=0, workers=1))
+    held(released(30, seed=0, workers=1))
 
 
 def test_some_crafted_tables():
     pytest.importorskip("pyarrow")
-    held(tables(60, seed=0, workers=1))
+    held(tables(30, seed=0, workers=1))
 
 
 @pytest.mark.parametrize("name", ["arc2", "urae"])

@@ -10,12 +10,12 @@ from reliability.count import held
 
 def test_a_sequence_of_changes():
     held(sequences.sequences(1))
-    held(sequences.changes(500))
+    held(sequences.changes(300))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_trainings_in_one_process_leave_nothing_behind():
-    held(faces.trained_soak(10))
+    held(faces.trained_soak(6))
 
 
 @pytest.mark.skipif(NODE is None, reason="no node to run the engine of a page")

@@ -13,10 +13,12 @@ def test_many_requests_have_the_same_bits_and_leave_nothing_behind():
     held(served.requests(300))
 
 
+@pytest.mark.ci
 def test_slow_clients_change_no_answer():
     held(served.slow_clients(60, 200, seconds=3))
 
 
+@pytest.mark.ci
 def test_syncs_and_reloads_change_no_answer_and_leave_nothing_behind():
     held(served.changed_meanwhile(400, 20))
 
@@ -34,6 +36,7 @@ def test_a_killed_refresh_refuses_no_search():
     held(served.killed_refreshing(2))
 
 
+@pytest.mark.ci
 def test_a_worker_of_another_version_is_named():
     pytest.importorskip("distributed", reason="needs Dask")
     held(served.versions(with_ours=(True,)))

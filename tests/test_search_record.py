@@ -986,8 +986,9 @@ cli.main()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("command", ["insights", "import"])
+@pytest.mark.parametrize(
+    ("command", "number"), [("insights", signal.SIGINT), ("import", signal.SIGTERM)]
+)
 def test_a_signal_ends_what_reads_a_record(path, tmp_path, command, number):
     crafted(path)
     more = ["-o", tmp_path / "log.tsv"] if command == "import" else []

@@ -137,7 +137,6 @@ WEIGHTS = st.fixed_dictionaries(
 ).filter(lambda weights: any(weights.values()))
 
 
-@settings(max_examples=60, deadline=None)
 @given(WEIGHTS, st.sampled_from([1, 3, 20, 150]), st.sampled_from([0, 2, 3, 80]), st.booleans())
 def test_a_ranking_is_that_of_all_pairs_also_with_a_broad_shortlist(
     parts_of_all, weights, k, share, is_int8

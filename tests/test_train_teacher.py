@@ -113,6 +113,7 @@ def test_a_part_of_a_log_has_the_vectors_of_its_texts():
     assert np.array_equal(part.teacher.titles, corpus.teacher.titles[of_part])
 
 
+@pytest.mark.usefixtures("two_steps")
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_gradients_against_differences(share):
     report = sentemb.gradcheck("lstm", teacher_share=share, lengths=(1, 2, 4), entries=8)

@@ -369,6 +369,7 @@ def test_a_quantised_encoding_and_float64_work(model):
 # -- gradients -----------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("two_steps")
 @pytest.mark.parametrize("name", ["lstm", "bag", "dssm", "clsm"])
 def test_the_gradient_is_right_with_vectors_and_wrong_without_their_values(name, monkeypatch):
     small = {"lengths": (1, 3), "entries": 3, "cells": 3, "n_negatives": 1, "vector_dim": 2}

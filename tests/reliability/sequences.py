@@ -44,17 +44,18 @@ def sequences(n: int, seed: int = 0) -> Count:
 def changes(n: int, seed: int = 0) -> Count:
     """At least ``n`` changes of titles, compared after every `CHANGES`."""
     count = Count("random changes of titles")
-    n_sequences = -(-n // (_STEPS * CHANGES))
-    return _run(count, n_sequences, seed, _Sequence.changes, CHANGES)
+    n_steps = -(-n // CHANGES)
+    n_sequences = -(-n_steps // _STEPS)
+    return _run(count, n_sequences, seed, _Sequence.changes, CHANGES, min(_STEPS, n_steps))
 
 
-def _run(count, n, seed, step, changes_of_step):
+def _run(count, n, seed, step, changes_of_step, n_steps=_STEPS):
     seen: dict[str, int] = {}
     with tempfile.TemporaryDirectory() as place:
         for number in range(n):
             sequence = _Sequence(random.Random(f"{seed}:{number}"), Path(place) / str(number))
             steps = []
-            for _ in range(_STEPS):
+            for _ in range(n_steps):
                 with mock.patch.multiple(segment, _FEW=0, _TIMES=sequence.times):
                     wrong = step(sequence)
                 steps.append(sequence.said)

@@ -6,6 +6,7 @@ no temporary file is left.
 
 import contextlib
 import errno
+import functools
 import random
 import shutil
 import tempfile
@@ -319,6 +320,7 @@ def _folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@functools.cache
 def _expected(writer):
     """How many calls the job makes, and what is there after it."""
     for _ in ("to compile the kernels", "to count"):
