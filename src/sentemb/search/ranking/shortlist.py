@@ -266,7 +266,7 @@ class Shortlist:
             sums = self._unused.pop()
         except IndexError:
             sums = np.zeros(self.n_titles, np.float32)
-        met = np.empty(self.n_titles, np.int32)
+        met = np.empty(self.n_titles + 1, np.int32)
         if self._lists is not None:
             entries = self._lists.offsets, self._lists.titles, self.net
             n = walk(sums, met, n, words.walked, *entries, allowed)
