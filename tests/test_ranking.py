@@ -21,7 +21,7 @@ from sentemb.retrieval.words_and_stems import tokens_of, words_of
 from sentemb.search.ranking import engine
 from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.part import Asked, Bound, Fields
-from sentemb.search.ranking.parts import PART_TYPES, Memory, stored_rows
+from sentemb.search.ranking.parts import PART_TYPES, Cosine, Memory, stored_rows
 from sentemb.search.ranking.ranker import HybridRanker, shares
 from sentemb.search.ranking.recipe import DIRECT, PARTS, Recipe
 from sentemb.search.ranking.weights import Candidates, fit_weights, losses_of
@@ -376,6 +376,45 @@ def test_other_vectors_and_a_mask(bag, log, titles, dtype):
         there = places >= 0
         assert mask[places[there]].all() and np.array_equal(row[places[there]], of_row[there])
         assert not there.all() or (row[mask & ~catalogue.is_empty] > of_row[-1]).sum() < k
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("weights", [EVERY.weights, OF_MODEL, {"cosine": 1.0, "memory": 2.0}])
+def test_a_filter_that_leaves_few_titles_finds_those_of_all_pairs(
+    bag, log, titles, weights, k, monkeypatch
+):
+    """Of few titles the memory leaves out most, whose exact scores are not made."""
+    titles = [*titles, "qqqq"]  # of which the model knows nothing
+    monkeypatch.setattr(engine, "_FEW_TITLES", len(titles))
+    monkeypatch.setattr(engine, "_ROOM", 0)
+    queries = [*QUERIES, *TYPED, *log.queries, "red qqqq"]
+    ranker = made_ranker(bag, log, titles, EVERY.weighted(weights))
+    mask = np.arange(len(titles)) % 4 > 0
+    expected = best_by_pairs(ranker, queries, titles, k, mask)
+    catalogue, asked, scored = ranker.catalogue(titles), ranker.asked(queries), []
+    real = Memory.of_pairs
+    monkeypatch.setattr(
+        Memory, "of_pairs", lambda *pairs: scored.append(pairs[2].size) or real(*pairs)
+    )
+    arguments = catalogue.parts, ranker.recipe, asked, k, catalogue.is_empty, Workers(3), mask
+    ranked = engine.best(*arguments)
+    assert as_pairs(ranked.titles, ranked.scores) == expected
+    assert scored[-1] < 0.8 * len(queries) * np.count_nonzero(mask)
+
+
+@pytest.mark.parametrize("n_wrong", [1, 30])
+def test_a_filter_leaves_out_no_score_that_is_not_a_number(bag, log, titles, n_wrong, monkeypatch):
+    """Such a score says that a file is damaged, which is not looked at when an index is opened."""
+    monkeypatch.setattr(engine, "_FEW_TITLES", len(titles))
+    monkeypatch.setattr(engine, "_ROOM", 0)
+    ranker = made_ranker(bag, log, titles, EVERY)
+    vectors = bag.unit_vectors(titles, "document").astype(np.float32)
+    best = ranker.find(["red tub"], n_wrong)[0]
+    vectors[best[best >= 0]] = np.nan
+    catalogue = ranker.catalogue(titles)
+    parts = catalogue.parts | {"cosine": Cosine(vectors)}
+    arguments = parts, EVERY, ranker.asked(["red tub"]), 4, catalogue.is_empty
+    assert np.isnan(engine.best(*arguments, Workers(1)).scores[0, 0])
 
 
 def test_no_score_depends_on_threads_or_blocks(bag, log, titles, monkeypatch):

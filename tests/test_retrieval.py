@@ -77,6 +77,10 @@ def test_scores_of_pairs():
     scores = by_words.score_pairs(QUERIES, query_index, places)
     expected = np.array([naive.bm25_scores(query, titles, 0.9, 0.4) for query in QUERIES])
     np.testing.assert_allclose(scores, expected[query_index, places], rtol=1e-5)
+    # To the bit in any order: each title is looked for behind the one before, if it is there.
+    for order in (np.lexsort((places, query_index)), np.argsort(query_index, kind="stable")):
+        again = by_words.score_pairs(QUERIES, query_index[order], places[order])
+        assert np.array_equal(again, scores[order])
     assert by_words.score_pairs([], [], []).shape == (0,)
 
 

@@ -561,7 +561,7 @@ def test_lists_are_added_to_the_sums_of_titles_and_taken_away(has_mask):
     is_met = np.isin(np.arange(n), np.concatenate([lists[0], lists[2], named]))
     if has_mask:
         is_met &= mask
-    sums, met = np.zeros(n, np.float32), np.empty(n, np.int32)
+    sums, met = np.zeros(n, np.float32), np.empty(n + 1, np.int32)
     words = np.array([0, 2], np.int32)
     n_met = walk(sums, met, 0, words, offsets, titles, weights, mask)
     n_met = add_values(sums, met, n_met, named, added, mask)

@@ -55,13 +55,7 @@ def entries_of_pairs(
 @inner_kernel
 def _entry(titles, low, end, title):
     """The index of ``title`` in ``titles[low:end]``, ascending; -1 if it is not there."""
-    high = end
-    while low < high:
-        middle = (low + high) // 2
-        if titles[middle] < title:
-            low = middle + 1
-        else:
-            high = middle
+    low = _from(titles, low, end, title)
     return low if low < end and titles[low] == title else -1
 
 
@@ -80,17 +74,47 @@ def sums_of_pairs(
 ):
     """scores[p] = the sum for one query and one title, in float64, in the order of the words.
 
+    Where the titles of a query rise from pair to pair, a title is looked for behind the one before.
+
     scores : (n_pairs,) float64, written for the pairs ``first`` to ``end``
     query_index, title_index : (n_pairs,) int64
     """
-    for p in range(first, end):
-        query, title = query_index[p], title_index[p]
-        score = 0.0
+    scores[first:end] = 0
+    start = first
+    while start < end:
+        query, stop = query_index[start], start + 1
+        while stop < end and query_index[stop] == query:
+            stop += 1
         for word in query_words[query_offsets[query] : query_offsets[query + 1]]:
-            entry = _entry(titles, offsets[word], offsets[word + 1], title)
-            if entry >= 0:
-                score += weights[entry]
-        scores[p] = score
+            low, high = offsets[word], offsets[word + 1]
+            at = low
+            for p in range(start, stop):
+                if p > start and title_index[p] < title_index[p - 1]:
+                    at = low
+                at = _from(titles, at, high, title_index[p])
+                if at < high and titles[at] == title_index[p]:
+                    scores[p] += weights[at]
+        start = stop
+
+
+@inner_kernel
+def _from(titles, low, end, title):
+    """The index of the first of ``titles[low:end]``, ascending, that is ``title`` or more.
+
+    Where it is near ``low``, few of them are looked at.
+    """
+    step = 1
+    while low + step <= end and titles[low + step - 1] < title:
+        low += step
+        step *= 2
+    high = min(low + step - 1, end)
+    while low < high:
+        middle = (low + high) // 2
+        if titles[middle] < title:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @kernel

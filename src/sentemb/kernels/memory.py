@@ -7,7 +7,7 @@ The rows of a title follow each other, so no list of titles is needed per row. R
 import numpy as np
 
 from sentemb.kernels.compiling.jit import kernel
-from sentemb.kernels.prefetch import AHEAD, prefetch_row
+from sentemb.kernels.prefetch import AHEAD, prefetch_row, prefetch_run
 from sentemb.kernels.scan import exact_dot, integer_dots
 
 # Rows whose products are in memory at a time.
@@ -79,8 +79,12 @@ def best_of_titles(best, titles, offsets, codes, scales, query, step):
     """
     line = np.empty(_TOGETHER, np.float32)
     for k in range(titles.size):
+        if k + 2 * AHEAD < titles.size:
+            prefetch_run(offsets, titles[k + 2 * AHEAD], titles[k + 2 * AHEAD] + 2)
         if k + AHEAD < titles.size:
-            for r in range(offsets[titles[k + AHEAD]], offsets[titles[k + AHEAD] + 1]):
+            low, high = offsets[titles[k + AHEAD]], offsets[titles[k + AHEAD] + 1]
+            prefetch_run(scales, low, high)
+            for r in range(low, high):
                 prefetch_row(codes, r)
         low, high = offsets[titles[k]], offsets[titles[k] + 1]
         if high - low > line.size:

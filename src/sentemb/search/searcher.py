@@ -347,14 +347,14 @@ class Searcher:
             is_there = ranked.titles[:, 0] >= 0
             first_scores = np.where(is_there, ranked.scores[:, 0], 0)
             confidences, is_sure = confidence.of(first_scores, snapshot.are_clicked(asked))
-        n_titles = len(snapshot) if mask is None else int(mask.sum())
+        has_titles = bool(len(snapshot) if mask is None else mask.any())
         # Another query is offered for unknown words. The cosine offers none, so needs no stemmer.
         is_unknown = None if limits.cosine else snapshot.have_unknown_words(asked)
         hits: ShownRows[list[Hit]] = ShownRows()
         for q, (text, of_first) in enumerate(zip(texts, confidences.tolist(), strict=True)):
             matches = _matches(ranked, q)
             first = matches[0][0] if matches else None
-            reason: str | None = NOTHING_KNOWN if n_titles and k else limits.none_left
+            reason: str | None = NOTHING_KNOWN if has_titles and k else limits.none_left
             if matches:
                 reason = limits.reason(is_below[q], of_first)
             nearest = limits.of(matches)[offset : offset + k] if reason == BELOW_FLOOR else []

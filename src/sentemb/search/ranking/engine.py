@@ -16,7 +16,7 @@ queries, whose weight is mostly negative, does not count against a title that wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -56,8 +56,9 @@ _CELLS_OF_LISTS = 4_000_000
 _MANY_TITLES, _SHARE_LEFT = 50_000, 8
 # Each title is scored where a mask leaves one fiftieth of them, or at most this number.
 _SHARE_OF_FEW, _FEW_TITLES = 50, 64
-# Pairs of `_Request.rank_all` at a time, and how many are not worth another thread.
-_PAIRS, _FEW_PAIRS = 1_000_000, 2000
+# Pairs of `_Request.rank_all` at a time; how many are not worth another thread, and how many where
+# nothing but lists is looked up.
+_PAIRS, _FEW_PAIRS, _FEW_OF_LISTS = 1_000_000, 2000, 20_000
 # The most titles for which parts bound others: with more, too many are scored again.
 _MOST_BOUNDED = 500
 # Places for candidates in addition to twice the titles that are asked for.
@@ -240,33 +241,36 @@ class _Request:
             self.workers.over(len(block), titles_from, titles, counts, total, limits)
             # Of a query that the model does not know, not every title can be found.
             is_settled = (counts <= room) & block.rows.exact.any(axis=1)
-            chosen = [np.empty(0, np.int64)] * len(block)
-            of_block = chosen, block, titles, np.where(is_settled, counts, 0), total, errors
-            self.workers.over(len(block), self._choose, *of_block)
-            query_index = np.repeat(np.arange(len(block)), list(map(len, chosen)))
-            self._rank_pairs(ranked, rows, block, query_index, np.concatenate(chosen))
+            of_queries = []
+            for q, count in enumerate(np.where(is_settled, counts, 0).tolist()):
+                of_query = titles[q, :count].astype(np.int64)
+                of_queries.append((of_query, total[q, of_query], errors[q]))
+            self._rank_pairs(ranked, rows, block, *self._possible(block, of_queries))
             left.append(rows[~is_settled])
         return np.concatenate(left)
 
-    def _choose(
-        self,
-        chosen: list[NDArray[np.int64]],
-        asked: Asked,
-        titles: NDArray[np.int32],
-        counts: NDArray[np.int64],
-        total: NDArray[np.float32],
-        errors: NDArray[np.float64],
-        first: int,
-        end: int,
-    ) -> None:
-        """Of the first ``counts`` of ``titles`` those that can be among the best, by query."""
-        for q in range(first, end):
-            of_query = titles[q, : counts[q]].astype(np.int64)
-            is_known = ~self.is_empty[of_query]  # others may not be found, whatever their scores
-            known = of_query[is_known]
-            of_known = (self.k, 0), known, total[q, known], (0.0, 0.0), errors[q]
-            best_known = possible(self.parts, self.recipe, asked, q, *of_known)
-            chosen[q] = np.concatenate([best_known, of_query[~is_known]])
+    def _possible(
+        self, asked: Asked, of_queries: Sequence[tuple[NDArray[np.int64], np.ndarray, float]]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Pairs of a query and a title that can be among the best.
+
+        ``of_queries`` are titles of each query, what all parts but those of vectors add to them,
+        and the error of that.
+        """
+        chosen = [titles for titles, _, _ in of_queries]
+
+        def choose(first: int, end: int) -> None:
+            for q in range(first, end):
+                titles, values, error = of_queries[q]
+                if asked.is_unknown[q]:  # 0 is no evidence, so a title that scores it is not found
+                    continue
+                is_known = ~self.is_empty[titles]  # others may not be found, whatever their scores
+                of_known = (self.k, 0), titles[is_known], values[is_known], (0.0, 0.0), error
+                best_known = possible(self.parts, self.recipe, asked, q, *of_known)
+                chosen[q] = np.concatenate([best_known, titles[~is_known]])
+
+        self.workers.over(len(asked), choose)
+        return np.repeat(np.arange(len(asked)), list(map(len, chosen))), np.concatenate(chosen)
 
     def _blocks(
         self, asked: Asked, numbers: NDArray[np.int64], cells: int
@@ -310,14 +314,33 @@ class _Request:
         return limits, int(np.count_nonzero((scores >= limits[:, None]) & (scores > -np.inf)))
 
     def rank_all(self, ranked: Ranked, asked: Asked) -> None:
-        """Every title that may be found, as a pair with each query."""
+        """Every title that may be found, as a pair with each query.
+
+        Of many, those are left out whose memory and other parts tell that they are not the best.
+        """
         titles = np.arange(self.is_empty.size) if self.mask is None else np.flatnonzero(self.mask)
         size, m = max(1, _PAIRS // max(1, titles.size)), len(asked)
+        are_many = 2 * self.k + _ROOM < titles.size and self.k <= _MOST_BOUNDED
+        is_bounded = are_many and bound_of_cosine(self.parts, self.recipe) is not None
         for low in range(0, m, size):
             block = asked if size >= m else asked.part(slice(low, low + size))
             numbers = np.arange(min(size, m - low))
-            of_titles = numbers.repeat(titles.size), np.concatenate([titles] * numbers.size)
-            self._rank_pairs(ranked, low + numbers, block, *of_titles)
+            pairs = numbers.repeat(titles.size), np.concatenate([titles] * numbers.size)
+            if is_bounded:
+                values = self._without_vectors(block, *pairs).reshape(-1, titles.size)
+                pairs = self._possible(block, [(titles, of_query, 0.0) for of_query in values])
+            self._rank_pairs(ranked, low + numbers, block, *pairs)
+
+    def _without_vectors(
+        self, asked: Asked, query_index: NDArray[np.int64], title_index: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """What all parts but those of vectors add to pairs, (k,)."""
+        weights = {name: of for name, of in self.recipe.terms.items() if name not in OF_VECTORS}
+        if not weights:
+            return np.zeros(query_index.size)
+        runner = self.workers if query_index.size > _FEW_OF_LISTS else ALONE
+        pairs = asked, query_index, title_index, runner
+        return of_pairs(self.parts, self.recipe.weighted(weights), *pairs)[0]
 
     def rank_shortlists(
         self, ranked: Ranked, asked: Asked, shortlist: Shortlist, share: float

@@ -266,7 +266,7 @@ class Shortlist:
             sums = self._unused.pop()
         except IndexError:
             sums = np.zeros(self.n_titles, np.float32)
-        met = np.empty(self.n_titles, np.int32)
+        met = np.empty(self.n_titles + 1, np.int32)
         if self._lists is not None:
             entries = self._lists.offsets, self._lists.titles, self.net
             n = walk(sums, met, n, words.walked, *entries, allowed)
@@ -338,7 +338,7 @@ def possible(
     q: int,
     counts: tuple[int, int],
     titles: NDArray[np.int64],
-    values: NDArray[np.float32],
+    values: NDArray[np.floating],
     missing: tuple[float, float] = (0.0, 0.0),
     error: float = 0.0,
 ) -> NDArray[np.int64]:
@@ -356,10 +356,11 @@ def possible(
         most, error_of_most = _most(recipe, memory, asked, q, titles, values)
         first = np.argpartition(-most, max(1, k) - 1)[: max(1, k)]
         of_first = _total(parts, recipe, asked, q, titles[first], values[first])
-        stays = most >= _least(of_first, counts, missing) - error_of_most - 2 * error
+        stays = ~(most < _least(of_first, counts, missing) - error_of_most - 2 * error)
         titles, values = titles[stays], values[stays]
     total = _total(parts, recipe, asked, q, titles, values)
-    chosen: NDArray[np.int64] = titles[total >= _least(total, counts, missing) - 2 * error]
+    # What is not a number is not left out: its exact score tells that a file is damaged.
+    chosen: NDArray[np.int64] = titles[~(total < _least(total, counts, missing) - 2 * error)]
     return chosen
 
 
@@ -369,7 +370,7 @@ def _total(
     asked: Asked,
     q: int,
     titles: NDArray[np.int64],
-    values: NDArray[np.float32],
+    values: NDArray[np.floating],
 ) -> NDArray[np.float64]:
     """The scores of some titles, to which all parts but those of vectors add ``values``."""
     total = values.astype(np.float64)
@@ -386,7 +387,7 @@ def _most(
     asked: Asked,
     q: int,
     titles: NDArray[np.int64],
-    values: NDArray[np.float32],
+    values: NDArray[np.floating],
 ) -> tuple[NDArray[np.float64], float]:
     """The most that the scores of some titles can be, and at least its error."""
     cosine, of_memory = recipe.weight(COSINE), recipe.weight(MEMORY)
