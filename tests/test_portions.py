@@ -73,6 +73,19 @@ def test_texts_in_files_have_the_bytes_of_those_in_memory(tmp_path, small_portio
     assert not list(tmp_path.iterdir()), "the files have no name"
 
 
+@given(st.integers(1, 8), st.integers(-2, 2), st.lists(st.integers(0, 9), min_size=1, max_size=3))
+def test_chosen_texts_are_right_or_refused_where_an_offset_is_damaged(number, by, rows):
+    lines = [f"{k}{k}" for k in range(10)]
+    texts = TextArray.of(lines)
+    texts.offsets[number] += by
+    try:
+        found = texts.chosen(np.array(rows))
+    except SentembError as error:
+        assert "its texts and their offsets do not fit" in str(error)
+    else:
+        assert found == [lines[row] for row in rows]
+
+
 GOOD = [f"d{k}\ttitle {k}" for k in range(10)]
 
 
