@@ -1,5 +1,6 @@
 """Files of titles and indexes in portions: the same as all at once, whatever the portions."""
 
+import contextlib
 import errno
 import gzip
 import re
@@ -78,12 +79,10 @@ def test_chosen_texts_are_right_or_refused_where_an_offset_is_damaged(number, by
     lines = [f"{k}{k}" for k in range(10)]
     texts = TextArray.of(lines)
     texts.offsets[number] += by
-    try:
+    found = right = [lines[row] for row in rows]
+    with contextlib.suppress(SentembError):
         found = texts.chosen(np.array(rows))
-    except SentembError as error:
-        assert "its texts and their offsets do not fit" in str(error)
-    else:
-        assert found == [lines[row] for row in rows]
+    assert found == right
 
 
 GOOD = [f"d{k}\ttitle {k}" for k in range(10)]
