@@ -274,7 +274,7 @@ class _Request:
         def choose(first: int, end: int) -> None:
             for q in range(first, end):
                 titles, values, error = of_queries[q]
-                if asked.is_unknown[q]:  # 0 is no evidence, so a title that scores it is not found
+                if asked.is_unknown[q]:  # a title that scores 0 is not found: it has no evidence
                     continue
                 is_known = ~self.is_empty[titles]  # others may not be found, whatever their scores
                 of_known = (self.k, 0), titles[is_known], values[is_known], (0.0, 0.0), error
@@ -346,7 +346,7 @@ class _Request:
     def _without_vectors(
         self, asked: Asked, query_index: NDArray[np.int64], title_index: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """What all parts but those of vectors add to pairs, (k,)."""
+        """The sums of all parts but those of vectors for pairs, (k,)."""
         weights = {name: of for name, of in self.recipe.terms.items() if name not in OF_VECTORS}
         if not weights:
             return np.zeros(query_index.size)
