@@ -1,5 +1,6 @@
 """Files of titles and indexes in portions: the same as all at once, whatever the portions."""
 
+import contextlib
 import errno
 import gzip
 import re
@@ -71,6 +72,17 @@ def test_texts_in_files_have_the_bytes_of_those_in_memory(tmp_path, small_portio
     assert isinstance(other.raw.base, np.memmap) and not isinstance(one.raw.base, np.memmap)
     assert (one.raw == other.raw).all() and (one.offsets == other.offsets).all()
     assert not list(tmp_path.iterdir()), "the files have no name"
+
+
+@given(st.integers(1, 8), st.integers(-2, 2), st.lists(st.integers(0, 9), min_size=1, max_size=3))
+def test_chosen_texts_are_right_or_refused_where_an_offset_is_damaged(number, by, rows):
+    lines = [f"{k}{k}" for k in range(10)]
+    texts = TextArray.of(lines)
+    texts.offsets[number] += by
+    found = right = [lines[row] for row in rows]
+    with contextlib.suppress(SentembError):
+        found = texts.chosen(np.array(rows))
+    assert found == right
 
 
 GOOD = [f"d{k}\ttitle {k}" for k in range(10)]

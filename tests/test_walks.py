@@ -42,4 +42,6 @@ def test_an_update_enters_the_files_of_its_steps(walks):
 def test_a_search_enters_the_files_of_its_steps(walks):
     rare = ("cli/", "kernels/")
     steps = {f for f in named("A query, from text to ranked titles") if not f.startswith(rare)}
-    assert len(steps) >= 9 and steps <= set(walks.search().files())
+    trace = walks.search()
+    assert len(steps) >= 9 and steps <= set(trace.files())
+    assert trace.calls <= 202 and trace.deepest <= 14

@@ -87,10 +87,7 @@ class TextArray(Sequence[str]):
         # A line before must have ended where the first begins.
         starts = not self.offsets[first] or self.raw[self.offsets[first] - 1] == _LINE_END
         if not starts or len(texts) != end - first + 1 or texts.pop():
-            raise SentembError(
-                "the folder is damaged: its texts and their offsets do not fit; restore it from a "
-                "copy or make it again"
-            )
+            raise _damaged()
         return texts
 
     def chosen(self, rows: NDArray[np.integer]) -> list[str]:
@@ -102,9 +99,14 @@ class TextArray(Sequence[str]):
         texts: list[str] = []
         for first in range(0, rows.size, _PORTION):
             portion = rows[first : first + _PORTION]
-            lengths = self.offsets[portion + 1] - self.offsets[portion]
+            starts, ends = self.offsets[portion], self.offsets[portion + 1]
+            # As in `_decoded`, for each of them: what one lacks, the next must not make up for.
+            edges = np.concatenate([starts[starts > 0], ends])
+            if not (self.raw[edges - 1] == _LINE_END).all():
+                raise _damaged()
+            lengths = ends - starts
             offsets = np.append(0, np.cumsum(lengths))
-            before = np.repeat(self.offsets[portion] - offsets[:-1], lengths)
+            before = np.repeat(starts - offsets[:-1], lengths)
             texts += TextArray(self.raw[before + np.arange(offsets[-1])], offsets)[:]
         return texts
 
@@ -120,6 +122,13 @@ class TextArray(Sequence[str]):
         builder.extend(self)
         builder.extend(following)
         return builder.texts()
+
+
+def _damaged() -> SentembError:
+    return SentembError(
+        "the folder is damaged: its texts and their offsets do not fit; restore it from a copy or "
+        "make it again"
+    )
 
 
 def chosen(texts: Sequence[str], rows: NDArray[np.integer]) -> list[str]:

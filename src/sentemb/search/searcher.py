@@ -379,7 +379,7 @@ class Searcher:
             shown = _hits(snapshot, recipe, marked, matches, of_first if is_shown else None)
             if named is not None and not offset:
                 shown[0]["by_id"] = True
-            near = _hits(snapshot, recipe, marked, nearest, None)
+            near = _hits(snapshot, recipe, marked, nearest, None) if nearest else []
             hits.append(ShownRows(shown, text, reason, facets, meant, near))
         return hits
 

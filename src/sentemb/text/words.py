@@ -140,7 +140,9 @@ def lettered_words(text: str) -> list[str]:
     >>> lettered_words("ＵＳＢ充電器、白")
     ['usb', '充', '充電', '電', '電器', '器', '白']
     """
-    return _each_joined(text, _bare, _letters_and_pairs)
+    if JOINER in text:
+        return _each_joined(text, _bare)
+    return _bare(text, _letters_and_pairs)
 
 
 def without_edges(word: str) -> str:
@@ -158,7 +160,9 @@ def searched_words(text: str) -> list[str]:
     >>> searched_words("Cheap-flights: ROME 東京都")
     ['cheap', 'flights', 'rome', '東', '東京', '京', '京都', '都']
     """
-    return _each_joined(text, _searched, _letters_and_pairs)
+    if JOINER in text:
+        return _each_joined(text, _searched)
+    return _searched(text, _letters_and_pairs)
 
 
 def searched_pairs(text: str) -> list[str]:
@@ -186,14 +190,12 @@ def _joined(word: str) -> str:
     return JOINER.join(letters) if len(letters) == 2 and "".join(letters) == word else word
 
 
-def _each_joined(text: str, read: Callable[[str, _Read], list[str]], cut: _Read) -> list[str]:
+def _each_joined(text: str, read: Callable[[str, _Read], list[str]]) -> list[str]:
     """The words that ``read`` makes of ``text``; those that `text_of_words` joined stay whole."""
-    if JOINER not in text:
-        return read(text, cut)
     first, *rest = _JOINED.split(text)
-    words = read(first, cut)
+    words = read(first, _letters_and_pairs)
     for a, b, text_behind in zip(*[iter(rest)] * 3, strict=True):
-        words += [a + b, *read(text_behind, cut)]
+        words += [a + b, *read(text_behind, _letters_and_pairs)]
     return words
 
 

@@ -30,7 +30,7 @@ from sentemb.retrieval.nearest import nearest
 from sentemb.retrieval.row_products import LONGEST
 from sentemb.search.ranking.direct_parts import Clicks, Examined, Name
 from sentemb.search.ranking.part import UNIT, Asked, Part
-from sentemb.search.ranking.parts import Bm25, Cosine, Memory, bound_of_cosine
+from sentemb.search.ranking.parts import Bm25, Cosine, Embedded, Memory, bound_of_cosine
 from sentemb.search.ranking.recipe import (
     CLICKED_BM25,
     CLICKS,
@@ -160,6 +160,7 @@ def best(
     ranked = Ranked(np.full((m, k), -1), np.full((m, k), -np.inf), values)
     if not m or not k:
         return ranked
+    _read(parts, recipe, asked)
     request = _Request(parts, recipe, k, shown, is_empty, workers, mask)
     n_allowed = n if mask is None else int(np.count_nonzero(mask))
     if n_allowed <= max(k, _FEW_TITLES) or n_allowed * _SHARE_OF_FEW <= n:
@@ -171,6 +172,17 @@ def best(
     else:
         request.rank_exactly(ranked, asked, np.arange(m))
     return ranked
+
+
+def _read(parts: Mapping[str, Part], recipe: Recipe, asked: Asked) -> None:
+    """Embed and split the queries once, before several threads ask for all of them at a time."""
+    _ = asked.rows
+    for name in recipe.terms:
+        part = parts[name]
+        if isinstance(part, Embedded):
+            _ = asked.embedded
+        elif isinstance(part, Bm25):
+            asked.words_in(part.lists)
 
 
 @dataclass(frozen=True)
@@ -262,7 +274,7 @@ class _Request:
         def choose(first: int, end: int) -> None:
             for q in range(first, end):
                 titles, values, error = of_queries[q]
-                if asked.is_unknown[q]:  # 0 is no evidence, so a title that scores it is not found
+                if asked.is_unknown[q]:  # a title that scores 0 is not found: it has no evidence
                     continue
                 is_known = ~self.is_empty[titles]  # others may not be found, whatever their scores
                 of_known = (self.k, 0), titles[is_known], values[is_known], (0.0, 0.0), error
@@ -334,7 +346,7 @@ class _Request:
     def _without_vectors(
         self, asked: Asked, query_index: NDArray[np.int64], title_index: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """What all parts but those of vectors add to pairs, (k,)."""
+        """The sums of all parts but those of vectors for pairs, (k,)."""
         weights = {name: of for name, of in self.recipe.terms.items() if name not in OF_VECTORS}
         if not weights:
             return np.zeros(query_index.size)

@@ -6,10 +6,10 @@ bound on their errors, scores pairs exactly, and is copied when titles come and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,6 @@ from sentemb.text.words import exact_key, folded_words
 
 # The largest relative error of a rounded float32.
 UNIT = 2.0**-24
-_Known = TypeVar("_Known")
 
 
 class Fields(NamedTuple):
@@ -126,7 +125,11 @@ class Asked:
         # Of a part; no function of these queries themselves, which would refer to each other and
         # keep an index that is replaced until the garbage collector runs.
         self._look_up: Callable[[Lists], AskedWords] | None = None
-        self._known: dict[Any, Any] = {}
+        # What was looked up, each once.
+        self._numbers: dict[Postings, NDArray[np.int64]] = {}
+        self._titles: dict[tuple[Postings, int], NDArray[np.int32]] = {}
+        self._words: dict[Lists, AskedWords] = {}
+        self._word_numbers: dict[Lists, NDArray[np.int32]] = {}
         # Queries for which names do not add their scores: the engine says what they count there.
         self.is_typed = np.zeros(len(queries), np.bool_)
 
@@ -188,28 +191,31 @@ class Asked:
 
     def numbers_in(self, postings: Postings) -> NDArray[np.int64]:
         """The numbers of their keys in ``postings``, (m,); -1 for one that is not there."""
-        return self._once(postings, postings.numbers, self.keys)
+        if postings not in self._numbers:
+            self._numbers[postings] = postings.numbers(self.keys)
+        return self._numbers[postings]
 
     def titles_in(self, postings: Postings, q: int) -> NDArray[np.int32]:
         """The titles that have all `names` of query ``q`` in ``postings``, ascending."""
-        return self._once((postings, q), postings.holding_all, self.names[q])
+        if (postings, q) not in self._titles:
+            self._titles[postings, q] = postings.holding_all(self.names[q])
+        return self._titles[postings, q]
 
     def words_in(self, lists: Lists) -> AskedWords:
         """Their words, as numbers of ``lists``."""
-        if self._look_up is not None:
-            return self._once(lists, self._look_up, lists)
-        return self._once(lists, lists.look_up, self.tokens, self.word_numbers_in(lists))
+        if lists not in self._words:
+            self._words[lists] = (
+                lists.look_up(self.tokens, self.word_numbers_in(lists))
+                if self._look_up is None
+                else self._look_up(lists)
+            )
+        return self._words[lists]
 
     def word_numbers_in(self, lists: Lists) -> NDArray[np.int32]:
         """The numbers of the words of `tokens` in ``lists``, (n,); -1 for one without a title."""
-        return self._once((lists, "words"), lists.numbers_of, self.packed)
-
-    def _once(self, key: Hashable, find: Callable[..., _Known], *arguments: Any) -> _Known:
-        """Call ``find`` once for each key, and return its result."""
-        if key not in self._known:
-            self._known[key] = find(*arguments)
-        known: _Known = self._known[key]
-        return known
+        if lists not in self._word_numbers:
+            self._word_numbers[lists] = lists.numbers_of(self.packed)
+        return self._word_numbers[lists]
 
 
 class Bound(NamedTuple):
