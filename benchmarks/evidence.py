@@ -193,7 +193,7 @@ def confirm(names):
 
     Returns the exit code: 0 if all of them are confirmed.
     """
-    rows, by_commit, confirmed = recorded(), defaultdict(list), []
+    rows, by_commit, confirmed, trees = recorded(), defaultdict(list), [], {}
     for name in names:
         by_commit[rows[name]["confirmed"] or rows[name]["commit"]].append(name)
     for commit, named in by_commit.items():
