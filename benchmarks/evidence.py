@@ -206,9 +206,9 @@ def confirm(names):
             print(f"{name}: its script has changed since {commit}")
         if not same:
             continue
-        changed = [
-            family for family, bits in _bits(tree).items() if _bits(ROOT).get(family) != bits
-        ]
+        # Commits with the same code of the package share what was probed.
+        old, new = _bits(trees.setdefault(_git("rev-parse", f"{commit}:src"), tree)), _bits(ROOT)
+        changed = [family for family in old if new.get(family) != old[family]]
         said = f"other bits than {commit}: {', '.join(changed)}" if changed else "confirmed"
         print(f"{', '.join(same)}: {said}", flush=True)
         confirmed += [] if changed else same
