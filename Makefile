@@ -162,7 +162,7 @@ endif
 # A folder with the paraphrase corpus's published files, for Table 3 alone.
 MSRP ?=
 .PHONY: arc
-arc: ## Train every pair model and write docs/arc.md (15 minutes), or add the corpus in MSRP
+arc: ## Train every pair model and write docs/arc.md (hours), or add the corpus in MSRP
 	$(MAKE) venv EXTRAS=dev,bench
 ifeq ($(MSRP),)
 	@# A run that was stopped continues; one that ended starts from nothing.

@@ -14,8 +14,10 @@ import time
 from pathlib import Path
 
 import arc_charts
+from arc_activation import activations
 from arc_lab import SEEDS, Laboratory
-from arc_parts import KINDS, PARTS
+from arc_parts import PARTS as TRAININGS
+from arc_parts import SYSTEMS
 from arc_tables import SECTIONS, labelled
 from claims import filled, tables_in
 from pages import DATA, DOCS, ROOT, fill
@@ -24,6 +26,8 @@ from sentemb.errors import SentembError
 from sentemb.system.parallel import available_threads
 from sentemb.system.tables import markdown_table
 from sentemb.training.stopping import Interrupted
+
+PARTS = TRAININGS | {"activations": activations}
 
 
 def main():
@@ -34,7 +38,7 @@ def main():
     parser.add_argument("--msrp", type=Path, help="Folder with the paraphrase corpus's files.")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.add_argument("--models", nargs="+", default=(), help="Only these rows.")
-    parser.add_argument("--vectors", nargs="+", default=(), choices=KINDS,
+    parser.add_argument("--vectors", nargs="+", default=(), choices=tuple(SYSTEMS),
                         help="Only rows of Tables 1 and 2 with these word vectors.")  # fmt: skip
     parser.add_argument("--threads", type=int, default=available_threads())
     parser.add_argument("--text-only", action="store_true", help="Measure nothing.")

@@ -1,7 +1,7 @@
 """The charts of docs/arc.md, from the tables in docs/results/arc."""
 
 from arc_claims import NAMES
-from arc_parts import LEARNED
+from arc_parts import LEARNED, reported
 from charts import DPI
 
 from sentemb.analysis.figures.palette import model_colours
@@ -13,7 +13,7 @@ _COLOURS = dict(zip(_SHOWN, model_colours(_SHOWN), strict=True))
 def draw_epochs(tables, pyplot):
     """Dev P@1 of completion after each epoch, seed 0."""
     figure, axis = pyplot.subplots(figsize=(6.5, 3.8), layout="constrained")
-    for line in tables["completion"]:
+    for line in reported(tables["completion"]):
         if line["seed"] == "0" and line["model"] in _COLOURS:
             dev = [100 * float(x) for x in line["dev"].split()]
             trained = line["vectors"] == LEARNED
@@ -26,8 +26,23 @@ def draw_epochs(tables, pyplot):
     return figure
 
 
+def draw_pairs(tables, pyplot):
+    """Test P@1 of completion by training pairs."""
+    figure, axis = pyplot.subplots(figsize=(6, 3.6), layout="constrained")
+    lines = sorted(tables["learning"], key=lambda line: int(line["pairs"]))
+    for model in dict.fromkeys(line["model"] for line in lines):
+        own = [line for line in lines if line["model"] == model]
+        axis.plot([int(line["pairs"]) for line in own], [100 * float(x["test"]) for x in own],
+                  color=_COLOURS[model], marker="o", markersize=4, label=NAMES[model])  # fmt: skip
+    axis.set_xscale("log")
+    axis.set_xlabel("training pairs")
+    axis.set_ylabel("test P@1, %")
+    axis.legend(frameon=False, fontsize=9)
+    return figure
+
+
 # A chart, by its file's name: the table that it needs, and what draws it.
-CHARTS = {"arc-epochs": ("completion", draw_epochs)}
+CHARTS = {"arc-epochs": ("completion", draw_epochs), "arc-pairs": ("learning", draw_pairs)}
 
 
 def write(tables, folder):

@@ -17,6 +17,8 @@ from arc_parts import (
     differences,
     msrp,
     part_of,
+    reported,
+    searched_rate,
     share_in_order,
     training_of,
     with_shuffled,
@@ -69,7 +71,7 @@ def test_hits_are_those_of_the_tables(tables):
                 for row in tables["hits"]}  # fmt: skip
     for line in tables["completion"]:
         for part, column in (("test", "test"), ("test_hard", "similar")):
-            name = training_of("completion", line["vectors"])
+            name = training_of("completion", line["vectors"], line["rate"])
             hits = unpacked(measured[name, line["model"], line["seed"], part])
             assert f"{hits.mean():.4f}" == line[column]
 
@@ -78,7 +80,7 @@ def test_differences_are_those_of_the_hits(tables, tmp_path):
     lab = Laboratory(None, tmp_path, RESULTS)
     lines = tables["differences"]
     for name, vectors, part in {(one["set"], one["vectors"], one["part"]) for one in lines}:
-        found = _mean_hits(lab, name, tables[name], vectors, part)
+        found = _mean_hits(lab, name, reported(tables[name]), vectors, part)
         own = {one["system"]: one for one in lines
                if (one["set"], one["vectors"], one["part"]) == (name, vectors, part)}  # fmt: skip
         assert own.keys() == found.keys() - {REFERENCE}
@@ -94,10 +96,10 @@ def test_systems_are_compared_with_arc2(tmp_path):
     for model, share in (("arc2", 0.9), ("arc1", 0.5)):
         for seed in (0, 1):
             rows.add("completion", model, seed, "test", 200, packed(rng.random(200) < share))
-    keys = ("model", "vectors", "seed", "dev")
-    trained = Rows(tmp_path / "completion.csv", keys, 3)
+    keys = ("model", "vectors", "rate", "seed", "dev")
+    trained = Rows(tmp_path / "completion.csv", keys, 4)
     for model, seed in (("arc2", 0), ("arc2", 1), ("arc1", 0), ("arc1", 1)):
-        trained.add(model, "fixed", seed, "0.5")
+        trained.add(model, "fixed", 0.001, seed, "0.5")
     differences(Laboratory(None, tmp_path, tmp_path), tmp_path / "differences.csv")
     (line,) = tables_in(tmp_path)["differences"]
     assert (line["system"], line["reference"], line["vectors"]) == ("arc1", "arc2", "fixed")
@@ -127,7 +129,7 @@ def _verdict(key, **given):
 
 
 def _rows(column, found, vectors="fixed"):
-    return [{"model": model, "seed": "0", "vectors": vectors, "dev": "0.5",
+    return [{"model": model, "seed": "0", "vectors": vectors, "rate": "0.001", "dev": "0.5",
              column: str(value)} for model, value in found.items()]  # fmt: skip
 
 
@@ -148,12 +150,12 @@ def test_the_verdict_on_order_that_is_not_taught(arc2, arc1, verdict):
     assert _verdict("C8", completion=lines) == verdict
 
 
-def test_the_why_of_unasked_order_names_seeds():
+def test_the_why_of_unasked_order_names_rates_and_seeds():
     lines = _rows("order", {"arc2": 0.5, "arc1": 0.6})
     lines += [line | {"seed": "1"} for line in _rows("order", {"arc2": 0.52})]
     claim = next(one for one in CLAIMS if one.key == "C8")
     _, why = claim.judge({"completion": lines})
-    assert "ARC-II 51.0 % (seeds 0, 1), ARC-I 60.0 % (seed 0)" in why
+    assert "ARC-II 51.0 % (rate 0.001, seeds 0, 1), ARC-I 60.0 % (rate 0.001, seed 0)" in why
 
 
 @pytest.mark.parametrize(
@@ -202,6 +204,31 @@ def test_the_verdict_on_the_smaller_lead(leads, verdict):
 def test_the_verdict_on_convolution(values, verdict):
     both = [_rows("test", {"arc1": value, "wordembed": 1}) for value in values]
     assert _verdict("C16", completion=both[0], response=both[1]) == verdict
+
+
+@pytest.mark.parametrize(
+    ("relu", "tanh", "verdict"),
+    [("0.3 0.5", "0.2 0.5", HOLDS), ("0.2 0.495", "0.5 0.4", IN_PART), ("0.2 0.3", "0.5", FAILS)],
+)
+def test_the_verdict_on_relu(relu, tanh, verdict):
+    lines = [
+        {"activation": name, "rate": "0.001", "dev": dev}
+        for name, dev in (("relu", relu), ("tanh", tanh))
+    ]
+    assert _verdict("C24", activations=lines) == verdict
+    assert _verdict("C24", activations=lines[:1]) is None
+
+
+@pytest.mark.parametrize(
+    ("arc2", "verdict"), [((0.4, 0.42), HOLDS), ((0.4, 0.4), IN_PART), ((0.4, 0.3), IN_PART)]
+)
+def test_the_verdict_on_batches(arc2, verdict):
+    lines = [
+        {"model": model, "batch": batch, "dev": f"0.1 {best}"}
+        for model, values in (("arc1", (0.3, 0.4)), ("arc2", arc2))
+        for batch, best in (("20", values[0]), ("100", values[1]), ("200", 0.1))
+    ]
+    assert _verdict("C25", batches=lines) == verdict
 
 
 @pytest.mark.parametrize(
@@ -267,7 +294,7 @@ def test_the_verdict_on_random_negatives():
      ("C27", 0.7, 0.8, HOLDS), ("C27", 0.76, 0.8, FAILS)],
 )  # fmt: skip
 def test_the_verdicts_on_the_paraphrase_corpus(key, accuracy, f1, verdict):
-    base = {"dropout": "0.5", "seed": "0", "dev": "0.7"}
+    base = {"vectors": "fixed", "dropout": "0.5", "seed": "0", "dev": "0.7"}
     base |= {"accuracy": str(accuracy), "high": str(accuracy + 0.02), "f1": str(f1)}
     lines = [{"set": "msrp", "model": model, **base} for model in ("arc1", "arc2")]
     assert _verdict(key, labelled=lines) == verdict
@@ -287,6 +314,55 @@ def test_the_verdict_on_urae(similar, verdict):
     assert _verdict("C19", completion=lines) == verdict
 
 
+def _searched(optimiser, figures, model="arc2"):
+    return [{"optimiser": optimiser, "rate": str(rate), "model": model, "dev": f"0.1 {figure}"}
+            for rate, figure in figures.items()]  # fmt: skip
+
+
+def test_the_rate_is_the_lowest_within_a_standard_error():
+    lines = _searched("adam", {0.001: 0.40, 0.002: 0.43, 0.003: 0.44}) + _searched("sgd", {0.1: 1})
+    assert searched_rate(lines, "arc2") == 0.002
+    assert searched_rate((), "arc2") == 0.001
+
+
+def test_lines_are_reported_at_the_best_rate_on_dev():
+    slow, fast = _rows("test", {"arc2": 0.5})[0], _rows("test", {"arc2": 0.4})[0]
+    fast |= {"rate": "0.003", "dev": "0.6"}
+    assert reported([slow, fast]) == [fast]
+
+
+@pytest.mark.parametrize(
+    ("sgd", "verdict"), [((0.5, 0.5), HOLDS), ((0.5, 0.4), IN_PART), ((0.4, 0.4), FAILS)]
+)
+def test_the_verdict_on_plain_descent(sgd, verdict):
+    lines = []
+    for model, figure in zip(("arc1", "arc2"), sgd, strict=True):
+        lines += _searched("adam", {0.001: 0.5}, model) + _searched("sgd", {0.1: figure}, model)
+    assert _verdict("C21", rates=lines) == verdict
+
+
+@pytest.mark.parametrize(
+    ("key", "variant", "sign"),
+    [("C22", "windows of 5 words", 1), ("C23", "three convolutions", -1)],
+)
+def test_the_verdicts_on_variants(key, variant, sign):
+    rates = _searched("adam", {0.001: 0.5})
+    for gain, verdict in ((0.1, HOLDS), (-0.1, FAILS)):
+        line = {"variant": variant, "model": "arc2", "dev": str(0.5 + sign * gain)}
+        assert _verdict(key, rates=rates, variants=[line]) == verdict
+
+
+@pytest.mark.parametrize(
+    ("gaps", "verdict"), [((-0.1, 0.1), HOLDS), ((-0.1, -0.05), IN_PART), ((0.1, 0), FAILS)]
+)
+def test_the_verdict_on_more_data(gaps, verdict):
+    lines = []
+    for pairs, gap in zip((1000, 2000), gaps, strict=True):
+        some = _rows("test", {"arc2": 0.5 + gap, "wordembed": 0.5})
+        lines += [{**line, "pairs": str(pairs)} for line in some]
+    assert _verdict("C11", learning=lines) == verdict
+
+
 @pytest.mark.parametrize(
     ("values", "verdict"), [((1, 2, 3), HOLDS), ((1, 4, 5), IN_PART), ((4, 4, 5), FAILS)]
 )
@@ -300,7 +376,7 @@ def test_the_verdict_on_the_simple_baseline(values, verdict):
 )
 def test_the_verdict_on_small_sets(gain, lost, verdict):
     lines = [
-        {"set": "sick", "seed": "0", "model": model, "dropout": str(dropout),
+        {"set": "sick", "vectors": "fixed", "seed": "0", "model": model, "dropout": str(dropout),
          "accuracy": str(0.6 + 2 * dropout * gain), "dev": f"0.4 0.5 {0.5 - lost}"}
         for model in ("arc1", "arc2") for dropout in (0.0, 0.5)
     ]  # fmt: skip
