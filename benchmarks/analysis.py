@@ -44,7 +44,7 @@ from sentemb.text.words import split_words
 
 PAGE = ROOT / "docs" / "analysis.md"
 LOSS_FIGURE = ROOT / "docs" / "loss.png"
-PAIRS = 20_000
+PAIRS = 40_000
 CELLS = 96
 # The model is the paper's: trigrams alone, Nesterov momentum.
 PAPER = {"optimiser": "nesterov", "word_features": 0}
@@ -57,7 +57,7 @@ MODELS = {
 }
 # Figure 7: the paper's settings, except for the learning rate of the RNN.
 LEARNING = {"LSTM": {"model": "lstm"}, "RNN": {"model": "rnn", "learning_rate": 0.02}}
-LEARNING_EPOCHS = (1, 3, 6, 12)
+LEARNING_EPOCHS = (1, 6, 12, 24)
 OCCUPATIONS_EPOCHS = {"RNN": 8}
 OCCUPATIONS_EPOCHS_ELSE = 4
 SHUFFLES = 20
@@ -320,7 +320,6 @@ def measure_learning(data, seed, threads):
             print(f"learning curve: {name}", file=sys.stderr)
             place = Path(folder) / name
             shared = {"dev": dev, "seed": seed, "threads": threads, "preset": "paper"}
-            shared["epochs"] = LEARNING_EPOCHS[-1]
             train(log, output=place, **shared, **settings)
             history = read_history(place)
             histories.append(history)
@@ -335,8 +334,7 @@ def measure_learning(data, seed, threads):
         [
             "### Learning curves (Figure 7)",
             f"![Training cost of LSTM and RNN by epoch, and NDCG@1 on dev]({LOSS_FIGURE.name})",
-            f"Job names (occupations), `--preset paper`, {LEARNING_EPOCHS[-1]} epochs in place of "
-            "24, 96 cells; the RNN with learning rate 0.02, "
+            "Job names (occupations), `--preset paper`, 96 cells; the RNN with learning rate 0.02, "
             "since with the LSTM's 0.2 it hardly learns.",
             table(head, rows),
         ]
