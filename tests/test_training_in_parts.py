@@ -287,7 +287,7 @@ def test_what_parts_cost_is_noted_before_the_training():
 
 
 # Pairs of the sets of docs/results.
-PAIRS = {"tldr": 26_048, "occupations": 89_964, "msdocs_index": 110_051}
+PAIRS = {"tldr": 26_048, "msdocs_index": 110_051}
 
 
 def test_the_note_has_the_figures_of_the_results():
