@@ -67,7 +67,8 @@ class Remembered:
     ----------
     path : path
     texts : iterable of str
-        Encoded together where there is no file; any other text is encoded when it comes.
+        If there is no file, they are encoded in one call. Any other text is encoded when it is
+        asked for.
     """
 
     def __init__(self, path, texts):

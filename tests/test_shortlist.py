@@ -142,7 +142,7 @@ def test_a_ranking_is_that_of_all_pairs_also_with_a_broad_shortlist(
     parts_of_all, weights, k, share, is_int8
 ):
     """Whatever the weights are, some of them against a title."""
-    # For an unknown query a title that was looked at, which is no evidence, takes the place of one
+    # Looking at a title is no evidence. For an unknown query such a title takes the place of one
     # that has only words against it.
     assume(not (weights["examined"] and min(weights["bm25"], weights["clicked_bm25"]) < 0))
     ranker, catalogues = parts_of_all

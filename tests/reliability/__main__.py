@@ -180,7 +180,7 @@ def main(names: list[str]) -> int:
     """Run the checks ``names``, the short ones if there are none; the exit code."""
     unknown = [name for name in names if name not in _ALL]
     if unknown:
-        print(f"there is no check {unknown[0]}; choose from {', '.join(_ALL)}")
+        print(f"unknown check {unknown[0]}; choose from {', '.join(_ALL)}")
         return 2
     rows = {row["check"]: row for row in read_csv("reliability-counts.csv")}
     fine = [run(name, rows) for name in names or CHECKS]
