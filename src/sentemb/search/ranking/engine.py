@@ -274,8 +274,6 @@ class _Request:
         def choose(first: int, end: int) -> None:
             for q in range(first, end):
                 titles, values, error = of_queries[q]
-                if asked.is_unknown[q]:  # a title that scores 0 is not found: it has no evidence
-                    continue
                 is_known = ~self.is_empty[titles]  # others may not be found, whatever their scores
                 of_known = (self.k, 0), titles[is_known], values[is_known], (0.0, 0.0), error
                 best_known = possible(self.parts, self.recipe, asked, q, *of_known)

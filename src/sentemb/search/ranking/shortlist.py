@@ -348,7 +348,8 @@ def possible(
     those of vectors add, within ``error``, but for the least and the most that is ``missing``.
     """
     k = counts[0]
-    if titles.size <= k:
+    # For an unknown query a score is no evidence: a title that is not found must not count here.
+    if titles.size <= k or asked.is_unknown[q]:
         return titles
     memory = bound_of_cosine(parts, recipe)
     if memory is not None:
