@@ -10,6 +10,7 @@ All kernels get words and lists in the same form:
 
 import numpy as np
 
+from sentemb.kernels.ascending import first_from
 from sentemb.kernels.compiling.jit import inner_kernel, kernel, strict_kernel
 
 
@@ -55,7 +56,7 @@ def entries_of_pairs(
 @inner_kernel
 def _entry(titles, low, end, title):
     """The index of ``title`` in ``titles[low:end]``, ascending; -1 if it is not there."""
-    low = _from(titles, low, end, title)
+    low = first_from(titles, low, end, title)
     return low if low < end and titles[low] == title else -1
 
 
@@ -91,30 +92,10 @@ def sums_of_pairs(
             for p in range(start, stop):
                 if p > start and title_index[p] < title_index[p - 1]:
                     at = low
-                at = _from(titles, at, high, title_index[p])
+                at = first_from(titles, at, high, title_index[p])
                 if at < high and titles[at] == title_index[p]:
                     scores[p] += weights[at]
         start = stop
-
-
-@inner_kernel
-def _from(titles, low, end, title):
-    """The index of the first of ``titles[low:end]``, ascending, that is ``title`` or more.
-
-    Where it is near ``low``, few of them are looked at.
-    """
-    step = 1
-    while low + step <= end and titles[low + step - 1] < title:
-        low += step
-        step *= 2
-    high = min(low + step - 1, end)
-    while low < high:
-        middle = (low + high) // 2
-        if titles[middle] < title:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sentemb.kernels.ascending import first_from
 from sentemb.kernels.compiling.jit import inner_kernel, kernel
 
 
@@ -24,14 +25,8 @@ def _below(state, limit):
 @inner_kernel
 def _contains(titles, title):
     """Whether sorted ``titles`` hold ``title``."""
-    low, high = 0, titles.size
-    while low < high:
-        middle = (low + high) // 2
-        if titles[middle] < title:
-            low = middle + 1
-        else:
-            high = middle
-    return low < titles.size and titles[low] == title
+    place = first_from(titles, 0, titles.size, title)
+    return place < titles.size and titles[place] == title
 
 
 @inner_kernel
