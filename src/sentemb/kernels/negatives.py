@@ -25,8 +25,8 @@ def _below(state, limit):
 @inner_kernel
 def _contains(titles, title):
     """Whether sorted ``titles`` hold ``title``."""
-    place = first_from(titles, 0, titles.size, title)
-    return place < titles.size and titles[place] == title
+    at = first_from(titles, 0, titles.size, title)
+    return at < titles.size and titles[at] == title
 
 
 @inner_kernel

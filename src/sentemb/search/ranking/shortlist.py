@@ -348,7 +348,7 @@ def possible(
     those of vectors add, within ``error``, but for the least and the most that is ``missing``.
     """
     k = counts[0]
-    # For an unknown query a score is no evidence: a title that is not found must not count here.
+    # Titles without evidence are not found for an unknown query, so they must not count here.
     if titles.size <= k or asked.is_unknown[q]:
         return titles
     memory = bound_of_cosine(parts, recipe)
