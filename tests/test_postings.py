@@ -19,10 +19,11 @@ def numbers(values):
 
 
 def collected(pairs, n_titles=N, known=None):
-    keys, titles = ([pair[side] for pair in pairs] for side in (0, 1))
-    return Postings.of(
-        numbers(keys), numbers(titles), n_titles, None if known is None else numbers(known)
-    )
+    keys, titles = (numbers([pair[side] for pair in pairs]) for side in (0, 1))
+    if known is None:
+        return Postings.of(keys, titles, n_titles)
+    every, number = np.unique([*numbers(known), *keys], return_inverse=True)
+    return Postings.of_numbers(every.astype(np.int64), number[len(known) :], titles, n_titles)
 
 
 def by_key(pairs, known=None):

@@ -16,6 +16,7 @@ from sentemb.retrieval import bm25
 from sentemb.retrieval.bm25 import count_words
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.int8_rows import Int8Rows
+from sentemb.retrieval.rows_of_texts import PackedTexts
 from sentemb.retrieval.similarity import unit_rows
 from sentemb.retrieval.words_and_stems import tokens_of, words_of
 from sentemb.search.ranking import engine
@@ -442,6 +443,46 @@ def test_vectors_of_titles_that_words_leave_out_are_not_read(bag, log, monkeypat
     monkeypatch.setattr(engine, "_SHARE_LEFT", 10)
     assert as_pairs(*ranker.find(queries, 3)) == expected
     assert scanned == [["repair"]]
+
+
+def test_words_that_settle_no_query_are_not_asked_for_the_next(bag, log, titles, monkeypatch):
+    """Of many queries at once the words of the first ones say whether they are worth their time."""
+    ranker, queries = made_ranker(bag, log, titles, EVERY.weighted(OF_MODEL)), log.queries[:20]
+    expected = best_by_pairs(ranker, queries, titles, 3)
+    tried, real = [], engine._added
+
+    def noted(parts, recipe, weights, asked, *others):
+        tried.extend([] if {"cosine", "memory"} & {*weights} else asked.queries)
+        return real(parts, recipe, weights, asked, *others)
+
+    monkeypatch.setattr(engine, "_added", noted)
+    monkeypatch.setattr(engine, "_CELLS_OF_LISTS", 4 * len(titles))
+    for room, n_tried in ((len(titles), 4), (1, 20)):  # one title in so many may be left
+        for name, value in (("_MANY_TITLES", 1), ("_SHARE_LEFT", room), ("_FEW_TITLES", 0)):
+            monkeypatch.setattr(engine, name, value)
+        tried.clear()
+        assert as_pairs(*ranker.find(queries, 3)) == expected
+        assert tried == queries[:n_tried]
+
+
+def test_a_few_titles_read_of_the_log_what_concerns_them(bag, log, monkeypatch):
+    """From the second time on: what is of all queries is sorted and hashed once."""
+    others = [(f"query{k} word{k}", f"other title {k}") for k in range(2000)]
+    pairs = zip(log.query_index.tolist(), log.title_index.tolist(), strict=True)
+    known = [(log.queries[q], log.titles[t]) for q, t in pairs]
+    ranker = made_ranker(bag, ClickLog.from_pairs([*known, *others]), log.titles, EVERY)
+    ranker.explain("red tub", log.titles[0])
+    sizes, unique, rows = [], np.unique, PackedTexts.of
+    monkeypatch.setattr(
+        np,
+        "unique",
+        lambda *given, **kind: sizes.append(np.size(given[0])) or unique(*given, **kind),
+    )
+    monkeypatch.setattr(
+        PackedTexts, "of", classmethod(lambda _, texts: sizes.append(len(texts)) or rows(texts))
+    )
+    ranker.explain(log.queries[0], log.titles[1])
+    assert sizes and max(sizes) < 500
 
 
 def test_many_equal_scores_fill_the_room_for_candidates(bag, log, monkeypatch):

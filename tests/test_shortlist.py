@@ -76,7 +76,8 @@ def few_titles():
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(shortlisting, "LEAST_TITLES", 100)
         patched.setattr(shortlisting, "_LEAST", Breadth(2, 16))
-        patched.setattr(shortlist, "MOST_PROBED", np.inf)  # or `EVERYTHING` would meet nothing
+        for name in ("MOST_PROBED", "_MOST_OF_SOME"):  # or `EVERYTHING` would meet nothing
+            patched.setattr(shortlist, name, np.inf)
         patched.setattr(shortlisting, "MOST_PROBED", 1.0)
         yield
 
@@ -155,6 +156,24 @@ def test_a_ranking_is_that_of_all_pairs_also_with_a_broad_shortlist(
         ranked = engine.best(*every)
         pairs = (ranked.titles[:, :k], expected.titles), (ranked.scores[:, :k], expected.scores)
         assert all(np.array_equal(*both) for both in pairs)
+
+
+@pytest.mark.parametrize(
+    ("probed", "share", "looks_at_a_part"),
+    [(9, 1.0, True), (26, 1.0, False), (9, 0.24, True), (9, 0.1, False), (24, 0.4, True)],
+)
+def test_a_filter_that_leaves_many_titles_looks_at_a_part_of_them(
+    parts_of_all, monkeypatch, probed, share, looks_at_a_part
+):
+    """Of 100 clusters a query meets more, by the titles that are left, but not nearly all."""
+    monkeypatch.setattr(shortlist, "MOST_PROBED", 0.25)
+    monkeypatch.setattr(shortlist, "_MOST_OF_SOME", 0.75)
+    recipe = RECIPES["embedding"]
+    made = broad(parts_of_all[1][0].parts, recipe)
+    clusters = replace(made.clusters, centres=np.zeros((100, 1), np.float32))
+    made = replace(made, clusters=clusters, breadth=Breadth(probed, 16))
+    assert made.can_rank(recipe, 10, share) == looks_at_a_part
+    assert not made.can_rank(recipe, shortlist.MOST_TITLES + 1, share)
 
 
 def test_queries_are_read_before_threads_begin(parts_of_all, monkeypatch):

@@ -91,14 +91,16 @@ def count_words(
     without them if no word of the query is in them.
     """
     of_texts = [tokens_of(titles, words), *(tokens_of(field.texts, words) for field in fields)]
+    is_clicked = _is_clicked_word(clicks, queries)
+    clicked = taken(queries.words, is_clicked)
     if counted is None:
-        clicked = _clicked_words(clicks, queries)
         known = _distinct([*(of.words for of in of_texts), clicked])
     else:
         known = list(dict.fromkeys(counted))
     rows = TextRows(known)
     numbers = [rows.of(of.words).astype(np.int32) for of in of_texts]
-    number_of_queried = rows.of(queries.words).astype(np.int32)
+    number_of_queried = np.full(len(queries.words), -1, np.int32)
+    number_of_queried[is_clicked] = rows.of(clicked)
     weights = [1.0, *(field.weight for field in fields)]
     whole, clicked_alone = _Portions(known, len(titles)), _Portions(known, len(titles))
     for low in range(0, len(titles), _TITLES):
@@ -131,13 +133,13 @@ def count_words(
     return CountedFields(whole.counts(), clicked_alone.counts())
 
 
-def _clicked_words(clicks: ClicksOfTitles, queries: Tokens) -> Sequence[str]:
-    """The words of the clicked queries of some titles, in the order of ``queries``."""
+def _is_clicked_word(clicks: ClicksOfTitles, queries: Tokens) -> NDArray[np.bool_]:
+    """Which words are in the clicked queries of some titles, (n_words,)."""
     is_clicked = np.zeros(queries.offsets.size - 1, np.bool_)
     is_clicked[clicks.queries] = True
     is_there = np.zeros(len(queries.words), np.bool_)
     is_there[queries.word_index[np.repeat(is_clicked, np.diff(queries.offsets))]] = True
-    return taken(queries.words, is_there)
+    return is_there
 
 
 def _distinct(lists: Sequence[Sequence[str]]) -> Sequence[str]:

@@ -31,21 +31,26 @@ class Postings:
 
     @classmethod
     def of(
-        cls,
-        keys: NDArray[np.int64],
-        titles: NDArray[np.integer],
-        n_titles: int,
-        known: NDArray[np.int64] | None = None,
+        cls, keys: NDArray[np.int64], titles: NDArray[np.integer], n_titles: int
     ) -> tuple[Self, NDArray[np.int64]]:
         """Collect pairs of a key and a title, (n,) each, in any order and with repeats.
 
-        ``known`` are keys that are there in any case. The second result is the number of the entry
-        of each pair, (n,).
+        The second result is the number of the entry of each pair, (n,).
         """
-        distinct = np.unique(keys if known is None else np.concatenate([keys, known]))
-        number = np.searchsorted(distinct, keys)
+        distinct, number = np.unique(keys, return_inverse=True)
+        return cls.of_numbers(distinct, number, titles, n_titles)
+
+    @classmethod
+    def of_numbers(
+        cls,
+        keys: NDArray[np.int64],
+        number: NDArray[np.int64],
+        titles: NDArray[np.integer],
+        n_titles: int,
+    ) -> tuple[Self, NDArray[np.int64]]:
+        """The same for keys that are sorted already, all of which are kept: pairs have numbers."""
         cells, entry = np.unique(number * max(n_titles, 1) + titles, return_inverse=True)
-        return cls._of_cells(distinct, cells, n_titles), entry
+        return cls._of_cells(keys, cells, n_titles), entry
 
     @classmethod
     def of_tokens(cls, keys: NDArray[np.int64], tokens: Tokens) -> Self:

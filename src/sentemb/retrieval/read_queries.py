@@ -41,24 +41,23 @@ class ReadQueries:
         self._is_known = np.zeros(len(texts), np.bool_)
         self._tokens: dict[Words, Tokens] = {}
         self._turn = Turn()
-        self._keys: NDArray[np.int64] | None = None
+        self._keys: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
     def of(self, numbers: NDArray[np.integer]) -> ReadQueries:
         """Some of the queries, of which alone the words are then read; distinct numbers, (n,)."""
         return ReadQueries(chosen(self.texts, numbers), self.embed, numbers)
 
     @property
-    def keys(self) -> NDArray[np.int64]:
-        """The hashes of their `exact_key`, (n,)."""
+    def distinct_keys(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The distinct hashes of their `exact_key`, ascending, and the number of each query's."""
         with self._turn.lock:
             if self._keys is None:
-                self._keys = np.concatenate(
-                    [np.empty(0, np.int64)]
-                    + [
-                        hashes_of(list(map(exact_key, self.texts[low : low + _PORTION])))
-                        for low in range(0, len(self.texts), _PORTION)
-                    ]
-                )
+                keys = np.empty(len(self.texts), np.int64)
+                for low in range(0, len(self.texts), _PORTION):
+                    texts = list(map(exact_key, self.texts[low : low + _PORTION]))
+                    keys[low : low + len(texts)] = hashes_of(texts)
+                distinct, number = np.unique(keys, return_inverse=True)
+                self._keys = distinct, number
             return self._keys
 
     def tokens(self, words: Words) -> Tokens:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,11 +28,6 @@ class Tokens:
     word_index: NDArray[np.int32]
     offsets: NDArray[np.int64]
     words: Sequence[str]
-
-    @cached_property
-    def number_of(self) -> dict[str, int]:
-        """The index in ``words`` of every word."""
-        return {word: number for number, word in enumerate(self.words)}
 
 
 @dataclass(frozen=True)

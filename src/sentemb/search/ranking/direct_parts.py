@@ -46,12 +46,12 @@ class Clicks:
 
     @classmethod
     def build(cls, material: Material) -> Self:
-        clicks, keys = material.clicks, material.queries.keys
+        clicks, (keys, key_of) = material.clicks, material.queries.distinct_keys
         title_of = np.repeat(np.arange(len(material.titles)), np.diff(clicks.offsets))
         n = len(material.titles)
-        postings, entry = Postings.of(keys[clicks.queries], title_of, n, keys)
+        postings, entry = Postings.of_numbers(keys, key_of[clicks.queries], title_of, n)
         counts = np.bincount(entry, clicks.clicks, postings.titles.size)
-        totals = np.bincount(postings.numbers(keys), clicks.totals, postings.keys.size)
+        totals = np.bincount(key_of, clicks.totals, keys.size)
         return cls(postings, counts.astype(np.int64), totals.astype(np.int64))
 
     def knows(self, asked: Asked) -> NDArray[np.bool_]:

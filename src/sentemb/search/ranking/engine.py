@@ -236,15 +236,19 @@ class _Request:
     ) -> NDArray[np.int64]:
         """Rank the queries for which all parts but those of vectors leave few titles.
 
-        Returns the numbers of the other queries.
+        Returns the numbers of the other queries, and of all that follow where most of the queries
+        so far are such.
         """
         weights = dict(self.recipe.terms)
         excess = LONGEST * sum(abs(weights.pop(name, 0.0)) for name in OF_VECTORS)
         if not excess or not weights:
             return numbers
         n = self.is_empty.size
-        room, left = n // _SHARE_LEFT, []
+        room, left, n_asked, n_settled = n // _SHARE_LEFT, [], 0, 0
         for rows, block in self._blocks(asked, numbers, _CELLS_OF_LISTS):
+            if 2 * n_settled < n_asked:
+                left.append(rows)
+                continue
             total, errors = _added(self.parts, self.recipe, weights, block, n, self.workers)
             if self.mask is not None:
                 total[:, ~self.mask] = -np.inf
@@ -259,6 +263,7 @@ class _Request:
                 of_queries.append((of_query, total[q, of_query], errors[q]))
             self._rank_pairs(ranked, rows, block, *self._possible(block, of_queries))
             left.append(rows[~is_settled])
+            n_asked, n_settled = n_asked + rows.size, n_settled + int(is_settled.sum())
         return np.concatenate(left)
 
     def _possible(

@@ -60,8 +60,9 @@ MOST_TITLES = 200
 # may not be so near: a query meets twice as many. It looks at five times as many titles as count at
 # most, because many of the first have high sums of lists and no near row, or the reverse.
 LEAST_SHARE, _WIDER, _DEEPER = 0.5, 2, 5
-# With a larger share of the clusters, exact search is hardly slower.
-MOST_PROBED = 0.25
+# With a larger share of the clusters, exact search is hardly slower. A query that only some titles
+# may answer meets more clusters, but multiplies only the rows of those titles.
+MOST_PROBED, _MOST_OF_SOME = 0.25, 0.75
 # The error of a float32 sum of some dozens of numbers, as a share of the largest.
 _ERROR = 1e-5
 # Vectors that are made integers at a time.
@@ -241,7 +242,8 @@ class Shortlist:
         """Whether it finds the ``k`` best titles, where a ``share`` of all may be found."""
         if k > MOST_TITLES or not (self.recipe is recipe or self.recipe == recipe):
             return False
-        return self.breadth.probed <= share * MOST_PROBED * len(self.clusters.centres)
+        most = min(MOST_PROBED, share * _MOST_OF_SOME) * len(self.clusters.centres)
+        return self.breadth.probed <= most
 
     def candidates(
         self,
