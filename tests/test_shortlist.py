@@ -555,6 +555,19 @@ def test_the_commands_say_the_recall(bag, tmp_path, monkeypatch):
     assert "--exact is for a new index" in wrong.stderr
 
 
+@given(
+    st.lists(st.sampled_from([np.nan, -np.inf, -1.0, 0.0, 2.5, 7.0]), max_size=12),
+    st.integers(1, 14),
+)
+def test_titles_that_are_kept_are_the_highest_and_what_equals_the_last_of_them(values, k):
+    values = np.array(values, np.float32)
+    kept = shortlist._highest(values, k).tolist()
+    is_wrong = np.isnan(values)
+    are_all = k >= values.size or is_wrong.sum() >= k
+    last = -np.inf if are_all else np.sort(values[~is_wrong])[is_wrong.sum() - k]
+    assert kept == np.flatnonzero(is_wrong | (values >= last)).tolist()
+
+
 @pytest.mark.parametrize("has_mask", [False, True])
 def test_rows_of_clusters_have_product_lists_and_constant(has_mask):
     """The kernel against the definition, row by row."""

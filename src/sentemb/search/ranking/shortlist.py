@@ -27,7 +27,6 @@ from sentemb.kernels.shortlist import (
     sums_of,
     walk,
 )
-from sentemb.kernels.top_k import highest
 from sentemb.retrieval.bm25 import Lists
 from sentemb.retrieval.cluster_rows import ClusterRows
 from sentemb.retrieval.int8_rows import Int8Rows
@@ -277,12 +276,14 @@ class Shortlist:
         met = met[:n]
         values = np.empty(n, np.float32)
         sums_of(values, met, sums, self._constants)
-        chosen = [met[highest(values, breadth.retained)]]
+        chosen = [met[_highest(values, breadth.retained)]]
         for clusters, rows, weight in self._near_rows(asked):
             if rows.exact[q].any():
                 of_query = rows, q, np.float32(weight)
                 chosen.append(self._near(clusters, *of_query, breadth, sums, allowed, share))
-        titles = np.unique(np.concatenate(chosen))
+        titles = np.concatenate(chosen)
+        titles.sort()
+        titles = titles[np.diff(titles, prepend=-1) > 0]
         values = np.empty(titles.size, np.float32)
         sums_of(values, titles, sums, self._constants)
         clear(sums, met)
@@ -329,8 +330,20 @@ class Shortlist:
         codes = clusters.offsets, clusters.titles, clusters.rows.codes, clusters.rows.scales
         query = rows.integers[q], np.float32(rows.steps[q]), weight
         meet_clusters(values, met, nearest, *codes, *query, sums, self._constants, mask)
-        best = highest(values, breadth.retained)
-        return met[best[values[best] > -np.inf]] if mask.size else met[best]
+        best = _highest(values, breadth.retained)
+        return met[best[values[best] != -np.inf]] if mask.size else met[best]
+
+
+def _highest(values: NDArray[np.float32], k: int) -> NDArray[np.intp]:
+    """The places of the ``k`` highest values, rising, and of all that equal the last of these.
+
+    What is not a number is among them, so that its exact score tells that a file is damaged; with
+    ``k`` such values all are.
+    """
+    if values.size <= k:
+        return np.arange(values.size)
+    limit = np.partition(values, values.size - k)[values.size - k]
+    return np.flatnonzero(~(values < limit))
 
 
 def possible(
