@@ -3,6 +3,7 @@
 import numpy as np
 
 from sentemb.kernels.compiling.jit import kernel
+from sentemb.kernels.prefetch import AHEAD, prefetch_row
 from sentemb.kernels.scan import exact_dot
 from sentemb.kernels.top_k import TOGETHER, any_above
 
@@ -29,6 +30,8 @@ def products_of_pairs(scores, queries, query_index, title_index, rows, scales, f
     rows, scales : (n, dim) float32 or int8, and (n,) float32, the factor of each row, or (0,)
     """
     for p in range(first, end):
+        if p + AHEAD < end:
+            prefetch_row(rows, title_index[p + AHEAD])
         score = exact_dot(queries[query_index[p]], rows[title_index[p]])
         if scales.size:
             score *= scales[title_index[p]]

@@ -6,7 +6,7 @@ The rows of a title follow each other, so no list of titles is needed per row. R
 
 import numpy as np
 
-from sentemb.kernels.compiling.jit import kernel
+from sentemb.kernels.compiling.jit import inner_kernel, kernel
 from sentemb.kernels.prefetch import AHEAD, prefetch_row, prefetch_run
 from sentemb.kernels.scan import exact_dot, integer_dots
 
@@ -70,6 +70,18 @@ def add_best_of_one(total, factor, offsets, codes, scales, query, step, first, e
         title = stop
 
 
+@inner_kernel
+def _ask_for(offsets, scales, codes, titles, k, end):
+    """Ask for the rows of a title that comes soon after place ``k``, as far as ``end``."""
+    if k + 2 * AHEAD < end:
+        prefetch_run(offsets, titles[k + 2 * AHEAD], titles[k + 2 * AHEAD] + 2)
+    if k + AHEAD < end:
+        low, high = offsets[titles[k + AHEAD]], offsets[titles[k + AHEAD] + 1]
+        prefetch_run(scales, low, high)
+        for r in range(low, high):
+            prefetch_row(codes, r)
+
+
 @kernel
 def best_of_titles(best, titles, offsets, codes, scales, query, step):
     """best[k] = the largest product of the rows of title k and one query; 0 without rows.
@@ -79,13 +91,7 @@ def best_of_titles(best, titles, offsets, codes, scales, query, step):
     """
     line = np.empty(_TOGETHER, np.float32)
     for k in range(titles.size):
-        if k + 2 * AHEAD < titles.size:
-            prefetch_run(offsets, titles[k + 2 * AHEAD], titles[k + 2 * AHEAD] + 2)
-        if k + AHEAD < titles.size:
-            low, high = offsets[titles[k + AHEAD]], offsets[titles[k + AHEAD] + 1]
-            prefetch_run(scales, low, high)
-            for r in range(low, high):
-                prefetch_row(codes, r)
+        _ask_for(offsets, scales, codes, titles, k, titles.size)
         low, high = offsets[titles[k]], offsets[titles[k] + 1]
         if high - low > line.size:
             line = np.empty(high - low, np.float32)
@@ -107,6 +113,7 @@ def best_of_pairs(
     codes, scales : (n_rows, dim) int8, (n_rows,) float32
     """
     for p in range(first, end):
+        _ask_for(offsets, scales, codes, title_index, p, end)
         query, title = queries[query_index[p]], title_index[p]
         scores[p], rows[p] = 0, -1
         for r in range(offsets[title], offsets[title + 1]):

@@ -59,8 +59,8 @@ MOST_TITLES = 200
 # may not be so near: a query meets twice as many. It looks at five times as many titles as count at
 # most, because many of the first have high sums of lists and no near row, or the reverse.
 LEAST_SHARE, _WIDER, _DEEPER = 0.5, 2, 5
-# With a larger share of the clusters, exact search is hardly slower. A query that only some titles
-# may answer meets more clusters, but multiplies only the rows of those titles.
+# With a larger share of the clusters, exact search is hardly slower. Where only some titles may be
+# found, exact search takes longer, unless they are few.
 MOST_PROBED, _MOST_OF_SOME = 0.25, 0.75
 # The error of a float32 sum of some dozens of numbers, as a share of the largest.
 _ERROR = 1e-5
