@@ -12,6 +12,7 @@ from arc_lab import (
     EPOCHS,
     MODELS,
     NEVER_TUNED,
+    SEEDS,
     TOWER_TRAINING,
     TOWERS,
     TRAINING,
@@ -260,7 +261,7 @@ def labelled(lab, path):
                 cells = name, "", "", f"always {label}", "", *[""] * (len(TRAINED) - 2)
                 _add_labelled(rows, cells, np.full(len(test), 2 * label - 1), test)
         for seed, vectors, dropout, model in product(
-            lab.seeds, (FIXED, LEARNED), DROPOUTS, LABELLED_MODELS
+            SEEDS, (FIXED, LEARNED), DROPOUTS, LABELLED_MODELS
         ):
             key = name, vectors, dropout, model, seed
             if rows.has(*key) or not (lab.wants(model) and lab.wants_vectors(vectors)):
