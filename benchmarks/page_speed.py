@@ -159,7 +159,7 @@ def stems(parts, model):
     indexed = sorted({one for title in titles for one in stem(title)})
     seen = {word for title in titles for word in plain_words(title)}
     seen.update(word for text in model.vocabulary.words for word in plain_words(text))
-    forms = forms_of_stems(stem, indexed, seen)
+    forms = forms_of_stems(stem.of_words, indexed, seen)
     there = set(indexed)
     words = [word for query in parts.test.queries for word in plain_words(query)]
     matching = [word for word in words if stem(word)[0] in there]

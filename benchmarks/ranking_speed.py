@@ -95,7 +95,7 @@ def at_once(model, titles, queries, rounds, clock):
     index = index_of(model, titles, log)
     snapshot = index.snapshot
     rows = np.asarray(index.vectors)
-    n_rows = len(rows) + int(snapshot.parts()[MEMORY].memory.offsets[-1])
+    n_rows = len(rows) + int(snapshot.segments[0].part(MEMORY).memory.offsets[-1])
     more_rows = np.concatenate([rows] * (n_rows // len(rows) + 1))[:n_rows]
     contenders = {
         "cosine": lambda: nearest(unit_rows(model.encode_query(queries)), rows, K, None, workers),
