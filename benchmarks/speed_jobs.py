@@ -11,6 +11,7 @@ import numpy as np
 from contenders import Contender
 from quality import sentemb
 from rounds import Spread, note, real_log
+from sif_speed import COMMAND, in_process
 from speed_training import PAIRS, REAL
 
 from sentemb.system.tables import markdown_table
@@ -71,7 +72,9 @@ def real_job_tables(quick, targets):
         sentemb("train", log, "--dev", dev, "--epochs", few, "-o", f"{folder}/model")
     for name, options in commands.items():
         with tempfile.TemporaryDirectory() as folder:
-            _, seconds, peak = sentemb("train", log, *options, *short, "-o", f"{folder}/model")
+            model = f"{folder}/model"
+            # Not `sentemb`, whose peak would be at least that of this process.
+            seconds, peak, _ = in_process(COMMAND, "train", log, *options, *short, "-o", model)
         rows.append([name, f"{seconds:.1f} s", f"{peak:,.0f} MB"])
         if dev in options:
             label = ", without a ranker" if "--no-ranker" in options else ""
