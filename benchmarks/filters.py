@@ -57,18 +57,23 @@ def table(rows):
 
 
 def filter_table(index, queries):
-    """For each condition: a search without it, repeated with it, and the first time."""
+    """For each condition: a search without it, repeated with it, and the first time; recall."""
     rows = []
     for condition in CONDITIONS:
         share = index.fields.mask(condition).mean()
         index.search(queries[0], where=condition)  # compiles what a mask needs
-        plain, repeated, new = [], [], []
+        plain, repeated, new, found = [], [], [], []
         for number, query in enumerate(queries):
             plain.append(seconds(lambda: index.search(query)))  # noqa: B023
             repeated.append(seconds(lambda: index.search(query, where=condition)))  # noqa: B023
             # Another text is another condition.
             fresh = f"{condition} and {number} = {number}"
             new.append(seconds(lambda: index.search(query, where=fresh)))  # noqa: B023
+            best = [
+                {hit.id for hit in index.search(query, where=condition, exact=exact)}
+                for exact in (False, True)
+            ]
+            found.append(len(best[0] & best[1]) / max(1, len(best[1])))
         ratios = [after / before for before, after in zip(plain, repeated, strict=True)]
         added = [after - before for before, after in zip(plain, new, strict=True)]
         rows.append(
@@ -80,6 +85,7 @@ def filter_table(index, queries):
                 "ratio": f"{statistics.median(ratios):.2f}",
                 "new": milliseconds(new),
                 "more than without": milliseconds(added),
+                "recall@10": f"{statistics.mean(found):.3f}",
             }
         )
     return rows
