@@ -150,7 +150,7 @@ def _cost(parts: int, updates: int) -> str:
         few = f"; with fewer than {_FEW} updates a part all lost, 0.014 to 0.027: give fewer parts"
     return (
         f"each of {parts} parts has {updates:,} updates; parts rank worse than one: in our "
-        f"measurements by up to 0.019 of NDCG@1 with 2 or 4 parts and 0.027 with 8{few}"
+        f"measurements by up to 0.018 of NDCG@1 with 2 or 4 parts and 0.042 with 8{few}"
     )
 
 
