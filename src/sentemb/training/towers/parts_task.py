@@ -147,7 +147,7 @@ def _cost(parts: int, updates: int) -> str:
     """The note on the cost of parts; its figures are those of docs/results/scale.md."""
     few = ""
     if updates < _FEW:
-        few = f"; with fewer than {_FEW} updates a part all lost, 0.014 to 0.027: give fewer parts"
+        few = f"; with fewer than {_FEW} updates a part all lost, 0.017 to 0.042: give fewer parts"
     return (
         f"each of {parts} parts has {updates:,} updates; parts rank worse than one: in our "
         f"measurements by up to 0.018 of NDCG@1 with 2 or 4 parts and 0.042 with 8{few}"
