@@ -67,8 +67,7 @@ class Remembered:
     ----------
     path : path
     texts : iterable of str
-        If there is no file, they are encoded in one call. Any other text is encoded when it is
-        asked for.
+        Without a file, all are encoded together. Any other text is encoded on first use.
     """
 
     def __init__(self, path, texts):

@@ -353,15 +353,23 @@ def _ndcg(report):
     return float(report["mean"]["ndcg@1"] if "mean" in report else report["ndcg@1"])
 
 
-def draw(path):
-    """Time and memory by pairs, from the tables of docs/results."""
+def draw(path, measured):
+    """Time and memory by pairs, from the tables of docs/results.
+
+    Only the sizes that were ``measured`` in this run are joined by solid lines.
+    """
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(1, 2, figsize=(9, 4), layout="constrained")
     sizes, times, needed = _stored_steps()
-    for step in STEPS:
-        axes[0].loglog(sizes, times[step], "o-", label=step)
-        axes[1].loglog(sizes, needed[step], "o-", label=step)
+    are_old = ~np.isin(sizes, measured)
+    for axis, of_steps in zip(axes, (times, needed), strict=True):
+        for number, step in enumerate(STEPS):
+            values, colour = np.array(of_steps[step]), f"C{number}"
+            now = np.where(are_old, np.nan, values)
+            axis.loglog(sizes, now, "o-", color=colour, label=step)
+            before = np.where(are_old, values, np.nan)
+            axis.loglog(sizes, before, "o--", color=colour, markerfacecolor="white")
     axes[0].set(xlabel="distinct pairs", ylabel="seconds")
     axes[1].set(xlabel="distinct pairs", ylabel="GB of memory")
     axes[1].axhline(4, color="#777777", linestyle=":", label="4 GB")
@@ -388,7 +396,7 @@ def main():
     if not options.no_page:
         write_tables("scale", tables_of(found), machine())
         fill(DOCS / "howto" / "large.md", {"machines": machines()})
-        draw(DOCS / "figures" / "scale.png")
+        draw(DOCS / "figures" / "scale.png", sizes)
 
 
 if __name__ == "__main__":
