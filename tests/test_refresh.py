@@ -370,6 +370,14 @@ def test_a_shop_without_clicks_begins_with_words_and_letters(made, tmp_path):
     assert pin(shop, "anything else", "P7").position == 1
 
 
+def test_a_shop_of_a_file_of_titles_is_searched_by_its_folder(tmp_path):
+    shop = tmp_path / "shop"
+    (tmp_path / "t.tsv").write_text("id\ttitle\tprice\nP1\tgreen table\t5\nP2\tred chair\t7\n")
+    run("start", tmp_path / "t.tsv", "-o", shop)
+    assert (shop / "titles.tsv").read_text() == (tmp_path / "t.tsv").read_text()
+    assert [hit.id for hit in Index(shop).search("red chair", 1)] == ["P2"]
+
+
 def test_a_table_of_clicks_without_its_products_is_not_one_of_products(made, tmp_path):
     (tmp_path / "t.csv").write_text("sku,price\nP1,5\n")
     said = run("start", tmp_path / "t.csv", "-o", tmp_path / "s", code=1)

@@ -21,12 +21,14 @@ def read_products(
 ) -> FileTitles:
     """The products of a file of titles, or of a table like the one the shop was made from.
 
-    The products of a table are written to ``titles``, as `sentemb import` writes them. ``note`` is
-    called with what is left out. Raises `SentembError` if the file cannot be read so.
+    The products are written to ``titles``, as `sentemb import` writes them. ``note`` is called with
+    what is left out. Raises `SentembError` if the file cannot be read so.
     """
     first = next((line for _, line in clean_lines(catalogue)), "")
     if first.lower().split("\t")[:2] == ["id", "title"]:
-        return read_titles(catalogue)
+        given = read_titles(catalogue)
+        write_lines(titles, (line for _, line in clean_lines(catalogue)))
+        return given
     table = shop.products
     if table is None:
         raise SentembError(
