@@ -17,22 +17,23 @@ RELEASES = sorted(path.parent for path in RELEASED.glob("*/expected.json"))
 def test_there_is_a_release_and_it_is_small():
     assert RELEASES
     for folder in RELEASES:
-        assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 300_000
+        assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 450_000
 
 
 @pytest.mark.parametrize("folder", RELEASES, ids=lambda folder: folder.name)
-def test_what_a_release_wrote_gives_the_same_results(folder):
+def test_what_a_release_wrote_gives_the_same_results(folder, tmp_path):
     spec = importlib.util.spec_from_file_location("make", RELEASED / "make.py")
     make = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(make)
     expected = (folder / "expected.json").read_text("utf-8")
-    assert_same_output(expected, json.dumps(make.results(folder), indent=1), tolerance=1e-4)
+    shutil.copytree(folder, tmp_path / "copy")  # SQLite writes beside the file that it reads
+    found = make.results(tmp_path / "copy")
+    assert_same_output(expected, json.dumps(found, indent=1), tolerance=1e-4)
 
 
-@pytest.mark.parametrize("folder", RELEASES, ids=lambda folder: folder.name)
-def test_scripts_without_blanks_are_read_as_the_release_read_them(folder, tmp_path):
+def test_scripts_without_blanks_are_read_as_the_first_release_read_them(tmp_path):
     """In pairs: their letters alone are in no vocabulary, list or statistics of version 1.0."""
-    assert folder.name == "1.0"  # a later one reads letters too
+    folder = RELEASED / "1.0"
     text = "東京都 ｶﾞﾗｽ"
     pairs = ["東京", "京都", "ガラ", "ラス"]
     shutil.copytree(folder / "index", tmp_path / "index")
