@@ -79,7 +79,7 @@ mutants: venv ## Put small faults into a copy of the code: each must make a test
 	PYTHONPATH=tests $(BIN)/python -m mutants
 
 .PHONY: reliability
-reliability: ## Run the checks of reliability and write docs/reliability.md (12 minutes), or CHECKS="orders all-kills" for longer ones
+reliability: ## Run the checks of reliability and write docs/reliability.md (8 minutes), or CHECKS="orders all-kills" for longer ones
 	$(MAKE) venv EXTRAS=dev
 	cd tests && PYTHONPATH=../benchmarks ../$(BIN)/python -m reliability $(CHECKS)
 
@@ -162,7 +162,7 @@ endif
 # A folder with the paraphrase corpus's published files, for Table 3 alone.
 MSRP ?=
 .PHONY: arc
-arc: ## Train every pair model and write docs/arc.md (hours), or add the corpus in MSRP
+arc: ## Train every pair model and write docs/arc.md (an hour and a half), or add the corpus in MSRP
 	$(MAKE) venv EXTRAS=dev,bench
 ifeq ($(MSRP),)
 	@# A run that was stopped continues; one that ended starts from nothing.
