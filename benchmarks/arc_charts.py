@@ -35,6 +35,9 @@ def draw_pairs(tables, pyplot):
         axis.plot([int(line["pairs"]) for line in own], [100 * float(x["test"]) for x in own],
                   color=_COLOURS[model], marker="o", markersize=4, label=NAMES[model])  # fmt: skip
     axis.set_xscale("log")
+    axis.minorticks_off()
+    pairs = sorted({int(line["pairs"]) for line in lines})
+    axis.set_xticks(pairs, [f"{n:,}" for n in pairs])
     axis.set_xlabel("training pairs")
     axis.set_ylabel("test P@1, %")
     axis.legend(frameon=False, fontsize=9)
