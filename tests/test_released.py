@@ -26,7 +26,7 @@ def test_what_a_release_wrote_gives_the_same_results(folder, tmp_path):
     make = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(make)
     expected = (folder / "expected.json").read_text("utf-8")
-    shutil.copytree(folder, tmp_path / "copy")  # SQLite writes beside the file that it reads
+    shutil.copytree(folder, tmp_path / "copy")  # reading it makes SQLite add files next to it
     found = make.results(tmp_path / "copy")
     assert_same_output(expected, json.dumps(found, indent=1), tolerance=1e-4)
 

@@ -147,5 +147,5 @@ if __name__ == "__main__":
     place = Path(sys.argv[1])
     write(place)
     (place / "expected.json").write_text(json.dumps(results(place), indent=1) + "\n", "utf-8")
-    for beside in place.glob("record.sqlite-*"):  # SQLite makes them again
+    for beside in place.glob("record.sqlite-*"):  # SQLite recreates them
         beside.unlink()

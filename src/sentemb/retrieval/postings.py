@@ -48,7 +48,7 @@ class Postings:
         titles: NDArray[np.integer],
         n_titles: int,
     ) -> tuple[Self, NDArray[np.int64]]:
-        """The same for keys that are sorted already, all of which are kept: pairs have numbers."""
+        """Do the same for sorted ``keys``, which all stay; ``number`` is the key of each pair."""
         cells, entry = np.unique(number * max(n_titles, 1) + titles, return_inverse=True)
         return cls._of_cells(keys, cells, n_titles), entry
 
