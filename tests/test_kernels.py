@@ -25,6 +25,7 @@ from sentemb.gradients.whole_batch import made_up_batch, tower_batch
 from sentemb.kernels.activations import exp_row, sigmoid_rows, tanh_rows
 from sentemb.kernels.bits import bits_for
 from sentemb.kernels.cosine_softmax import normalise_rows, normalise_rows_backward
+from sentemb.kernels.dense import products_of_pairs
 from sentemb.kernels.hard_negatives import (
     highest_of_clusters,
     highest_titles,
@@ -854,6 +855,23 @@ def test_the_best_row_of_every_title():
         own = products[offsets[title] : offsets[title + 1], query]
         assert row - offsets[title] == np.argmax(own)
         assert score == pytest.approx(own.max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_products_of_pairs_of_a_query_and_a_row(dtype):
+    rng = np.random.default_rng(16)
+    rows = rng.integers(-127, 128, (30, 7)).astype(dtype)
+    scales = rng.uniform(0.5, 2, 30 if dtype == np.int8 else 0).astype(np.float32)
+    queries = rng.standard_normal((3, 7))
+    query, row = rng.integers(3, size=50), rng.integers(30, size=50)
+    scores = np.full(50, np.nan)
+    for first, end in ((0, 20), (20, 50)):
+        products_of_pairs(scores, queries, query, row, rows, scales, first, end)
+    factors = scales.astype(float) if scales.size else np.ones(30)
+    naive = [
+        factors[r] * (queries[q] @ rows[r].astype(float)) for q, r in zip(query, row, strict=True)
+    ]
+    np.testing.assert_allclose(scores, naive, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("together", ["many", "one by one"])
