@@ -1,3 +1,3 @@
 """The version, in one place, importable without anything else."""
 
-__version__ = "1.1.0"
+__version__ = "1.2.0.dev0"
