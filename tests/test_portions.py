@@ -7,6 +7,8 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,18 +19,20 @@ from reliability.samples import ALL_PARTS
 
 from sentemb import Index, SentembError
 from sentemb.cli import main
+from sentemb.data import judged_set
 from sentemb.data import text_array as texts
 from sentemb.data.click_log import ClickLog
 from sentemb.data.judged_set import read_texts
+from sentemb.data.lines import content_lines
 from sentemb.data.text_array import TextArray
 from sentemb.kernels.text_table import fill_table
 from sentemb.models import cluster_encoding as encoding
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.rows_of_texts import PackedTexts, TextRows
-from sentemb.search import contents, scan, title_files
+from sentemb.search import contents, scan
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.title_files import read_titles
-from sentemb.system import growing
+from sentemb.system import files, growing
 from sentemb.system.growing import Growing, scratch_folder
 from sentemb.system.parallel import Workers
 
@@ -51,7 +55,7 @@ def small_portions(monkeypatch):
     """Portions of a few texts and entries, and files for everything but a few bytes."""
     monkeypatch.setattr(texts, "_PORTION", 3)
     monkeypatch.setattr(contents, "_PORTION", 5)
-    monkeypatch.setattr(title_files, "_PORTION", 4)
+    monkeypatch.setattr(files, "_BLOCK", 34)
     monkeypatch.setattr(growing, "_LIMIT", 20)
 
 
@@ -110,6 +114,57 @@ def test_titles_are_read_as_by_read_texts_and_the_first_fault_is_reported(lines,
         with opener(path, "wb") as file:
             file.write("\n".join([*lines, ""]).encode())
         assert outcome(read_titles, path, tmp_path) == outcome(read_texts, path)
+
+
+_PIECES = st.sampled_from(
+    [
+        *' \t\n\r\0"\ufeff\u2028\x0c',
+        "a",
+        "id",
+        "title",
+        "price",
+        "1.5",
+        '""',
+        "\t",
+        "\n",
+        "\r\n",
+        "\n\n",
+    ]
+)
+
+
+@given(
+    st.sampled_from(["", "id\ttitle\n", "id\ttitle\tprice\n", "\ufeffid\ttitle\n"]),
+    st.lists(st.tuples(st.text("ab", max_size=2), _PIECES, _PIECES), max_size=12),
+    st.sampled_from([b"", b"\xff", b"c\tlast"]),
+    st.integers(1, 30),
+)
+def test_portions_of_a_file_change_neither_its_titles_nor_its_first_fault(head, rows, end, block):
+    body = "".join(f"{id}\t{one}{other}\n" for id, one, other in rows)
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        path = Path(folder) / "t.tsv"
+        path.write_bytes((head + body).encode() + end)
+        line_by_line = outcome(read_one_by_one, path)
+        assert outcome(read_texts, path) == line_by_line
+        patched.setattr(files, "_BLOCK", block)
+        assert outcome(read_texts, path) == line_by_line
+
+
+def read_one_by_one(path):
+    """Ids and texts of a file, each line looked at by itself."""
+    found, n_fields = {}, 0
+    for number, line in content_lines(path):
+        columns = line.split("\t")
+        if number == 1 and [name.strip().lower() for name in columns[:2]] == ["id", "title"]:
+            n_fields = len(columns) - 2
+        elif (fault := judged_set._fault(str(path), number, line, n_fields)) is not None:
+            raise fault
+        elif columns[0] in found:
+            raise judged_set.repeated_id(path, columns[0], found[columns[0]][0], number)
+        else:
+            text = columns[1] if n_fields else line.partition("\t")[2]
+            found[columns[0]] = number, text
+    return list(found), [text for _, text in found.values()]
 
 
 def outcome(read, *arguments):
@@ -305,7 +360,7 @@ def test_encode_writes_the_same_bytes_in_any_portions(model, model_dir, tmp_path
     (tmp_path / "lines.txt").write_text("\n".join([*lines, ""]))
     (tmp_path / "lines.tsv").write_text("".join(f"d{k}\tx{line}\n" for k, line in enumerate(lines)))
     np.save(tmp_path / "whole.npy", model.encode(lines))
-    monkeypatch.setattr(title_files, "_PORTION", 7)
+    monkeypatch.setattr(files, "_BLOCK", 37)
     monkeypatch.setattr(encoding, "PORTION", 3)
     monkeypatch.setattr(growing, "_LIMIT", 10)
     result = CliRunner().invoke(
@@ -344,7 +399,7 @@ KILLED = """
 import os, signal, sys
 from sentemb.cli import main
 from sentemb.models.sentence_encoder import SentenceEncoder
-from sentemb.system import growing
+from sentemb.system import files, growing
 
 def kill(*arguments, **keywords):
     os.kill(os.getpid(), signal.SIGKILL)

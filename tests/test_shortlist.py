@@ -563,8 +563,8 @@ def test_titles_that_are_kept_are_the_highest_and_what_equals_the_last_of_them(v
     values = np.array(values, np.float32)
     kept = shortlist._highest(values, k).tolist()
     is_wrong = np.isnan(values)
-    are_all = k >= values.size or is_wrong.sum() >= k
-    last = -np.inf if are_all else np.sort(values[~is_wrong])[is_wrong.sum() - k]
+    are_all = k >= values.size or k > (~is_wrong).sum()
+    last = -np.inf if are_all else np.sort(values[~is_wrong])[-k]
     assert kept == np.flatnonzero(is_wrong | (values >= last)).tolist()
 
 

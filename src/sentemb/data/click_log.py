@@ -20,9 +20,10 @@ from sentemb.system.files import (
     is_file,
     is_folder,
     names_in,
+    numbered,
     path_of,
     place_name,
-    raw_lines,
+    raw_portions,
     status,
 )
 from sentemb.system.html_tables import excerpt, facts_table
@@ -575,7 +576,7 @@ def _text_lines(path: AnyPath) -> Iterator[_Line]:
     """The lines of TSV or JSON lines."""
     add_line: Callable[[LogReceiver, str], None] | None
     add_line = _add_json_line if is_json_name(path) else None
-    for number, raw in without_blank_end(raw_lines(path)):
+    for number, raw in numbered(without_blank_end(raw_portions(path))):
         # Bytes that are not UTF-8 become lone surrogates, which `clean_text` finds: each distinct
         # text is checked once, not each line.
         line = raw.decode("utf-8", "surrogateescape")

@@ -2,16 +2,17 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.lines import clean_lines, is_id, without_blank_end, write_lines
+from sentemb.data.lines import content_lines, content_portions, is_id, write_lines
 from sentemb.data.spreadsheets import is_header, is_quoted
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief, plain
@@ -161,7 +162,7 @@ def _text_lines(ids: list[str], texts: list[str]) -> Iterator[str]:
 def read_texts(path: AnyPath) -> tuple[list[str], list[str]]:
     """Ids and texts of a file of ``id<TAB>text`` lines: two lists of str.
 
-    A `SentembError` is raised as by `product_lines`, and for an id that is repeated.
+    A `SentembError` is raised as by `product_portions`, and for an id that is repeated.
     """
     _, ids, texts, _ = read_products(path)
     return ids, texts
@@ -174,70 +175,113 @@ def read_products(path: AnyPath) -> tuple[list[str], list[str], list[str], list[
     texts: list[str] = []
     all_fields: list[str] = []
     line_of: dict[str, int] = {}
-    for number, id, text, fields in product_lines(path, columns.extend):
-        if id in line_of:
-            raise repeated_id(path, id, line_of[id], number)
-        line_of[id] = number
-        ids.append(id)
-        texts.append(text)
-        all_fields.append("".join(f"\t{field}" for field in fields))
+    for part in product_portions(path, columns.extend):
+        for number, id in enumerate(part.ids, part.first):
+            if line_of.setdefault(id, number) != number:
+                raise repeated_id(path, id, line_of[id], number)
+        ids += part.ids
+        texts += part.texts
+        tabbed = [[f"\t{field}" for field in column] for column in part.fields]
+        all_fields += map("".join, zip(*tabbed, strict=True)) if tabbed else [""] * len(part.ids)
     return columns, ids, texts, all_fields
 
 
-def product_lines(
-    path: AnyPath, on_columns: Callable[[list[str]], None] = lambda names: None
-) -> Iterator[tuple[int, str, str, list[str]]]:
-    """Yield ``(number, id, text, fields)`` for each line ``id<TAB>text`` of a file, counted from 1.
+class Products(NamedTuple):
+    """Some lines of a file of titles.
 
-    An id may be repeated.
-
-    Lines are ``id<TAB>text``. A first line ``id<TAB>title`` is a header. What it has after that
-    names fields; each line then has as many, which may be empty. ``on_columns`` is called with the
-    names of the fields, of which there may be none, if there is a header.
+    first : the number of the first line, counted from 1
+    ids, texts : of each line
+    fields : a column for each that the header names
     """
-    name = place_name(path)
-    n_fields = 0
-    for number, line in without_blank_end(clean_lines(path)):
-        id, tab, text = line.partition("\t")
-        if not tab:
-            raise SentembError(f"{name}:{number}: no tab; write id<TAB>text")
-        if number == 1 and (columns := _columns_of(line)) is not None:
+
+    first: int
+    ids: Sequence[str]
+    texts: Sequence[str]
+    fields: Sequence[Sequence[str]]
+
+
+def product_portions(
+    path: AnyPath, on_columns: Callable[[list[str]], None] = lambda names: None
+) -> Iterator[Products]:
+    """Yield the lines ``id<TAB>text`` of a file, some at a time. An id may be repeated.
+
+    A first line ``id<TAB>title`` is a header. What it has after that names fields; each line then
+    has as many, which may be empty. ``on_columns`` is called with the names of the fields, of which
+    there may be none, if there is a header. For the first wrong line a `SentembError` is raised,
+    once the lines before are yielded.
+    """
+    name, n_fields = place_name(path), 0
+    for first, lines in content_portions(path):
+        if first == 1 and (columns := _columns_of(lines[0])) is not None:
             n_fields = len(columns)
             on_columns(columns)
-            continue
-        if number == 1 and is_header([id, *text.split("\t")]):
-            raise SentembError(
-                f"{name}:{number}: looks like a header; drop the line, or give the text another id"
-            )
-        fields: list[str] = []
-        if n_fields:
-            text, *fields = text.split("\t")
-            if len(fields) != n_fields:
-                raise SentembError(
-                    f"{name}:{number}: {2 + len(fields)} columns, but line 1 names {2 + n_fields}; "
-                    "write as many"
-                )
-        if '"' in text and is_quoted([id, text], first=number == 1):
-            raise SentembError(
-                f"{name}:{number}: quoted as CSV, and the quotes would be part of the text; write "
-                "the text as it is"
-            )
-        if not is_id(id):
-            raise SentembError(
-                f"{name}:{number}: the id {brief(id)} is empty or has white space; "
-                "write id<TAB>text with an id of one word"
-            )
-        if not text.strip():
-            raise SentembError(
-                f"{name}:{number}: the text of {plain(id)} is empty; write id<TAB>text"
-            )
-        yield number, id, text, fields
+            first, lines = 2, lines[1:]
+        fault, rows = None, _rows(lines, n_fields)
+        if not _are_plain(rows, n_fields):
+            for k, line in enumerate(lines):
+                fault = _fault(name, first + k, line, n_fields)
+                if fault is not None:
+                    rows = rows[:k]
+                    break
+        if rows:
+            ids, texts, *fields = zip(*rows, strict=True)
+            yield Products(first, ids, texts, fields)
+        if fault is not None:
+            raise fault
+
+
+def _rows(lines: list[str], n_fields: int) -> list[list[str]]:
+    """The columns of some lines; a text may have tabs where there are no fields."""
+    most = -1 if n_fields else 1
+    return [line.split("\t", most) for line in lines]
+
+
+def _are_plain(rows: list[list[str]], n_fields: int) -> bool:
+    """Whether no line can be wrong; faster than to look at each by itself."""
+    if any(len(row) != 2 + n_fields for row in rows):
+        return False
+    ids, texts = [row[0] for row in rows], [row[1] for row in rows]
+    joined = " ".join(ids)
+    return not rows or (
+        joined.split() == ids
+        and "\ufeff" not in joined
+        and all(map(str.strip, texts))
+        and not any(is_quoted(row[:2], first=True) for row in rows if '"' in row[1])
+        and not is_header("\t".join(rows[0]).split("\t"))
+    )
+
+
+def _fault(name: str, number: int, line: str, n_fields: int) -> SentembError | None:
+    """The error for a line of the file ``name``; None if the line is right."""
+    id, tab, text = line.partition("\t")
+    fields: list[str] = []
+    if n_fields:
+        text, *fields = text.split("\t")
+    if not tab:
+        problem = "no tab; write id<TAB>text"
+    elif number == 1 and is_header(line.split("\t")):
+        problem = "looks like a header; drop the line, or give the text another id"
+    elif len(fields) != n_fields:
+        problem = f"{2 + len(fields)} columns, but line 1 names {2 + n_fields}; write as many"
+    elif '"' in text and is_quoted([id, text], first=number == 1):
+        problem = "quoted as CSV, and the quotes would be part of the text; write the text as it is"
+    elif not is_id(id):
+        problem = (
+            f"the id {brief(id)} is empty or has white space; write id<TAB>text with an id of one "
+            "word"
+        )
+    elif not text.strip():
+        problem = f"the text of {plain(id)} is empty; write id<TAB>text"
+    else:
+        return None
+    return SentembError(f"{name}:{number}: {problem}")
 
 
 def _columns_of(line: str) -> list[str] | None:
     """The names of the fields if ``line`` is a header, as the first line of a file may be."""
-    id, title, *columns = line.split("\t")
-    return columns if (id.lower(), title.strip().lower()) == ("id", "title") else None
+    id, *rest = line.split("\t")
+    names = [id.lower(), *map(str.strip, map(str.lower, rest[:1]))]
+    return rest[1:] if names == ["id", "title"] else None
 
 
 def grade_of(text: str) -> int | None:
@@ -273,7 +317,7 @@ def _read_judgments(
     title_of = {id: index for index, id in enumerate(title_ids)}
     line_of: dict[tuple[int, int], int] = {}
     grades, width = [], 0
-    for number, line in without_blank_end(clean_lines(path)):
+    for number, line in content_lines(path):
         columns = line.split()
         width = width or (3 if len(columns) == 3 else 4)
         if len(columns) != width:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from sentemb.data.click_log import clean_text
-from sentemb.data.lines import clean_lines, without_blank_end
+from sentemb.data.lines import content_lines
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief, is_number
 from sentemb.system.files import place_name
@@ -100,9 +100,7 @@ def read_valued(
     line may have as many texts as ``n_texts`` names: 1, 2, or both. All lines have as many as the
     first.
     """
-    return valued_lines(
-        without_blank_end(clean_lines(path)), place_name(path), value_of, what, n_texts
-    )
+    return valued_lines(content_lines(path), place_name(path), value_of, what, n_texts)
 
 
 def valued_lines(

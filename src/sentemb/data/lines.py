@@ -4,40 +4,61 @@ from collections.abc import Iterable, Iterator
 from typing import AnyStr
 
 from sentemb.errors import SentembError
-from sentemb.system.files import numbered_lines, place_name, writing
+from sentemb.system.files import numbered, place_name, text_portions, writing
 from sentemb.system.paths import AnyPath
 
 
-def clean_lines(path: AnyPath) -> Iterator[tuple[int, str]]:
-    """Yield ``(number, text)`` like `sentemb.system.files.numbered_lines`, without byte-order mark.
+def clean_portions(path: AnyPath) -> Iterator[tuple[int, list[str]]]:
+    """Yield ``(number, lines)`` like `sentemb.system.files.text_portions`, without byte-order mark.
 
-    A NUL character raises a `SentembError` with line and column: it is never part of a text and
-    usually means that the file is UTF-16 or not text at all.
+    A NUL character raises a `SentembError` with line and column, once the lines before are yielded:
+    it is never part of a text and usually means that the file is UTF-16 or not text at all.
     """
-    for number, text in numbered_lines(path):
-        if number == 1:
-            text = text.removeprefix("\ufeff")
-        if "\0" in text:
+    for first, lines in text_portions(path):
+        if first == 1:
+            lines[0] = lines[0].removeprefix("\ufeff")
+        wrong = next((k for k, text in enumerate(lines) if "\0" in text), None)
+        if lines[:wrong]:
+            yield first, lines[:wrong]
+        if wrong is not None:
             raise SentembError(
-                f"{place_name(path)}:{number}:{text.index(chr(0)) + 1}: a NUL character; "
-                "save the file as UTF-8 text"
+                f"{place_name(path)}:{first + wrong}:{lines[wrong].index(chr(0)) + 1}: a NUL "
+                "character; save the file as UTF-8 text"
             )
-        yield number, text
 
 
-def without_blank_end(lines: Iterable[tuple[int, AnyStr]]) -> Iterator[tuple[int, AnyStr]]:
-    """The numbered lines up to the last that holds anything: editors leave blank ones at the end.
+def clean_lines(path: AnyPath) -> Iterator[tuple[int, str]]:
+    """Yield ``(number, text)`` for each line of a text file, as `clean_portions` reads it."""
+    return numbered(clean_portions(path))
 
-    Blank lines before it stay, and their reader says what is missing there.
+
+def without_blank_end(
+    portions: Iterable[tuple[int, list[AnyStr]]],
+) -> Iterator[tuple[int, list[AnyStr]]]:
+    """Lines up to the last that holds anything: editors leave blank ones at the end.
+
+    ``portions`` are ``(number of the first, lines)``. Blank lines before the end stay, and their
+    reader says what is missing there.
     """
-    blank: list[tuple[int, AnyStr]] = []
-    for number, text in lines:
-        if not text.strip():
-            blank.append((number, text))
-            continue
-        yield from blank
-        blank.clear()
-        yield number, text
+    blank: list[AnyStr] = []
+    for first, lines in portions:
+        n = len(lines)
+        while n and not lines[n - 1].strip():
+            n -= 1
+        if n:
+            yield first - len(blank), blank + lines[:n]
+            blank = []
+        blank += lines[n:]
+
+
+def content_portions(path: AnyPath) -> Iterator[tuple[int, list[str]]]:
+    """`clean_portions` up to the last line that holds anything."""
+    return without_blank_end(clean_portions(path))
+
+
+def content_lines(path: AnyPath) -> Iterator[tuple[int, str]]:
+    """`clean_lines` up to the last that holds anything."""
+    return numbered(content_portions(path))
 
 
 def write_lines(path: AnyPath, lines: Iterable[str]) -> None:

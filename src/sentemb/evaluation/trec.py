@@ -6,7 +6,7 @@ A run is a dict of dicts: query id -> title id -> score. What TREC calls a docum
 import math
 from collections.abc import Iterator
 
-from sentemb.data.lines import clean_lines, is_id, without_blank_end, write_lines
+from sentemb.data.lines import content_lines, is_id, write_lines
 from sentemb.errors import SentembError
 from sentemb.evaluation.metrics import Run
 from sentemb.system.bounds import brief, plain
@@ -24,7 +24,7 @@ def read_run(path: AnyPath) -> dict[str, dict[str, float]]:
     """
     name = place_name(path)
     run: dict[str, dict[str, float]] = {}
-    for number, line in without_blank_end(clean_lines(path)):
+    for number, line in content_lines(path):
         columns = line.split()
         if len(columns) != 6:
             raise SentembError(

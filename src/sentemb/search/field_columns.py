@@ -106,21 +106,17 @@ class FieldColumn:
         kind = self.kind()
         decimal, thousands = _SIGNS[self._notation or "point"]
         for portion in self._portions:
-            for text in portion.split("\n")[:-1]:
-                if not text:
-                    yield None
-                elif kind == TEXT:
-                    yield text
-                elif kind == BOOLEAN:
-                    yield text.lower() == "true"
-                else:
-                    plain = text.translate(_PLAIN).replace(thousands, "").replace(decimal, ".")
-                    number = int(plain) if kind == INTEGER else float(plain)
-                    yield number if math.isfinite(number) else None
+            if kind in (INTEGER, REAL):
+                plain = portion.translate(_PLAIN).replace(thousands, "").replace(decimal, ".")
+                yield from map(_integer if kind == INTEGER else _real, _texts(plain))
+            elif kind == BOOLEAN:
+                yield from (text.lower() == "true" if text else None for text in _texts(portion))
+            else:
+                yield from (text or None for text in _texts(portion))
 
     def without_currency(self) -> FieldColumn:
         """The same column with numbers, if each of its texts is one with the same currency."""
-        texts = [text for portion in self._portions for text in portion.split("\n")[:-1]]
+        texts = [text for portion in self._portions for text in _texts(portion)]
         first = next(filter(None, texts), "")
         currency = _CURRENCY.search(first)
         if self.is_text or self.kind() != TEXT or currency is None:
@@ -149,6 +145,19 @@ class FieldColumn:
                    "1.2990 if it is a decimal"),
                 stacklevel=2,
             )  # fmt: skip
+
+
+def _texts(portion: str) -> list[str]:
+    return portion.split("\n")[:-1]
+
+
+def _integer(text: str) -> int | None:
+    return int(text) if text else None
+
+
+def _real(text: str) -> float | None:
+    number = float(text or math.nan)
+    return number if math.isfinite(number) else None
 
 
 def _wrong(texts: Sequence[str]) -> str:

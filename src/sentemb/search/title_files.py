@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from sentemb.data.judged_set import product_lines, repeated_id
-from sentemb.data.lines import clean_lines
+from sentemb.data.judged_set import Products, product_portions, repeated_id
+from sentemb.data.lines import clean_portions
 from sentemb.data.text_array import TextArray, TextsBuilder
 from sentemb.errors import SentembError
 from sentemb.retrieval.rows_of_texts import TextRows
 from sentemb.search.field_columns import FieldColumn, fields_of
 from sentemb.search.product_fields import ProductFields, check_columns
 from sentemb.system.paths import AnyPath
-
-# Lines in memory as str.
-_PORTION = 8192
-
-_T = TypeVar("_T")
 
 
 class FileTitles(NamedTuple):
@@ -35,7 +29,7 @@ def read_titles(
     on_progress: Callable[[int], None] | None = None,
     text_columns: Collection[str] = (),
 ) -> FileTitles:
-    """Ids, titles and fields of a file, as `sentemb.data.judged_set.product_lines` reads them.
+    """Ids, titles and fields of a file, as `sentemb.data.judged_set.product_portions` reads them.
 
     The file is read once, so it may be standard input, and what happens to it later changes
     nothing. Memory is 12 bytes a line, and the text itself if ``scratch`` is not given. Fields are
@@ -70,12 +64,13 @@ def read_titles(
         columns.extend(FieldColumn(name, name.lower() in text_columns) for name in names)
 
     faults: list[SentembError] = []
-    for lines in _portions(_until_fault(path, on_columns, faults), on_progress):
-        _, portion_ids, portion_titles, fields = zip(*lines, strict=True)
-        id_builder.append(portion_ids)
-        title_builder.append(portion_titles)
-        for column, texts in zip(columns, zip(*fields, strict=True), strict=True):
+    for lines in _until_fault(path, on_columns, faults):
+        id_builder.append(lines.ids)
+        title_builder.append(lines.texts)
+        for column, texts in zip(columns, lines.fields, strict=True):
             column.append(texts)
+        if on_progress is not None:
+            on_progress(lines.first - first_line + len(lines.ids))
     ids = id_builder.texts()
     repeated = TextRows(ids).repeated
     if repeated is not None:
@@ -91,30 +86,23 @@ def read_lines(
     scratch: AnyPath | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> TextArray:
-    """The lines of a text file, as `sentemb.data.lines.clean_lines` reads it, in less memory.
+    """The lines of a text file, as `sentemb.data.lines.clean_portions` reads it, in less memory.
 
     The parameters are those of `read_titles`.
     """
-    lines = TextsBuilder(scratch)
-    for portion in _portions((line for _, line in clean_lines(path)), on_progress):
-        lines.append(portion)
-    return lines.texts()
-
-
-def _portions(lines: Iterator[_T], on_progress: Callable[[int], None] | None) -> Iterator[list[_T]]:
-    n_lines = 0
-    while portion := list(islice(lines, _PORTION)):
-        yield portion
-        n_lines += len(portion)
+    texts = TextsBuilder(scratch)
+    for first, lines in clean_portions(path):
+        texts.append(lines)
         if on_progress is not None:
-            on_progress(n_lines)
+            on_progress(first - 1 + len(lines))
+    return texts.texts()
 
 
 def _until_fault(
     path: AnyPath, on_columns: Callable[[list[str]], None], faults: list[SentembError]
-) -> Iterator[tuple[int, str, str, list[str]]]:
+) -> Iterator[Products]:
     """The lines up to the first that is wrong; its error is appended to ``faults``."""
     try:
-        yield from product_lines(path, on_columns)
+        yield from product_portions(path, on_columns)
     except SentembError as error:
         faults.append(error)

@@ -10,11 +10,11 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from io import BufferedIOBase
+from io import BufferedIOBase, BytesIO
 from pathlib import Path
-from typing import TextIO, cast
+from typing import AnyStr, TextIO, cast
 
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
@@ -23,6 +23,8 @@ from sentemb.system.paths import AnyPath
 
 # The longest line of a text file; a longer line suggests that it is not a text file.
 MAX_LINE_BYTES = 16 << 20
+# Bytes that are read at a time.
+_BLOCK = 1 << 18
 
 # What a file begins with that is not text in UTF-8, and what to do with it.
 _FORMATS = {
@@ -125,28 +127,46 @@ def reading(path: AnyPath, unpack: bool = True) -> Iterator[BufferedIOBase]:
         raise unreadable(path, error) from error
 
 
-def raw_lines(path: AnyPath) -> Iterator[tuple[int, bytes]]:
-    """Yield ``(number, bytes)`` for each line, counted from 1, with its line end.
+def raw_portions(path: AnyPath) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield ``(number, lines)`` for some lines at a time: that of the first, from 1, and the bytes.
 
-    Lines end at ``\\n`` only. A line of more than `MAX_LINE_BYTES` raises a `SentembError`, so that
-    an endless input does not fill the memory, and so does the beginning of a Parquet file or of
-    another format that is often given by mistake.
+    Lines have their ends, which are ``\\n`` alone. A line of more than `MAX_LINE_BYTES` raises a
+    `SentembError`, so that an endless input does not fill the memory, and so does the beginning of
+    a Parquet file or of another format that is often given by mistake; the lines before are yielded
+    first.
     """
     with reading(path) as file:
-        yield from lines_in(file, path)
+        yield from portions_in(file, path)
 
 
-def lines_in(file: BufferedIOBase, path: AnyPath) -> Iterator[tuple[int, bytes]]:
-    """The lines of an open file as `raw_lines` yields them; ``path`` is for messages."""
-    for number, raw in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
-        if number == 1 and raw.startswith(_STARTS):
-            raise _not_text(path, raw)
-        if len(raw) > MAX_LINE_BYTES:
-            raise SentembError(
-                f"{place_name(path)}:{number}: longer than {MAX_LINE_BYTES:,} bytes; "
-                "give a text file with shorter lines"
-            )
-        yield number, raw
+def portions_in(file: BufferedIOBase, path: AnyPath) -> Iterator[tuple[int, list[bytes]]]:
+    """The lines of an open file as `raw_portions` yields them; ``path`` is for messages."""
+    number, rest = 1, b""
+    while block := file.read1(_BLOCK):  # what is there: somebody may be typing
+        whole, end, begun = block.rpartition(b"\n")
+        if end:
+            lines = BytesIO(rest + whole + end).readlines()
+            rest = b""
+            yield from _checked(number, lines, path)
+            number += len(lines)
+        rest += begun
+        if len(rest) > MAX_LINE_BYTES:
+            break
+    if rest:
+        yield from _checked(number, [rest], path)
+
+
+def _checked(first: int, lines: list[bytes], path: AnyPath) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield the lines as they are, if they can be those of a text."""
+    if first == 1 and lines[0].startswith(_STARTS):
+        raise _not_text(path, lines[0])
+    # Only the first may have begun before this block.
+    if len(lines[0]) > MAX_LINE_BYTES:
+        raise SentembError(
+            f"{place_name(path)}:{first}: longer than {MAX_LINE_BYTES:,} bytes; "
+            "give a text file with shorter lines"
+        )
+    yield first, lines
 
 
 def _not_text(path: AnyPath, start: bytes) -> SentembError:
@@ -157,20 +177,40 @@ def _not_text(path: AnyPath, start: bytes) -> SentembError:
     return SentembError(f"{place_name(path)}: is {what}, not text; {remedy}")
 
 
-def numbered_lines(path: AnyPath) -> Iterator[tuple[int, str]]:
-    """Yield ``(number, text)`` for each line of a UTF-8 text file, line ends removed.
+def text_portions(path: AnyPath) -> Iterator[tuple[int, list[str]]]:
+    """Yield ``(number, lines)`` for some lines of a UTF-8 text file at a time, line ends removed.
 
     Lines end at ``\\n`` or ``\\r\\n`` only, so other Unicode line separators stay part of the text.
-    Bytes that are not UTF-8 raise a `SentembError` with line and column.
+    Bytes that are not UTF-8 raise a `SentembError` with line and column, once the lines before are
+    yielded.
     """
-    for number, raw in raw_lines(path):
+    for first, raw in raw_portions(path):
+        whole, fault = b"".join(raw), None
         try:
-            yield number, raw.decode("utf-8").rstrip("\n").removesuffix("\r")
+            text = whole.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise SentembError(
-                f"{place_name(path)}:{number}:{error.start + 1}: not valid UTF-8; save the file as "
-                "UTF-8"
-            ) from error
+            begin = whole.rfind(b"\n", 0, error.start) + 1
+            number, column = first + whole.count(b"\n", 0, begin), error.start - begin + 1
+            fault = SentembError(
+                f"{place_name(path)}:{number}:{column}: not valid UTF-8; save the file as UTF-8"
+            )
+            text = whole[:begin].decode("utf-8")
+        if text:
+            lines = text.removesuffix("\n").split("\n")
+            yield first, [line.removesuffix("\r") for line in lines] if "\r" in text else lines
+        if fault:
+            raise fault
+
+
+def numbered_lines(path: AnyPath) -> Iterator[tuple[int, str]]:
+    """Yield ``(number, text)`` for each line of a text file, as `text_portions` reads it."""
+    return numbered(text_portions(path))
+
+
+def numbered(portions: Iterable[tuple[int, list[AnyStr]]]) -> Iterator[tuple[int, AnyStr]]:
+    """Yield ``(number, line)`` for each line of some portions."""
+    for first, lines in portions:
+        yield from enumerate(lines, first)
 
 
 def unreadable(path: AnyPath, error: BaseException) -> SentembError:

@@ -8,7 +8,7 @@ import numpy as np
 from sentemb.analysis.labels import MAX_WORDS
 from sentemb.analysis.triage import RankedTitle, Triage, TriagedQuery
 from sentemb.data.judged_set import read_judged_set
-from sentemb.data.lines import clean_lines, without_blank_end
+from sentemb.data.lines import content_lines
 from sentemb.errors import SentembError
 from sentemb.models.contracts import ByProduct, Ranker
 from sentemb.models.pair_scorer import PairScorer
@@ -67,7 +67,7 @@ def _of_file(
 ) -> tuple[list[ShownPair], list[str]]:
     pairs: list[ShownPair] = []
     queries: list[str] = []
-    for number, line in without_blank_end(clean_lines(path)):
+    for number, line in content_lines(path):
         query, tab, rest = line.partition("\t")
         title = rest.partition("\t")[0]
         if isinstance(model, PairScorer) and not tab:

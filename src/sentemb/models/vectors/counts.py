@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.lines import clean_lines, without_blank_end
+from sentemb.data.lines import content_lines
 from sentemb.errors import SentembError
 from sentemb.models.vectors.vector_limits import MAX_COUNT
 from sentemb.system.bounds import brief, is_integer
@@ -27,7 +27,7 @@ def read_counts(path: AnyPath) -> dict[str, int]:
     """
     name = place_name(path)
     counts: dict[str, int] = {}
-    for number, line in without_blank_end(clean_lines(path)):
+    for number, line in content_lines(path):
         # Not str.split: words of web text may be Unicode spaces.
         text = line.strip(" \t")
         cut = max(text.rfind(" "), text.rfind("\t"))

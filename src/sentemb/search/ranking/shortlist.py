@@ -27,6 +27,7 @@ from sentemb.kernels.shortlist import (
     sums_of,
     walk,
 )
+from sentemb.kernels.top_k import highest
 from sentemb.retrieval.bm25 import Lists
 from sentemb.retrieval.cluster_rows import ClusterRows
 from sentemb.retrieval.int8_rows import Int8Rows
@@ -338,11 +339,11 @@ def _highest(values: NDArray[np.float32], k: int) -> NDArray[np.intp]:
     """The places of the ``k`` highest values, rising, and of all that equal the last of these.
 
     What is not a number is among them, so that its exact score tells that a file is damaged; with
-    ``k`` such values all are.
+    fewer than ``k`` numbers all values are.
     """
     if values.size <= k:
         return np.arange(values.size)
-    limit = np.partition(values, values.size - k)[values.size - k]
+    limit = values[highest(values, k)[-1]]
     return np.flatnonzero(~(values < limit))
 
 

@@ -20,7 +20,7 @@ from sentemb.models.vectors.formats.number_fields import ends_in_numbers, is_num
 from sentemb.models.vectors.vector_limits import MAX_DIM
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.bounds import brief
-from sentemb.system.files import lines_in
+from sentemb.system.files import numbered, portions_in
 
 _FORMATS = (
     "give GloVe text (lines of a word and its numbers), word2vec text (the same after a "
@@ -39,7 +39,7 @@ def read_text(
     note: Callable[[str], None],
 ) -> WordVectors:
     """Read GloVe text or word2vec text; see `sentemb.models.vectors.reading.read_word_vectors`."""
-    lines = lines_in(file, name)
+    lines = numbered(portions_in(file, name))
     number, raw = next(lines, (1, b""))
     raw = raw.removeprefix(_BYTE_ORDER_MARK)
     if not raw:
