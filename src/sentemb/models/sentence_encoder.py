@@ -43,7 +43,7 @@ Texts: TypeAlias = str | Sequence[str]
 _Read: TypeAlias = tuple[np.ndarray, NDArray[np.bool_] | None, int]
 
 # Texts and characters of one pass at most: enough work for all threads, little memory.
-_PASS_TEXTS = 4096
+_PASS_TEXTS = 8192
 _PASS_CHARACTERS = 1 << 20
 
 

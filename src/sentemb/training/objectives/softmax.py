@@ -19,8 +19,8 @@ from sentemb.system.parallel import PAYS, PRODUCTS, Workers, one_after_the_other
 from sentemb.training.objectives.candidates import BatchCandidates, Candidates, ListedCandidates
 from sentemb.training.objectives.unit_embeddings import UnitEmbeddings
 
-# What a cosine costs in the softmax, and a number of an embedding that is transposed.
-_SOFTMAX, _TRANSPOSED = 8, 8
+# What a cosine costs in the softmax, and a number of an embedding that is gathered or transposed.
+_SOFTMAX, _LAID_OUT = 8, 8
 # The scale of a teacher's cosines: the one with which most are trained.
 _TEACHER_SCALE = 20.0
 # With fewer pairs in a part, the titles are read too often.
@@ -104,13 +104,15 @@ def _batch_loss(
         titles.begin(slice(first, end))
         UdT[:, first:end] = titles.U[first:end].T
 
-    def lay_out_pairs() -> None:
-        np.take(queries.Y, of_query, axis=0, out=U_pairs, mode="clip")  # "raise" copies twice
-        normalise_rows(U_pairs, np.empty(n_pairs, dtype), U_pairs)
-        V_pairs.fill(0)
+    def lay_out_pairs(first: int, end: int) -> None:
+        rows = slice(first, end)
+        np.take(queries.Y, of_query[rows], axis=0, out=U_pairs[rows], mode="clip")  # copies once
+        normalise_rows(U_pairs[rows], np.empty(end - first, dtype), U_pairs[rows])
+        V_pairs[rows] = 0
 
-    laying_out = spread(n_titles, lay_out_titles, cost=_TRANSPOSED * dim)
-    workers.run([(lay_out_pairs,), *queries.tasks(), *laying_out])
+    laying_out = spread(n_pairs, lay_out_pairs, cost=_LAID_OUT * dim)
+    laying_out += spread(n_titles, lay_out_titles, cost=_LAID_OUT * dim)
+    workers.run([*queries.tasks(), *laying_out])
     left_out = candidates.offsets, candidates.excluded
     cost = n_titles * (2 * dim / PRODUCTS + _SOFTMAX)
     steps: list[KernelTask] = []
@@ -139,5 +141,6 @@ def _batch_loss(
         add_rows(queries.V, of_query, V_pairs)
         queries.turn_back(slice(None))
 
-    at_titles = spread(n_titles, end_titles, cost=n_pairs * dim / PRODUCTS)
+    # Columns of S are not as near each other as its rows.
+    at_titles = spread(n_titles, end_titles, cost=2 * n_pairs * dim / PRODUCTS)
     workers.run([(end_queries,), *at_titles])
