@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb import SentembError
+from sentemb import ClickLog, SentembError
 from sentemb.bridges.refresh.shop_tables import guess_tables
 from sentemb.cli import main
 from sentemb.data.column_names import CLICKS, ID, QUERY, ROLES, TITLE
@@ -25,7 +25,7 @@ WORDS = ("lamp", "süßer Käse", 'plate, 15"', "l'été", "北京 酒店", "a;b
 NULLS = (
     "NULL", r"\N", "nan", "N/A", "(not set)", "None", "null", "-", "", "<NA>", "[]", "{}", "n.a.",
     "(other)", "(other search terms)", "#N/A", "#NV", "#WERT!", "#¿NOMBRE?", "-----", "…", "*",
-    "''", "(vacío)", "\u200b", "\ufeff",
+    "''", "(vacío)", "\u200b", "\ufeff", "(data not available)", "(nicht festgelegt)", "[no query]",
 )  # fmt: skip
 TOTALS = (
     "", "Total", "Grand total", "Totals:", "Summe", "Gesamtergebnis", "Total général", "Suma",
@@ -252,6 +252,7 @@ def test_numbers_count_where_the_kind_of_event_is_a_click(tmp_path):
         ("https://shop.example/search?page=2&q=red+shoes#top", "red shoes"),
         ("/s?k=caf%C3%A9%20cr%C3%A8me&ref=x", "café crème"),
         ("http://x.example/?s=tv&utm_term=lamp", "tv"),
+        ("/search?q=&search=lamp", "lamp"),
         ("/search?page=2", "/search?page=2"),
         ("https://shop.example/p/1", "https://shop.example/p/1"),
         ("what is this?q=1", "what is this?q=1"),
@@ -262,6 +263,12 @@ def test_an_address_of_results_is_what_was_searched(tmp_path, address, query):
     (tmp_path / "c.csv").write_text(f"page,title\n{address},TV\n")
     code, said = run(tmp_path / "c.csv", "-o", "-", "--query-column", "page", "--title-column", 2)
     assert code == 0 and said.startswith(f"{query}\tTV\n")
+
+
+def test_an_address_of_results_without_words_is_no_query(tmp_path):
+    (tmp_path / "c.csv").write_text("query,title\n/search?q=,TV\n/search?page=2&q=+,TV\ntv,TV\n")
+    code, said = run(tmp_path / "c.csv", "-o", "-")
+    assert code == 0 and said.startswith("tv\tTV\n") and "2 without a query" in said
 
 
 def test_what_was_shown_alone_says_no_clicks(tmp_path):
@@ -338,6 +345,23 @@ def test_a_column_of_numbers_by_any_name_is_not_passed_over(tmp_path):
     note = "if Besuche has the number of clicks, give --clicks-column Besuche\n"
     assert f"note: each row was counted as one click; {note}" in said
     assert "note" not in run(tmp_path / "c.csv", "-o", "-", "--clicks-column", "Besuche")[1][99:]
+
+
+@pytest.mark.parametrize(
+    "name", ["Klicks gesamt", "click-throughs", "Кол-во кликов", "Clics totales", "Total events"]
+)
+def test_large_numbers_named_for_clicks_are_not_passed_over(tmp_path, name):
+    (tmp_path / "c.csv").write_text(f"query,title,{name}\ntv,TV,700\nlamp,Lamp,50\n")
+    _, said = run(tmp_path / "c.csv", "-o", "-")
+    assert "each row was counted as one click; " in said and shlex.quote(name) in said
+    with pytest.warns(UserWarning, match=f"for the column {name} give clicks='{name}'"):
+        ClickLog.from_frame({"query": ["tv"], "title": ["TV"], name: [700.0]})
+
+
+def test_a_row_that_says_total_where_the_clicks_are_is_one_of_totals(tmp_path):
+    (tmp_path / "c.csv").write_text("query,title,n\n,,Totals\n,,9\ntv,TV,9\n")
+    code, said = run(tmp_path / "c.csv", "-o", "-", "--clicks-column", "n")
+    assert code == 0 and said.startswith("tv\tTV\t9\n") and "2 of totals" in said
 
 
 def test_what_the_console_of_a_database_prints_is_a_table(tmp_path):
@@ -449,6 +473,47 @@ def test_several_ids_in_a_cell_are_several_clicks(tmp_path, cell):
     )
     assert (tmp_path / "l.tsv").read_text() == "a\tOne\t5\tx1\na\tTwo\t5\tx2\nb\tOne\t1\tx1\n"
     assert any(note.startswith("rows that name several titles: 1; ") for note in done.notes)
+
+
+def test_ids_in_lines_of_a_cell_and_in_lists_of_lists_are_several(tmp_path):
+    (tmp_path / "p.csv").write_text("id,title\nx1,One\nx2,Two\n")
+    (tmp_path / "c.csv").write_text('query,ids\na,"x1\nx2"\nb,"[[""x1""],[""x2""]]"\n')
+    (tmp_path / "c.jsonl").write_text('{"query": "a", "ids": [["x1"], [], ["x2"]]}\n')
+    for name, wanted in (("c.csv", "a1 a2 b1 b2"), ("c.jsonl", "a1 a2")):
+        columns = Columns(id="ids", catalogue_id="id")
+        out, catalogue = tmp_path / "l.tsv", tmp_path / "p.csv"
+        import_clicks([tmp_path / name], out, columns, catalogue=catalogue, force=True)
+        rows = [line.split("\t") for line in out.read_text().splitlines()]
+        assert " ".join(f"{query}{id[1]}" for query, *_, id in rows) == wanted
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_the_products_of_a_catalogue_may_be_in_lists(tmp_path, form):
+    """The variants of a product are a list of objects, and engines give all texts in lists."""
+    rows = [
+        {"title": ["Lamp"], "of": [{"sku": "A", "size": "S"}, {"sku": "B", "size": "M"}],
+         "tags": [["home", "light"]]},
+        {"title": ["Mug", "Cup"], "of": [{"sku": "C", "size": None}], "tags": []},
+    ]  # fmt: skip
+    path = tmp_path / f"p.{form}"
+    if form == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        arrow = pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(arrow.Table.from_pylist(rows), path)
+    (tmp_path / "c.csv").write_text("query,sku\nlamp,B\n")
+    columns = Columns(
+        id="sku", catalogue_id="of.sku", title="title", keep={"size": "of.size", "tags": "tags"}
+    )
+    given = {"catalogue": path, "write_catalogue": tmp_path / "t.tsv"}
+    import_clicks([tmp_path / "c.csv"], tmp_path / "l.tsv", columns, **given)
+    assert (tmp_path / "t.tsv").read_text().splitlines()[1:] == [
+        "A\tLamp\tS\thome, light", "B\tLamp\tM\thome, light", "C\tMug\t\t"
+    ]  # fmt: skip
+    assert (tmp_path / "l.tsv").read_text() == "lamp\tLamp\t1\tB\n"
+    guess = guess_tables(tmp_path / "c.csv", path, Reading(), Columns())
+    assert guess.products.ids == ("of.sku",) and guess.products.title == "title"
 
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
@@ -624,6 +689,18 @@ def test_an_id_in_a_formula_is_the_id(tmp_path):
     assert out.read_text() == "a\tSeven\t1\t007\nb\tEight\t1\t008\n"
 
 
+def test_a_table_of_formulas_is_the_table(tmp_path):
+    """Some programs write every cell so that a spreadsheet changes none."""
+    (tmp_path / "c.csv").write_text(
+        '="query",="title",="n"\n="red lamp",="Lamp ""Rex""","=""1,200"""\n="",="Mug",="3"\n'
+    )
+    guess = guess_columns(tmp_path / "c.csv")
+    assert guess.roles == {"query": "query", "title": "title", "clicks": "n"}
+    code, said = run(tmp_path / "c.csv", "-o", "-", "--clicks-column", "n")
+    assert code == 0 and said.startswith('red lamp\tLamp "Rex"\t1200\n'), said
+    assert "1 without a query" in said
+
+
 def test_an_id_with_zeros_is_not_that_of_another_product(tmp_path):
     (tmp_path / "c.csv").write_text("query,id\na,007\nb,8\n" + "c,9\n" * 40)
     (tmp_path / "p.csv").write_text("id,title\n7,Seven\n8,Eight\n9,Nine\n")
@@ -632,3 +709,18 @@ def test_an_id_with_zeros_is_not_that_of_another_product(tmp_path):
                      tmp_path / "p.csv")  # fmt: skip
     assert code == 0 and "Seven" not in out.read_text()
     assert "the id 007 has zeros that the catalogue lacks" in said
+
+
+def test_an_import_that_stops_says_that_the_catalogue_lost_its_zeros(tmp_path):
+    (tmp_path / "p.csv").write_text("id,title\n7,Seven\n8,Eight\n")
+    for rows in ("a,007\nb,008\n", "a,007\nb,8\n"):
+        (tmp_path / "c.csv").write_text("query,id\n" + rows)
+        code, said = run(tmp_path / "c.csv", "-o", "-", "--catalogue", tmp_path / "p.csv")
+        assert code == 1 and "'007'; the id 007 has zeros that the catalogue lacks" in said
+
+
+def test_a_sign_between_columns_that_is_not_known_is_asked_for(tmp_path):
+    (tmp_path / "c.csv").write_text("query^title\ntv^TV\n")
+    code, said = run(tmp_path / "c.csv", "-o", "-")
+    assert code == 1 and "if a sign separates columns there, give it with --delimiter; name" in said
+    assert run(tmp_path / "c.csv", "-o", "-", "--delimiter", "^")[1].startswith("tv\tTV\n")

@@ -130,7 +130,7 @@ CLICKS = Meaning(
     r"(?:clicks?|clicked|klicks?|kliks?|klikken|klikk|clics?|clicchi|cliques?|klikniec(?:ia)?"
     r"|tiklama(?:lar)?|kattintas(?:ok)?|prokliky)"
     r"(?:total|sum|num|number|count|counts|cnt|n|in|the|last|past|previous|per|[0-9]+|d|days?"
-    r"|weeks?|months?|years?)*",
+    r"|weeks?|months?|years?)*|(?:total|unique|all|num|number|of)*events",
 )
 # What kind of event a row is, for example a click or a view.
 EVENT = Meaning("event", _names("eventtype eventname event eventaction action interaction"))
@@ -195,7 +195,7 @@ _SHOWN = re.compile(
     "shown|showed|impress|displayed|results|returned|served|ranked|gezeigt|affich|mostrad|visualizz"
     "|getoond|wyswietl"
 )
-_CLICKED = re.compile("clic|klick|klik")
+_CLICKED = re.compile("clic|klick|klik|клик|クリック|点击|點擊|클릭|tıkla|tikla|kattint")
 
 
 def says_clicked(name: str) -> bool:

@@ -16,6 +16,7 @@ from sentemb.data.column_names import (
     Meaning,
     is_no_click,
     letters_of,
+    says_clicked,
 )
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief, is_integer
@@ -51,7 +52,7 @@ def rows_of(
     chosen = [_column(query, QUERY, names), _column(title, TITLE, names)]
     if clicks is not None:
         chosen.append(_column(clicks, CLICKS, names))
-    elif (unused := clicks_column(frame)) is not None and unused not in chosen:
+    elif (unused := _unused_counts(frame)) is not None and unused not in chosen:
         warnings.warn(
             f"each row is one click; for the column {unused} give clicks={unused!r}", stacklevel=4
         )
@@ -83,6 +84,18 @@ def clicks_column(frame: Any) -> str | None:
     texts = (QUERY.column(names), TITLE.column(names))
     rest = [name for name in names if name not in texts]
     return CLICKS.column(rest) or EVENT.column(rest)
+
+
+def _unused_counts(frame: Any) -> str | None:
+    """`clicks_column`, or the first column of integers whose name has to do with clicks."""
+    named = (name for name in columns_of(frame) if isinstance(name, str) and says_clicked(name))
+    counts = (name for name in named if all(map(_may_count, listed(frame[name]))))
+    return clicks_column(frame) or next(counts, None)
+
+
+def _may_count(value: object) -> bool:
+    is_whole = isinstance(value, float) and value.is_integer()
+    return is_whole or is_integer(value) or is_missing(value)
 
 
 def _column(name: str | None, meaning: Meaning, names: list[Any]) -> Any:

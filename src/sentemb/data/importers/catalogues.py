@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from sentemb.data.click_log import MAX_TEXT_WORDS
+from sentemb.data.column_names import Meaning
 from sentemb.data.importers.clean_texts import has_entity, imported_id, imported_text
+from sentemb.data.importers.columns import Wanted
 from sentemb.data.importers.damaged_ids import is_rounded
-from sentemb.data.importers.lists import as_one_text
+from sentemb.data.importers.lists import as_one_text, listed_in
 from sentemb.data.importers.missing import is_missing, missing_cells
 from sentemb.data.importers.table_rows import Rows
 from sentemb.data.importers.variants import inherited
@@ -61,6 +63,9 @@ class CatalogueTitles:
     def read(cls, rows: Rows, n_ids: int = 1) -> "CatalogueTitles":
         """The catalogue in ``rows`` of an id, a title and fields. The first title of an id counts.
 
+        A list of ids, such as those of variants, is a product for each, with its own values of the
+        columns that are in the same objects. Of a list of titles the first counts.
+
         The id has ``n_ids`` columns. A row without a title that is a variant of the product above
         has its title, and its fields where it has none of its own; see
         `sentemb.data.importers.variants`. Two ids that are equal only because white space became
@@ -71,10 +76,13 @@ class CatalogueTitles:
         rows = rows.noting(names.extend)
         untitled: dict[str, int] = {}  # id -> number of its first row
         written: dict[str, str] = {}  # ids with white space, as the file has them
-        for number, cells in rows:
+        of_id: Sequence[int] = ()
+        for number, row in rows:
+            of_id = of_id or _of_the_same_object(rows.columns, names)
             catalogue.rows += 1
             try:
-                catalogue._add(number, cells, n_ids, rows.how.encoding, written, untitled)
+                for cells in _products_in(row, n_ids, of_id):
+                    catalogue._add(number, cells, n_ids, rows.how.encoding, written, untitled)
             except SentembError as error:
                 rows.bad(rows.where(number), error)
         catalogue._inherit(rows, n_ids, names, untitled)
@@ -186,6 +194,29 @@ class CatalogueTitles:
             self.too_long += 1
             return ""
         return imported_text(text, "field", encoding)
+
+
+def _of_the_same_object(columns: Sequence[Wanted], names: Sequence[str]) -> list[int]:
+    """The numbers of the columns that are in one object with the id, which is the first column."""
+    inner = [column.column(names) if isinstance(column, Meaning) else column for column in columns]
+    objects = [(name or "").rpartition(".")[0] for name in inner]
+    return [k for k, of in enumerate(objects) if k == 0 or (of and of == objects[0])]
+
+
+def _products_in(cells: Sequence[str], n_ids: int, of_id: Sequence[int]) -> Iterator[Sequence[str]]:
+    """The products of a row: one, or one for each id of a list, with its columns ``of_id``."""
+    if not (cells[0][:1] == "[" or cells[n_ids][:1] == "["):
+        yield cells
+        return
+    title = next(filter(None, listed_in(cells[n_ids]) or ()), cells[n_ids])
+    values = {k: listed_in(cells[k]) or [cells[k]] for k in of_id}
+    for number in range(len(values[0])):
+        product = [*cells]
+        product[n_ids] = title
+        for k in of_id:
+            if len(values[k]) == len(values[0]):
+                product[k] = values[k][number]
+        yield product
 
 
 def catalogue_lines(

@@ -10,7 +10,7 @@ from sentemb.errors import SentembError
 
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 # As a spreadsheet is told that a number is a text.
-_FORMULA = re.compile(r'\s*="([^"]*)"\s*')
+_FORMULA = re.compile(r'\s*="((?:[^"]|"")*)"\s*')
 _ADDRESS = re.compile(r"\s*(?:https?:/)?/\S*$")
 # The parameters of addresses that say what was searched, the surest first.
 _SEARCHED = (
@@ -63,6 +63,8 @@ def imported_text(text: str, what: str, encoding: str = "utf-8") -> str:
 def searched_text(address: str) -> str:
     """The query in the address of a page with search results; else the text as it is.
 
+    It is empty if nothing was searched.
+
     Examples
     --------
     >>> searched_text("https://example.com/search?page=2&q=red+shoes")
@@ -71,8 +73,15 @@ def searched_text(address: str) -> str:
     page, mark, parameters = address.partition("?")
     if not mark or not _ADDRESS.match(page):
         return address
-    values = dict(parse_qsl(parameters.partition("#")[0]))
-    return next((values[name] for name in _SEARCHED if name in values), address)
+    values = dict(parse_qsl(parameters.partition("#")[0], keep_blank_values=True))
+    searched = [values[name] for name in _SEARCHED if name in values]
+    return next(filter(str.strip, searched), "") if searched else address
+
+
+def without_formula(cell: str) -> str:
+    """The text in a formula such as ``="007"``; any other cell as it is."""
+    formula = _FORMULA.fullmatch(cell) if '="' in cell else None
+    return formula[1].replace('""', '"') if formula else cell
 
 
 def imported_id(text: str, encoding: str = "utf-8") -> str:
@@ -81,9 +90,7 @@ def imported_id(text: str, encoding: str = "utf-8") -> str:
     The formula ``="007"``, which keeps a spreadsheet from changing an id, is the id in it.
     Bytes that did not fit the encoding and NUL characters raise a `SentembError` without a place.
     """
-    if '="' in text and (formula := _FORMULA.fullmatch(text)):
-        text = formula[1]
-    id = "_".join(text.split())
+    id = "_".join(without_formula(text).split())
     if id.isprintable():
         return id
     id = imported_text(id, "id", encoding)

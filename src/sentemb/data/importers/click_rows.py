@@ -36,7 +36,13 @@ from sentemb.data.importers.losses import (
     UNKNOWN_ID,
     Imported,
 )
-from sentemb.data.importers.missing import is_missing, is_total, missing_cells, says_total
+from sentemb.data.importers.missing import (
+    is_missing,
+    is_no_row,
+    is_total,
+    missing_cells,
+    says_total,
+)
 from sentemb.data.importers.table_rows import Rows
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
@@ -181,6 +187,9 @@ class ClickReader:
                 if has_extras:
                     self._check_extras(extras, bool(named[0][1]))
             except SentembError as error:
+                if is_no_row(cells):  # such as one that says "Totals" where the clicks are
+                    done.left_out[TOTALS] += 1
+                    continue
                 done.rows -= 1  # all bad rows are added in the end
                 self._bad(rows.where(number), error)
                 continue
@@ -329,6 +338,11 @@ class ClickReader:
         self._clicks_columns = [name for name in counts if name is not None]
         if not self._may_count and str(path) != "-" and is_file(path):
             self._may_count = path, names, used
+
+    @property
+    def unknown_example(self) -> str:
+        """The first id without a title, and what a spreadsheet did to ids; empty without one."""
+        return "; ".join([brief(self.unknown_id), *self._damaged.notes()]) * bool(self.unknown_id)
 
     def _columns_of_counts(self) -> list[str]:
         if self._may_count is None:

@@ -322,7 +322,7 @@ class _Import:
         name = place_name(self._files[0])
         if not self.done.lines:
             raise self._nothing(name)
-        examples = {UNKNOWN_ID: brief(self._reader.unknown_id), BAD: str(self._bad.first)}
+        examples = {UNKNOWN_ID: self._reader.unknown_example, BAD: str(self._bad.first)}
         check_losses(name, self.done, max_lost, examples)
 
     def _nothing(self, name: str) -> SentembError:
@@ -331,8 +331,8 @@ class _Import:
         if all(map(is_record, self._files)) and left_out.keys() <= {ONLY_SHOWN, NO_CLICKS}:
             return SentembError(f"{name}: nobody has clicked a result yet; try later")
         why = ", ".join(f"{count:,} {reason}" for reason, count in left_out.most_common())
-        unknown = self._reader.unknown_id
-        example = f" (the first: {brief(unknown)})" if unknown else ""
+        unknown = self._reader.unknown_example
+        example = f" (the first: {unknown})" if unknown else ""
         first = f"; the first bad row: {self._bad.first}" if self._bad.first else ""
         return SentembError(
             f"{name}: nothing to write: {why or 'no rows'}{example}{first}; check the columns"

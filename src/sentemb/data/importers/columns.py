@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from sentemb.data.column_names import Meaning, letters_of
 from sentemb.data.importers.known_exports import what_is_lacking
+from sentemb.data.importers.lists import flat
 from sentemb.errors import SentembError
 from sentemb.system.bounds import brief
 from sentemb.system.files import place_name
@@ -165,9 +166,11 @@ def usual_name(meaning: Meaning, names: Sequence[str], name: str) -> str:
     if column is None:
         if advice := what_is_lacking(names):
             raise SentembError(f"{name}: {advice}")
+        sign = "; if a sign separates columns there, give it with --delimiter"
         raise SentembError(
-            f"{name}:1: no column looks like the {meaning.what} among {listed(list(names))}; name "
-            f"it with --{meaning.what}-column, or give a number from 1 if there is no header"
+            f"{name}:1: no column looks like the {meaning.what} among {listed(list(names))}"
+            f"{sign if len(names) == 1 else ''}; name it with --{meaning.what}-column, or give a "
+            "number from 1 if there is no header"
         )
     if names.count(column) > 1:
         raise SentembError(
@@ -231,7 +234,7 @@ def inner(value: Any, steps: list[str]) -> Any:
 def text_of(value: Any) -> str | None:
     """A value of JSON or Parquet as text, empty if it is missing; None if it cannot be one.
 
-    A list of texts and numbers is one in JSON, as a cell of CSV would hold it.
+    A list of texts and numbers, or of such lists, is one in JSON, as a cell of CSV would hold it.
     """
     if isinstance(value, str):
         return value
@@ -249,7 +252,6 @@ def text_of(value: Any) -> str | None:
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, list):
-        texts = [text_of(item) for item in value if not isinstance(item, list)]
-        is_flat = len(texts) == len(value) and None not in texts
-        return json.dumps(texts, ensure_ascii=False) if is_flat else None
+        texts = [text_of(item) for item in flat(value)]
+        return None if None in texts else json.dumps(texts, ensure_ascii=False)
     return str(value) if isinstance(value, int) else None

@@ -18,6 +18,7 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, Literal, TextIO, cast
 
+from sentemb.data.importers.clean_texts import without_formula
 from sentemb.data.importers.columns import (
     BadRows,
     Row,
@@ -96,7 +97,10 @@ def text_rows(table: TableFile, format: str) -> Iterator[Row]:
             first = brief(known_first[before - head.line].strip())
             table.on_note(f"{table.name}: the header is in line {before + 1}; before it: {first}")
         comments = head.line > 0 and opening.startswith("#")
-        yield from _rows(table, islice(numbered, before, None), head.delimiter, before, comments)
+        rows = _rows(table, islice(numbered, before, None), head.delimiter, before, comments)
+        if any('="' in line for line in known_first):
+            rows = ((number, tuple(map(without_formula, cells))) for number, cells in rows)
+        yield from rows
 
 
 def _rows(
@@ -182,7 +186,7 @@ def _chosen(
     table: TableFile, head: list[str]
 ) -> tuple[Callable[[list[str]], tuple[str, ...]], bool]:
     """A function that takes the chosen columns from a row; whether the first row is a header."""
-    names = [cell.strip() for cell in head]
+    names = [without_formula(cell).strip() for cell in head]
     if len(names) == 1 and (advice := what_is_lacking(names)):
         raise SentembError(f"{table.name}: {advice}")
     header, columns = table.how.header, table.columns

@@ -18,6 +18,7 @@ from sentemb.data.column_names import (
     TITLE,
     is_usual,
     letters_of,
+    says_clicked,
     says_shown,
 )
 from sentemb.data.importers.click_counts import ClickCells
@@ -204,22 +205,25 @@ def columns_of_counts(
 ) -> list[str]:
     """Those of the columns ``names`` that may be numbers of clicks, by their cells.
 
-    They have integers, small ones among them, are not ``used``, and their names mean nothing else.
+    They have integers, some of them small unless the name has to do with clicks, are not ``used``,
+    and their names mean nothing else.
     """
     known = (*ROLES, OTHER, *FIELDS)
     rest = [name for name in names if name and not any(meaning.has(name) for meaning in known)]
     rest = [name for name in rest if name not in used]
     cells = _first_cells(path, names, how) if rest else {}
-    return [name for name in rest if _may_be_counts(cells.get(name, ()))]
+    return [name for name in rest if _may_be_counts(name, cells.get(name, ()))]
 
 
-def _may_be_counts(cells: Sequence[str]) -> bool:
+def _may_be_counts(name: str, cells: Sequence[str]) -> bool:
     if not _fits("clicks", cells):
         return False
     counts = ClickCells()
     counts.look_at(cells)
     numbers = {number for cell in cells for number in _counts_in(cell, counts) or ()}
-    return len(numbers) > 1 and min(numbers) <= _SMALL and max(numbers) > 1
+    if len(numbers) < 2 or max(numbers) < 2:
+        return False
+    return min(numbers) <= _SMALL or says_clicked(name)
 
 
 def _fits(role: str, cells: Sequence[str]) -> bool:
@@ -413,8 +417,12 @@ def _matches(
     for _, cells in rows:
         shown = "" if title is None else cells[number[title]].strip()
         is_titled = title is None or bool(shown and not is_missing(shown))
-        for theirs, cell in zip(columns, cells, strict=True):
-            value = _plain(cell)
+        texts = [
+            (theirs, _plain(value))
+            for theirs, cell in zip(columns, cells, strict=True)
+            for value in (listed_in(cell) if cell[:1] == "[" else None) or [cell]
+        ]
+        for theirs, value in texts:
             if value in named:
                 pairs[named[value], theirs].is_product = True
             for ours in asking.get(value, ()):

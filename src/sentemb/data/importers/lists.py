@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Sequence
+from typing import Any
 
 # ['a', "b"], [1, 2] and, as NumPy prints it, ['a' 'b'].
 _ITEM = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[-+\w.]+"""
@@ -30,7 +32,8 @@ def listed_in(cell: str) -> list[str] | None:
         values = json.loads(bare)
     except (ValueError, RecursionError):
         return _printed(bare)
-    if any(isinstance(value, dict | list) for value in values):
+    values = flat(values)
+    if any(isinstance(value, dict) for value in values):
         return None
     return ["" if value is None else _text(value) for value in values]
 
@@ -45,7 +48,7 @@ def parts_of(cell: str) -> list[list[str]]:
     >>> parts_of("A|B"), parts_of('{A,"B"}'), parts_of("[A]"), parts_of("A")
     ([['A', 'B']], [['A', 'B']], [['A']], [])
     """
-    bare = cell.strip()
+    bare = " ".join(cell.split())  # a cell may have lines
     is_enclosed = bare[:1] + bare[-1:] in _BRACKETS
     if is_enclosed:
         bare = bare[1:-1].strip()
@@ -67,6 +70,18 @@ def as_one_text(cell: str) -> str:
     if values is None and "|" in cell and " | " not in cell and "://" not in cell:
         values = cell.split("|")
     return cell if values is None else ", ".join(value.strip() for value in values if value.strip())
+
+
+def flat(values: Sequence[Any]) -> list[Any]:
+    """The values of a list, and of the lists in it."""
+    inner, left = [], list(values[::-1])
+    while left:
+        value = left.pop()
+        if isinstance(value, list):
+            left += value[::-1]
+        else:
+            inner.append(value)
+    return inner
 
 
 def _printed(text: str) -> list[str] | None:

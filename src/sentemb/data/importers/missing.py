@@ -7,7 +7,7 @@ _WORDS = r"""null|none|nil|undefined|nan|n/a|not[ ]set"""
 # Words of which a text may consist; and those that only brackets tell from a text.
 _ALONE = rf"{_WORDS}|nat|n\.a\.|n\\a|n/d|k\.[ ]?a\.|\\n|keine[ ]angabe"
 _BRACKETED = (
-    rf"{_WORDS}|na|not[ ](?:provided|available|applicable)|no[ ](?:value|data)|empty|blank|missing"
+    rf"{_WORDS}|na|(?:data[ ])?(?:not|no|nicht|kein|keine|non|sin|pas)[ ][\w ]+|empty|blank|missing"
     r"|unknown|other(?:[ ].*)?|object[ ]object|leer|vide|vacío|vuoto|vazio|leeg"
 )
 _MISSING = re.compile(
