@@ -385,7 +385,7 @@ class ProductFields:
             first, end = int(portion.min()), int(portion.max()) + 1
             if end - first <= 2 * portion.size:  # less is parsed
                 between = self._rows_between(first, end)
-                yield from (between[row] for row in (portion - first).tolist())
+                yield from map(between.__getitem__, (portion - first).tolist())
                 continue
             by_row = {row: values for row, *values in self._of("*", portion.tolist())}
             yield from (tuple(by_row[row + 1]) for row in portion.tolist())

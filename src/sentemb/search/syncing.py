@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import ne
 from typing import NamedTuple
 
 import numpy as np
@@ -79,7 +80,7 @@ def _refreshed(
     every = {**before.types, **fields.types}
     of_titles = in_columns(before.rows(left), before.types, every)
     now = in_columns(fields.rows_at(rows), fields.types, every)
-    n_changed = sum(old != new for old, new in zip(of_titles, now, strict=True))
+    n_changed = sum(map(ne, of_titles, now))
     if not n_changed:
         return segment.with_fields(before.as_types(fields.types)), 0
     of_rows = np.zeros(left.count, np.int64)
