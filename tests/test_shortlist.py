@@ -305,6 +305,23 @@ def test_the_breadth_reaches_the_recall_that_is_said(index, clicks, monkeypatch)
         assert index.ranked_by(index.ranker).clusters.measured_with == "titles"
 
 
+@pytest.mark.parametrize(
+    ("needed", "expected"), [((1, 120), (3, 121)), ((7, 1), (9, 16)), ((6, 30), (6, 36))]
+)
+def test_what_is_missing_grows(index, monkeypatch, needed, expected):
+    """Not the clusters where more titles are to be looked at again, and the reverse."""
+    monkeypatch.setattr(shortlisting, "_LEAST", Breadth(4, 16) if needed[0] > 1 else Breadth(3, 16))
+    monkeypatch.setattr(shortlisting, "_best", lambda *given: given[1])
+    monkeypatch.setattr(
+        shortlisting,
+        "_recall",
+        lambda near, exact: (
+            sum(min(1, own / of) for own, of in zip(near.breadth, needed, strict=True)) / 2
+        ),
+    )
+    assert index.ranked_by(index.ranker).clusters.breadth == expected
+
+
 def test_titles_that_may_not_be_found_are_not(index):
     for ids in (IDS[1:], IDS[::2], IDS[::3], IDS[5:9]):
         for hits in index.search(QUERIES, only=ids, everything=True):

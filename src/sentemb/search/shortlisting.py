@@ -27,8 +27,9 @@ LEAST_TITLES = 30_000
 # Queries that recall is measured with, and the fewest of a log that are taken for it: the titles
 # themselves are, otherwise.
 _QUERIES, _FEWEST = 256, 50
-# The least breadth, half as much again until the recall is reached.
-_LEAST = Breadth(8, 128)
+# The least breadth; clusters, or titles that are looked at again, grow by half until the recall is
+# reached.
+_LEAST = Breadth(8, 256)
 
 
 def with_shortlist(
@@ -47,20 +48,26 @@ def with_shortlist(
     n_known = int(np.count_nonzero(~catalogue.is_empty))
     if n_known < LEAST_TITLES:
         return catalogue
-    drawn = _drawn(ranker.clicks.queries), OF_QUERIES
-    if len(drawn[0]) < _FEWEST:
-        drawn = _drawn(catalogue.titles), OF_TITLES
-    asked, measured_with = ranker.asked(drawn[0]), drawn[1]
-    shortlist = Shortlist.of(catalogue.parts, ranker.recipe, workers, on_progress, scratch)
+    queries, measured_with = _drawn(ranker.clicks.queries), OF_QUERIES
+    if len(queries) < _FEWEST:
+        queries, measured_with = _drawn(catalogue.titles), OF_TITLES
+    asked = ranker.asked(queries)
+    made = Shortlist.of(catalogue.parts, ranker.recipe, workers, on_progress, scratch)
     exact = _best(catalogue, None, ranker, asked, workers)
-    breadth = _LEAST
-    while breadth.probed <= MOST_PROBED * len(shortlist.clusters.centres):
-        shortlist = replace(shortlist, breadth=breadth, measured_with=measured_with)
+
+    def measured(breadth: Breadth) -> Shortlist:
+        shortlist = replace(made, breadth=breadth, measured_with=measured_with)
         near = _best(catalogue, shortlist, ranker, asked, workers)
-        shortlist = replace(shortlist, recall=_recall(near, exact))
+        return replace(shortlist, recall=_recall(near, exact))
+
+    shortlist = measured(_LEAST)
+    while shortlist.breadth.probed <= MOST_PROBED * len(made.clusters.centres):
         if shortlist.recall >= LEAST_RECALL:
             return replace(catalogue, shortlist=shortlist)
-        breadth = Breadth(*(number + number // 2 for number in breadth))
+        probed, retained = shortlist.breadth
+        wider = measured(Breadth(probed + probed // 2, retained))
+        deeper = measured(Breadth(probed, retained + retained // 2))
+        shortlist = deeper if deeper.recall > wider.recall else wider
     return catalogue
 
 
