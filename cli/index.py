@@ -23,6 +23,7 @@ from sentemb.cli.program import hints, note, summarise
 from sentemb.cli.ranker import note_calibration_gone, say_score
 from sentemb.errors import SentembError
 from sentemb.system.amounts import amount
+from sentemb.system.bounds import brief
 
 if TYPE_CHECKING:
     from sentemb.data.examinations import Examinations
@@ -282,10 +283,14 @@ def _changed(
             )
         if remove is not None:
             ids = read_ids(remove)
-            known = [id for id, row in zip(ids, index.rows_of(ids), strict=True) if row >= 0]
-            if len(known) < len(ids):
-                gone = amount(len(ids) - len(known), "id")
-                note(f"{place_name(remove)} has {gone} not in the index, passed over")
+            rows = index.rows_of(ids)
+            known = [id for id, row in zip(ids, rows, strict=True) if row >= 0]
+            if gone := [id for id, row in zip(ids, rows, strict=True) if row < 0]:
+                count, first = amount(len(gone), "id"), brief(gone[0])
+                note(
+                    f"{place_name(remove)} has {count} not in the index, passed over; the first: "
+                    f"{first}"
+                )
             index.remove(known)
             note(f"{amount(len(set(known)), 'title')} removed")
         if add is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sentemb.cli.common import note_queries
-from sentemb.cli.program import note, say
+from sentemb.cli.program import hints, note, say
 from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
@@ -102,10 +102,8 @@ class RankerOfTraining:
             )
             ranker.save(self.output)
         except (KeyboardInterrupt, SystemExit):
-            note(
-                f"{self.output}: the model is finished and has no ranker; the same command with "
-                "--resume fits it"
-            )
+            for hint in hints("the same command with --resume fits it"):
+                note(f"{self.output}: the model is finished and has no ranker; {hint}")
             raise
         describe(ranker, self.output)
         return ranker

@@ -54,7 +54,7 @@ def command(
     shown: the id is the column that both tables share, and all other columns of the products are
     their fields. Then these commands are run, each printed before: import, split, train, evaluate,
     index, calibrate, export. Name a column where a guess is wrong, or change a command and continue
-    by hand. If one of them fails, what was made is removed.
+    by hand. If one of them fails or is stopped, what was made is removed.
 
     A shop without clicks gives its products alone: a table with ids and titles and without queries.
     Titles are then found by their words and letters, and `sentemb refresh` trains a model once
@@ -71,26 +71,19 @@ def command(
     sentemb start --example -o shop/
     """
     from sentemb.bridges.refresh.shop_tables import guess_tables
-    from sentemb.bridges.refresh.starting import (
-        check_empty,
-        check_searched,
-        keep_shown,
-        removed_on_failure,
-    )
+    from sentemb.bridges.refresh.starting import check_searched, keep_shown, making
     from sentemb.data.importers.click_rows import Columns
     from sentemb.data.importers.columns import Reading
     from sentemb.data.simulation.example_shop import write_example_shop
     from sentemb.search.shop_folder import Shop
-    from sentemb.system.files import make_folder
 
     if example == (clicks is not None):
         raise click.UsageError("give either CLICKS or --example")
     folder = Path(output)
-    check_empty(folder, force)
     how = Reading(delimiter=delimiter_of(given["delimiter"]), encoding=given["encoding"])
-    with removed_on_failure(folder):
+    with making(folder, force):
         if example:
-            clicks, products = map(str, write_example_shop(make_folder(folder)))
+            clicks, products = map(str, write_example_shop(folder))
         assert clicks is not None
         replaces = ("--force",) if force else ()
         keep = fields_kept(given["fields"], products or clicks, how.encoding)
@@ -104,7 +97,7 @@ def command(
         searched = dict(
             zip(check_searched(weights, tables.products), weights.values(), strict=True)
         )
-        shop = Shop(make_folder(folder), tables.products)
+        shop = Shop(folder, tables.products)
         looks = keep_shown(shop, record, tables.clicks is not None)
         if tables.clicks is None:
             _make_without_clicks(clicks, shop, searched, replaces)

@@ -431,7 +431,8 @@ def command(
                 **given(options),
             )
         except Interrupted as interrupted:
-            line.note(str(interrupted))
+            where, mark, remedy = str(interrupted).partition("; ")
+            line.note(where + "".join(hints(mark + remedy)))
             sys.exit(128 + interrupted.signal)
         finally:
             line.close()

@@ -113,6 +113,17 @@ def test_each_query_is_graded_or_not(corpus, tmp_path):
     assert pairs(tmp_path / "out" / "test.tsv") == [("query 1", "Sky"), ("query 1", "Other")]
 
 
+@pytest.mark.parametrize("names", [True, False])
+@pytest.mark.parametrize("mark", [" ", ","])
+def test_judgments_may_have_blanks_or_commas_between_columns(corpus, tmp_path, mark, names):
+    """As judgments of TREC have, and what a spreadsheet writes."""
+    lines = ["query-id corpus-id score"] * names + ["q3 d2 2", "q3 d3 0", "q2 d2 1"]
+    write(corpus / "qrels" / "test.tsv", [line.replace(" ", mark) for line in lines])
+    import_beir(corpus, tmp_path / "new")
+    assert grades(tmp_path / "new" / "test") == {"query 3": {"One two three four": 2, "Other": 0}}
+    assert pairs(tmp_path / "new" / "test.tsv") == [("query 2", "One two three four")]
+
+
 @pytest.mark.parametrize("columns", ["{}\t{}\t{}", "{}\t0\t{}\t{}.0", "{}\tQ0\t{}\t{}e0"])
 def test_judgments_without_a_line_of_names_are_read(corpus, tmp_path, columns):
     lines = [columns.format("q3", "d 1", 2), columns.format("q3", "d2", 0), " "]

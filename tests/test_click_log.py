@@ -1,8 +1,10 @@
 """Click logs: what is read, what is refused and where, and that written logs come back."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import sys
 from itertools import pairwise
 
@@ -279,6 +281,10 @@ OTHER_FORMATS = {
     "UTF-16, not text; save it as UTF-8": "q\tt\n".encode("utf-16"),
     "a zip archive or an Excel file, not text": b"PK\x03\x04\x14\0\n",
     "compressed with zstd, not text": b"\x28\xb5\x2f\xfd\x04\n",
+    "compressed with bzip2, not text; unpack it": bz2.compress(b"q\tt\n"),
+    "compressed with xz, not text; unpack it": lzma.compress(b"q\tt\n"),
+    "an old Excel workbook, not text; save it as text": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\n",
+    "an SQLite database, such as a record of searches, not text": b"SQLite format 3\0\x10\n",
 }
 
 

@@ -232,9 +232,17 @@ def test_titles_are_added_and_removed_in_place(index, tmp_path):
     assert "the id p9 is in the index already" in err and tree(index) == before
     (tmp_path / "gone.txt").write_text("gone\np1\nnever\np1\n")
     _, err = run("index", index, "--remove", tmp_path / "gone.txt", "-o", tmp_path / "smaller")
-    assert f"{tmp_path / 'gone.txt'} has 2 ids not in the index, passed over" in err
+    assert (
+        f"{tmp_path / 'gone.txt'} has 2 ids not in the index, passed over; the first: 'gone'" in err
+    )
     assert "1 title removed" in err
     assert len(Index.open(tmp_path / "smaller")) == 6 and tree(index) == before
+
+
+def test_a_table_of_csv_is_told_where_to_go(index, tmp_path):
+    (tmp_path / "products.csv").write_text("sku,name\np9,red hat\n")
+    _, err = run("index", index, "--sync", tmp_path / "products.csv", code=1)
+    assert "products.csv:1: no tab; write id<TAB>text; of CSV, `sentemb import --catalogue`" in err
 
 
 def test_a_renamed_title_keeps_its_clicks(place, hybrid, tmp_path):

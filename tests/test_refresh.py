@@ -378,6 +378,34 @@ def test_a_shop_of_a_file_of_titles_is_searched_by_its_folder(tmp_path):
     assert [hit.id for hit in Index(shop).search("red chair", 1)] == ["P2"]
 
 
+@pytest.mark.parametrize("form", ["parquet", "utf-16", "cp1252", "json", "rough"])
+def test_a_shop_is_refreshed_with_any_table_that_it_can_begin_with(tmp_path, form):
+    """Also one that looks like a file of titles and has rows that such a file must not have."""
+    path, options = tmp_path / f"products.{form}", []
+    names = ["id", "title", "Größe"]
+    rows = [[id, title, str(5 + k)] for k, (id, title) in enumerate(PRODUCTS)]
+    if form == "parquet":
+        arrow = pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
+        records = [dict(zip(names, row, strict=True)) for row in rows]
+        pytest.importorskip("pyarrow.parquet").write_table(arrow.Table.from_pylist(records), path)
+    elif form == "json":
+        path.write_text(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1))
+    else:
+        if form == "rough":
+            rows += [["P1", "another title", "6"], ["none", "", "7"]]
+        sign, encoding = (";", "cp1252") if form == "cp1252" else ("\t", "utf-8")
+        options = ["--encoding", encoding]
+        encoding = "utf-16" if form == "utf-16" else encoding
+        path.write_text("".join(f"{sign.join(row)}\n" for row in [names, *rows]), encoding)
+    shop = tmp_path / "shop"
+    run("start", path, "-o", shop, *options)
+    said = run("refresh", shop, "--catalogue", path)
+    assert "titles: 0 added, 0 changed, 0 removed" in said
+    assert ("left out: 1" in said) == (form == "rough")
+    index = Index.open(shop / "index")
+    assert len(index) == len(PRODUCTS) and index.fields.types == {"Größe": "INTEGER"}
+
+
 def test_a_table_of_clicks_without_its_products_is_not_one_of_products(made, tmp_path):
     (tmp_path / "t.csv").write_text("sku,price\nP1,5\n")
     said = run("start", tmp_path / "t.csv", "-o", tmp_path / "s", code=1)

@@ -5,6 +5,7 @@ import math
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 from collections import defaultdict
@@ -23,6 +24,7 @@ from sentemb.data.importers.columns import Reading
 from sentemb.data.importers.guessing import guess_columns, shared_id
 from sentemb.data.judged_set import read_texts
 from sentemb.data.simulation import example_shop
+from sentemb.system.locks import locked
 from sentemb.system.parallel import available_threads
 
 COLOURS = ("red", "blue", "green", "black", "white", "brown", "grey", "pink", "orange", "yellow")
@@ -67,6 +69,35 @@ def test_threads_limit_the_commands_that_start_runs(tmp_path, monkeypatch):
     )
     start("--example", "-o", tmp_path / "shop", "--threads", 3, code=1)
     assert threads == [3]
+
+
+@pytest.mark.parametrize("step", ["train", "fit"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_start_that_is_stopped_leaves_nothing_and_can_begin_again(
+    tmp_path, monkeypatch, step, number
+):
+    """It has no --resume, so no command of it may ask for that."""
+    monkeypatch.setattr(example_shop, "_PAIRS", 700)
+    tables = example_shop.write_example_shop(tmp_path)
+    name = "sentemb.cli.train._show" if step == "train" else "sentemb.cli.ranker.fitted"
+    monkeypatch.setattr(name, lambda *_: os.kill(os.getpid(), number))
+    shop = tmp_path / "new/shop"
+    done = CliRunner().invoke(main, ["start", *map(str, tables), "-o", str(shop)])
+    assert done.exit_code == 128 + number
+    assert not shop.parent.exists() and "--resume" not in done.output + done.stderr
+
+
+def test_two_starts_of_one_shop_take_turns(tmp_path):
+    (tmp_path / "p.csv").write_text("sku,name\n1,red lamp\n")
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    with locked(shop):
+        said = start(tmp_path / "p.csv", "-o", shop, code=1)
+        assert "shop: another process is writing there; wait for it" in said
+        with pytest.raises(SentembError, match="another process is writing there"):
+            sentemb.start(tmp_path / "p.csv", output=shop)
+    assert list(shop.iterdir()) == []
+    start(tmp_path / "p.csv", "-o", shop)
 
 
 def test_a_column_that_is_missing_is_named(tmp_path):

@@ -259,6 +259,8 @@ def _fault(name: str, number: int, line: str, n_fields: int) -> SentembError | N
         text, *fields = text.split("\t")
     if not tab:
         problem = "no tab; write id<TAB>text"
+        if number == 1 and ("," in line or ";" in line):
+            problem += "; of CSV, `sentemb import --catalogue` writes that (--write-catalogue)"
     elif number == 1 and is_header(line.split("\t")):
         problem = "looks like a header; drop the line, or give the text another id"
     elif len(fields) != n_fields:

@@ -33,6 +33,13 @@ _FORMATS = {
     b"\x1f\x8b": ("compressed with gzip", "let its name end in .gz"),
     b"\x28\xb5\x2f\xfd": ("compressed with zstd", "unpack it or compress it with gzip"),
     b"PK\x03\x04": ("a zip archive or an Excel file", "unpack it, or save it as text"),
+    b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "save it as text"),
+    b"BZh91AY&SY": ("compressed with bzip2", "unpack it or compress it with gzip"),
+    b"\xfd7zXZ": ("compressed with xz", "unpack it or compress it with gzip"),
+    b"SQLite format 3\0": (
+        "an SQLite database, such as a record of searches",
+        "turn a record into a click log with `sentemb import`",
+    ),
     b"\xff\xfe": ("UTF-16", "save it as UTF-8"),
     b"\xfe\xff": ("UTF-16", "save it as UTF-8"),
 }

@@ -32,6 +32,7 @@ from sentemb.search.shop_folder import ProductsTable, Shop
 from sentemb.search.title_files import read_titles
 from sentemb.search.without_clicks import index_without_clicks
 from sentemb.system.files import make_folder, names_in, path_of, place_name, status
+from sentemb.system.locks import locked
 from sentemb.system.paths import AnyPath
 from sentemb.training.progress import Progress
 from sentemb.training.trainer import train
@@ -69,7 +70,8 @@ def start(
 
     The columns are guessed from their names and cells. The clicks are imported and split, a model
     is trained and its ranker fitted, and the products are indexed. The folder then has what
-    `refresh` and ``sentemb serve`` need. If something fails, what was made in it is removed.
+    `refresh` and ``sentemb serve`` need. If something fails or is stopped, what was made in it is
+    removed.
 
     Parameters
     ----------
@@ -116,15 +118,14 @@ def start(
     if output is None:
         raise SentembError("name the folder to make, as in output='shop'")
     folder = path_of(output)
-    check_empty(folder, force)
     note = on_note or _ignore
-    with removed_on_failure(folder), _files(clicks, products) as (clicks_file, products_file):
+    with making(folder, force), _files(clicks, products) as (clicks_file, products_file):
         tables = guess_tables(clicks_file, products_file, how, columns or Columns())
         for line in tables.guesses:
             note(line)
         names = check_searched(search_fields, tables.products)
         searched = dict(zip(names, search_fields.values(), strict=True))
-        shop = Shop(make_folder(folder), tables.products)
+        shop = Shop(folder, tables.products)
         looks = keep_shown(shop, record, tables.clicks is not None)
         job = _Starting(shop, searched, force, threads, on_step or _ignore, on_progress, note)
         if tables.clicks is None:
@@ -231,7 +232,7 @@ class _Starting:
         return self.shop.path / "titles.tsv"
 
 
-def check_empty(folder: Path, force: bool) -> None:
+def _check_empty(folder: Path, force: bool) -> None:
     """Refuse a folder that has something, unless it is to be replaced."""
     if folder.is_dir() and names_in(folder) and not force:
         raise SentembError(f"{folder}: is not empty; name another folder or use --force")
@@ -293,22 +294,30 @@ def serve_all_clicks(index: Index, log: ClickLog) -> bool:
 
 
 @contextlib.contextmanager
-def removed_on_failure(folder: Path) -> Iterator[None]:
-    """Remove what the body has made in ``folder`` if it fails; what was there before stays."""
-    made = [folder / name for name in (*_MADE, *_MADE_EXAMPLE)]
-    before = {path for path in (folder, *made) if status(path) is not None}
-    try:
-        yield
-    except Exception:
-        for path in made:
-            if path not in before and path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            elif path not in before:
-                path.unlink(missing_ok=True)
-        if folder not in before:
+def making(folder: Path, force: bool) -> Iterator[None]:
+    """Make a shop in ``folder`` as its only writer; remove what was made if it fails or is stopped.
+
+    What was there before stays. A folder that has something is refused, unless it is to be
+    replaced.
+    """
+    _check_empty(folder, force)
+    new = [path for path in (folder, *folder.parents) if status(path) is None]
+    with locked(make_folder(folder)):
+        _check_empty(folder, force)  # another process may have made a shop until now
+        made = [folder / name for name in (*_MADE, *_MADE_EXAMPLE)]
+        before = {path for path in made if status(path) is not None}
+        try:
+            yield
+        except BaseException:
+            for path in made:
+                if path not in before and path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                elif path not in before:
+                    path.unlink(missing_ok=True)
             with contextlib.suppress(OSError):
-                folder.rmdir()
-        raise
+                for path in new:
+                    path.rmdir()
+            raise
 
 
 def _ignore(message: str) -> None:

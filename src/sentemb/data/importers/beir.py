@@ -30,7 +30,7 @@ from sentemb.system.whole_folder import check_free, filling_listed
 
 WHERE = "https://github.com/beir-cellar/beir"
 _JSON = Reading("jsonl")
-_QRELS = Reading("tsv", quotes=False)
+_QRELS = Reading("csv", quotes=False)
 _PARTS = ("train", "dev", "test")
 
 
@@ -188,13 +188,16 @@ def _judgments(path: Path) -> Judgments:
 def _judged_columns(path: Path) -> tuple[tuple[str, ...], Reading]:
     """The columns of query, document and score, and how they are read.
 
-    Without a line of names the columns are those of BEIR, or of TREC, which has one more.
+    Between them are tabs, or commas or blanks where the first line has no tab. Without a line of
+    names the columns are those of BEIR, or of TREC, which has one more.
     """
     with reading(path) as file:
-        names = file.readline().decode("utf-8-sig", "replace").strip().split("\t")
+        first = file.readline().decode("utf-8-sig", "replace").strip()
+    how = replace(_QRELS, delimiter=next((mark for mark in "\t, " if mark in first), "\t"))
+    names = first.split(how.delimiter)
     if len(names) in (3, 4) and grade_of(names[-1]) is not None:
-        return ("1", str(len(names) - 1), str(len(names))), replace(_QRELS, header=False)
-    return ("query-id", "corpus-id", "score"), _QRELS
+        return ("1", str(len(names) - 1), str(len(names))), replace(how, header=False)
+    return ("query-id", "corpus-id", "score"), how
 
 
 def _titles(corpus: Path, words: int) -> Iterator[tuple[str, str]]:
