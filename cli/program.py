@@ -8,6 +8,7 @@ import errno
 import io
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -132,6 +133,7 @@ def _ended(run: Callable[[], object], received: list[int]) -> int:
     """The exit code of ``run``; signals are put into ``received``."""
     try:
         with _termination(received), signals_from_kernels():
+            _check_threads()
             ended = run() or 0
             return ended if isinstance(ended, int) else 0
     except SystemExit as end:
@@ -154,6 +156,13 @@ def _ended(run: Callable[[], object], received: list[int]) -> int:
         return _failed("not enough memory; give less data or a smaller model")
     except OSError as error:
         return _failed(f"{error.filename or 'standard output'}: {reason_of(error)}")
+
+
+def _check_threads() -> None:
+    """Refuse a number of threads below 1, with which Numba cannot be imported."""
+    threads = os.environ.get("NUMBA_NUM_THREADS", "").strip()
+    if re.fullmatch(r"0+|-[0-9]+", threads):
+        raise SentembError(f"NUMBA_NUM_THREADS is {threads}; give at least 1, or unset it")
 
 
 def _code_of(received: list[int]) -> int:

@@ -220,6 +220,13 @@ def test_a_script_that_every_worker_would_run_again_is_named(tmp_path, script, l
     assert said.strip() == (f"{path}:{line}" if line else "None")
 
 
+@pytest.mark.parametrize("guard", ["", "if __name__ == '__main__': "])
+def test_a_script_from_standard_input_is_told_to_be_a_file(guard):
+    script = f"from sentemb.system.cluster import opened\n{guard}opened('local:1').__enter__()"
+    done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True)
+    assert "local:1 starts processes that run <stdin> again, and there is no such" in done.stderr
+
+
 def test_the_remedy_for_such_a_script_is_a_guard(monkeypatch):
     def cluster(**settings):
         raise RuntimeError("Nanny failed to start worker process")

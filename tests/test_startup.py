@@ -137,6 +137,14 @@ def test_without_the_compiler_a_message_says_so():
     assert "SentembError: NUMBA_DISABLE_JIT is set, and the kernels need" in result.stderr
 
 
+@pytest.mark.parametrize("threads", ["0", "-2"])
+def test_a_number_of_threads_that_numba_cannot_have_is_named(threads):
+    code = "from sentemb.cli import main; main(['keywords', 'none', 'a b'])"
+    result = run_python(code, NUMBA_NUM_THREADS=threads)
+    assert result.returncode == 1
+    assert result.stderr == f"Error: NUMBA_NUM_THREADS is {threads}; give at least 1, or unset it\n"
+
+
 def test_a_standard_output_that_was_closed_can_be_dropped(monkeypatch, capfd):
     """Python 3.13 prints a traceback if a stream fails while it is dropped."""
     held = []

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from sentemb.errors import SentembError
 from sentemb.system.bounds import MAX_THREADS, brief
 from sentemb.system.extras import package
-from sentemb.system.main_guard import unguarded_call
+from sentemb.system.main_guard import lost_script, unguarded_call
 from sentemb.system.parallel import available_threads
 
 if TYPE_CHECKING:
@@ -255,6 +255,11 @@ def _local(dask: str) -> Iterator[Any]:
             preload=["sentemb.system.uninterrupted"],
         )
     except (OSError, RuntimeError) as error:
+        if (script := lost_script()) is not None:
+            raise SentembError(
+                f"{dask} starts processes that run {script} again, and there is no such file; save "
+                "the program in one"
+            ) from error
         if (call := unguarded_call()) is not None:
             raise SentembError(
                 f"{call}: {dask} starts processes that run this file again; put the call below "

@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import os
 import sys
 from types import FrameType
 
@@ -26,6 +27,12 @@ def unguarded_call() -> str | None:
         if not any(frame.f_lineno in span for span in lines):
             return f"{file}:{frame.f_lineno}"
     return None
+
+
+def lost_script() -> str | None:
+    """The name of the script if it is in no file, as one that was read from standard input."""
+    file = vars(sys.modules["__main__"]).get("__file__")
+    return file if isinstance(file, str) and not os.path.isfile(file) else None
 
 
 def _is_guard(node: ast.stmt) -> bool:
