@@ -419,6 +419,15 @@ def test_a_deep_condition_is_answered_or_refused_at_once(shop, level):
         shop.mask("1=" + "1+" * 400 + "1")
 
 
+@pytest.mark.parametrize("name", ["when", "Case", "end", "not", "LIKE", "null"])
+def test_a_column_named_like_a_word_of_conditions_is_written_in_quotes(name):
+    fields = ProductFields.given({name: [1, 5], "price": [1, 2]}, 2)
+    for condition in (f"{name} > 3", f"price < 9 and {name.lower()} > 3"):
+        with pytest.raises(SentembError, match=rf"; write the column {name.lower()} in double quo"):
+            fields.mask(condition)
+    assert fields.mask(f'price < 9 and "{name}" > 3').tolist() == [False, True]
+
+
 def test_true_and_false_in_a_file_are_truths():
     column = FieldColumn("sold")
     column.append(["true", "", "FALSE", " True "])

@@ -160,6 +160,10 @@ class _Reader:
             raise self._wrong(f"; {word} is missing")
 
     def _wrong(self, what: str = "") -> SentembError:
+        names = {name.lower(): name for name in self._types}
+        for token in self._tokens[: self._at + 1]:
+            if token.kind == "keyword" and token.text in names:
+                what = f"; write the column {token.text} in double quotes"
         if self._at == len(self._tokens):
             return SentembError(f"the condition is wrong: it ends too early{what}; {_EXAMPLE}")
         rest = self._text[self._tokens[self._at].begin :]
