@@ -375,6 +375,12 @@ def test_what_the_console_of_a_database_prints_is_a_table(tmp_path):
         assert code == 0 and said.startswith("tv\tTV\t3\na\tA\t2\n"), said
 
 
+def test_joined_files_have_one_table(tmp_path):
+    (tmp_path / "c.csv").write_text("query,title,n\ntv,TV,3\nquery,title,n\na,A,2\nquery,x,1\n")
+    code, said = run(tmp_path / "c.csv", "-o", "-", "--clicks-column", "n")
+    assert code == 0 and said.startswith("tv\tTV\t3\na\tA\t2\nquery\tx\n") and "3 rows" in said
+
+
 def test_a_row_that_is_short_or_long_is_bad(tmp_path):
     for row in ("tv,TV", "tv,TV,3,x"):
         (tmp_path / "c.csv").write_text(f"query,title,n\n{row}\n")

@@ -35,6 +35,7 @@ from sentemb.data.importers.missing import is_no_row
 from sentemb.data.importers.table_heads import DELIMITERS, MOST_BEFORE, find_head
 from sentemb.data.spreadsheets import is_header
 from sentemb.errors import SentembError
+from sentemb.system.amounts import amount
 from sentemb.system.bounds import brief
 from sentemb.system.files import MAX_LINE_BYTES, reading
 
@@ -45,7 +46,7 @@ _SEP = re.compile(r"sep=[,;\t|][\r\n]")
 _PEEKED = 256
 
 _WIDTH = (
-    "{} columns, not {} as in the first row; put a text with delimiters between double quotes, or "
+    "{}, not {} as in the first row; put a text with delimiters between double quotes, or "
     "name the --delimiter"
 )
 _JOINED = (
@@ -120,14 +121,15 @@ def _rows(
         raise SentembError(f"{name}:{before + 1}: the first line is empty; give a table")
     pick, has_header = _chosen(table, head)
     rows = reader if has_header else chain([head], reader)
+    names = head if has_header else []
     width, last = len(head), reader.line_num if has_header else 0
     can_join = delimiter == "\t" and quotes
     while True:
         try:
             for row in rows:
                 row = row if len(row) == width else _of_width(row, head, delimiter)
-                fits = len(row) == width and row[0] != ""
-                fault = None if fits else _width_fault(row, width, table.bad)
+                fits = len(row) == width and row[0] != "" and row != names
+                fault = None if fits else _width_fault(row, names, width, table.bad)
                 if comments and row and row[0][:1] == "#" and not any(row[1:]):
                     where = f"{name}:{before + last + 1}"
                     table.on_note(f"{where}: other comments begin; what follows was left out")
@@ -145,16 +147,17 @@ def _rows(
             last = reader.line_num
 
 
-def _width_fault(row: list[str], width: int, bad: BadRows) -> str | None:
+def _width_fault(row: list[str], names: list[str], width: int, bad: BadRows) -> str | None:
     """The fault of a row of another width; empty if it holds no clicks, None if it has none."""
-    if not (row and row[0].strip()) and not any(map(str.strip, row)):  # a blank line
+    is_blank = not (row and row[0].strip()) and not any(map(str.strip, row))
+    if is_blank or row == names:  # files that were joined have a line of names each
         return ""
     if len(row) == width:
         return None
     if is_no_row(row):
         bad.totals += 1
         return ""
-    return _WIDTH.format(len(row), width)
+    return _WIDTH.format(amount(len(row), "column"), width)
 
 
 def _of_width(row: list[str], head: list[str], delimiter: str) -> list[str]:
