@@ -88,12 +88,14 @@ def command(
     from sentemb.comparison.difference import difference, sides_of
     from sentemb.data.click_log import read_click_log
     from sentemb.data.lines import write_lines
+    from sentemb.search.index_files import index_folder
     from sentemb.system.files import place_name, write_text
 
     if queries is None and clicks is None:
         raise click.UsageError("give --queries, --clicks or both")
     if [catalogue, queries, clicks].count("-") > 1:
         raise click.UsageError("standard input can be only one of the files")
+    first, second = (str(index_folder(folder)) for folder in (first, second))
     _check_usage((first, second), catalogue)
     ids, listed = (None, None) if catalogue is None else read_texts(catalogue)
     sides, titles = sides_of(first, second, listed, cosine, ids)

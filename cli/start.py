@@ -62,7 +62,7 @@ def command(
 
     With --record, clicks count by how often titles were looked at; their number is that of CLICKS.
 
-    FOLDER is an index for `sentemb search`, `serve`, `info` and `explain`.
+    FOLDER is an index for `sentemb search`, `serve`, `info`, `explain`, `diff` and `export`.
 
     \b
     sentemb start clicks.csv products.csv -o shop/

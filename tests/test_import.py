@@ -815,3 +815,17 @@ def test_entities_are_not_cut_at_a_semicolon(tmp_path):
     text, done = imported(tmp_path, table, columns=columns, skip_bad_lines=True, max_lost=1)
     assert text.splitlines() == ['drill\tDrill "Max" 5\'\t3', "Tom & Jerry\tAT&T\t2"]
     assert done.left_out[BAD] == 2 and done.rows == 4
+
+
+def test_a_table_that_is_given_twice_counts_no_clicks_twice(tmp_path, monkeypatch):
+    path, link = tmp_path / "c.csv", tmp_path / "link.csv"
+    path.write_text("query,title,id\ntv,TV,1\n")
+    link.symlink_to(path)
+    for files in ([path, path], [path, link]):
+        with pytest.raises(SentembError, match=r"c.csv: is given twice|link.csv: is given twice"):
+            import_clicks(files, tmp_path / "log.tsv", Columns())
+    for files, catalogue in ((["-", "-"], None), (["-"], "-")):
+        with pytest.raises(SentembError, match="standard input: is given twice; give it once"):
+            import_clicks(files, tmp_path / "log.tsv", Columns(), catalogue=catalogue)
+    import_clicks([path], tmp_path / "log.tsv", Columns(), catalogue=path)
+    assert (tmp_path / "log.tsv").read_text() == "tv\tTV\t1\t1\n"

@@ -378,6 +378,14 @@ def test_a_shop_of_a_file_of_titles_is_searched_by_its_folder(tmp_path):
     assert [hit.id for hit in Index(shop).search("red chair", 1)] == ["P2"]
 
 
+def test_a_shop_is_an_index_for_diff_and_export(shop, tmp_path):
+    (tmp_path / "q.tsv").write_text("q1\tred lamp\n")
+    said = run("diff", shop, shop / "index", "--queries", tmp_path / "q.tsv")
+    assert "queries 1   same top title 100%" in said
+    run("export", shop, "-o", tmp_path / "page.html", "--to", "page")
+    assert (tmp_path / "page.html").stat().st_size > 10_000
+
+
 @pytest.mark.parametrize("form", ["parquet", "utf-16", "cp1252", "json", "rough"])
 def test_a_shop_is_refreshed_with_any_table_that_it_can_begin_with(tmp_path, form):
     """Also one that looks like a file of titles and has rows that such a file must not have."""

@@ -249,11 +249,11 @@ def _opened(source: SentenceEncoder | Index | AnyPath, target: Target, to: str) 
     from sentemb.models.loading import face_of, load
     from sentemb.models.sentence_encoder import SentenceEncoder
     from sentemb.search.index import Index
-    from sentemb.search.index_files import is_index
+    from sentemb.search.index_files import index_folder, is_index
 
     made: Any = source
     if isinstance(source, str | os.PathLike):
-        made = Index.open(source) if is_index(source) else load(source)
+        made = Index.open(source) if is_index(index_folder(source)) else load(source)
     if isinstance(made, Index):
         return made if target.takes == INDEX else made.model
     if not hasattr(made, "saved"):

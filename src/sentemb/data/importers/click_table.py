@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -126,9 +127,11 @@ def import_clicks(
     _check(columns, catalogue, write_catalogue, min_clicks)
     written = [out] if write_catalogue is None else [out, write_catalogue]
     outputs = [Output(path, can_stream=path is out) for path in written]
-    for path in files if catalogue is None else [*files, catalogue]:
+    inputs = files if catalogue is None else [*files, catalogue]
+    for path in inputs:
         check_folder(path)
-    check_outputs(outputs, files if catalogue is None else [*files, catalogue], force)
+    _check_once(files, catalogue)
+    check_outputs(outputs, inputs, force)
     how = how if since is None else _since(how, files, since)
     bad = BadRows(skip_bad_lines)
     reader = ClickReader(columns, how, bad, Imported(), lower)
@@ -207,6 +210,19 @@ def _check(
         raise SentembError("--position-column needs --search-column, the id of the search")
     if columns.search is not None and min_clicks > 1:
         raise SentembError("--min-clicks sums pairs and cannot be combined with --search-column")
+
+
+def _check_once(files: Sequence[AnyPath], catalogue: AnyPath | None) -> None:
+    """Refuse a table that is given twice: its clicks would count twice, and a stream ends once.
+
+    Records may be given twice: a search that is in several counts once.
+    """
+    inputs = [path for path in files if not is_record(path)]
+    inputs += ["-"] if str(catalogue) == "-" else []
+    names = [str(path) if str(path) == "-" else os.path.realpath(path) for path in inputs]
+    for k, path in enumerate(inputs):
+        if names[k] in names[:k]:
+            raise SentembError(f"{place_name(path)}: is given twice; give it once")
 
 
 class _Import:
