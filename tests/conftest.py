@@ -1,6 +1,7 @@
 """A small model for tests that use one and do not ask how well it ranks."""
 
 import gc
+import os
 import signal
 
 import numpy as np
@@ -26,6 +27,18 @@ settings.register_profile(
 )
 settings.register_profile("random", derandomize=False, deadline=None)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_disk():
+    """Nothing waits for the disk, which takes milliseconds per file: no test cuts the power."""
+
+    def fsync(handle):
+        os.fstat(handle)  # it must be an open file
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "fsync", fsync)
+        yield
 
 
 @pytest.fixture
@@ -107,6 +120,11 @@ def pytest_collection():
         gc.unfreeze()
         gc.set_threshold(20_000, 20)  # with 700 and 10 it took a twentieth
         gc.enable()
+
+
+def pytest_sessionfinish():
+    """At its end pytest looks for garbage five times, through all that was loaded: a second."""
+    gc.freeze()
 
 
 def pytest_configure(config):

@@ -622,7 +622,6 @@ def test_only_a_prepared_log_is_replaced_and_only_when_asked(prepared, tmp_path)
     "error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=["full", "stop"]
 )
 def test_whatever_call_fails_all_or_nothing_is_there(tmp_path, state, error, monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda handle: None)  # which takes most of the time
     path = written(tmp_path, made_up_log(20, skipped=True))
     old = tmp_path / "old"
     prepare_log(written(tmp_path, made_up_log(30, seed=1), "old.tsv"), old)

@@ -644,7 +644,6 @@ def test_what_would_be_read_as_quoted_csv_is_a_bad_line(tmp_path):
 
 @pytest.mark.parametrize("by", ["query", "click", "time"])
 def test_whatever_call_fails_all_or_nothing_is_written(tmp_path, by, monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
     monkeypatch.setattr(splitting, "DistinctTexts", functools.partial(DistinctTexts, limit=20))
     log = tmp_path / "log.tsv"
     log.write_text("".join(lines_of(60)))

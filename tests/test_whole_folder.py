@@ -52,7 +52,6 @@ def test_all_files_take_their_places(tmp_path, state):
 )
 def test_whatever_call_fails_all_or_nothing_is_written(tmp_path, state, error, monkeypatch):
     top = tmp_path / "top"
-    monkeypatch.setattr(os, "fsync", lambda handle: None)  # which takes most of the time
     failed = 0
     for count in itertools.count(1):
         out = prepare(top, state)
@@ -201,7 +200,6 @@ def test_a_name_that_is_not_listed_is_refused(tmp_path, write):
 
 
 def test_whatever_call_fails_what_is_not_listed_stays(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
     for count in itertools.count(1):
         out = prepare(tmp_path / "top", "full")
         before = tree(out)

@@ -655,7 +655,6 @@ def test_vectors_that_cannot_be_written(tmp_path, vectors, settings, says):
     "error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=["full", "stop"]
 )
 def test_an_interrupted_write_leaves_all_or_nothing(tmp_path, state, error, monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda handle: None)  # which takes most of the time
     old, new = (WordVectors(WORDS, VECTORS + shift, np.arange(6)) for shift in (0, 1))
     write_word_vectors(new, tmp_path / "whole")
     whole = tree(tmp_path / "whole")
