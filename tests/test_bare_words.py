@@ -87,7 +87,7 @@ def made_up(rng, n):
 def test_texts_that_a_model_or_bm25_reads_as_one_are_split_as_one():
     """Held-out queries are not in the training in another spelling."""
     rng, keys = np.random.default_rng(3), {}
-    texts = [*made_up(rng, 10_000), "日本語", "日本 本語", "Foo™", "foo", "ıi", "II"]
+    texts = [*made_up(rng, 5_000), "日本語", "日本 本語", "Foo™", "foo", "ıi", "II"]
     for split in (bare_words, searched_pairs, lettered_words, searched_words):
         # A letter beside pairs says where a run ends, which a set of words does not keep.
         kept = (
@@ -100,7 +100,7 @@ def test_texts_that_a_model_or_bm25_reads_as_one_are_split_as_one():
             if query_key(text) != text:
                 seen = keys.setdefault((split, kept(words)), query_key(text))
                 assert seen == query_key(text), (text, words)
-    assert len(keys) < 4 * len(texts) - 1000
+    assert len(keys) < 4 * len(texts) - 500
 
 
 @pytest.mark.parametrize("split", [bare_words, lettered_words])
@@ -138,7 +138,7 @@ def in_pairs(words):
     (lettered_words, bare_words), (searched_words, searched_pairs),
 ])  # fmt: skip
 def test_letters_stand_beside_the_pairs_and_change_nothing_else(lettered, paired):
-    for text in made_up(np.random.default_rng(5), 20_000):
+    for text in made_up(np.random.default_rng(5), 8_000):
         if JOINER not in text:
             assert in_pairs(lettered(text)) == paired(text), text
         if not UNSPACED_LETTERS.search(unicodedata.normalize("NFKC", text)):

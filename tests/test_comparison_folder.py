@@ -45,7 +45,7 @@ class Length(Baseline):
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     path = tmp_path_factory.mktemp("simulated") / "log"
-    simulate(path, pairs=300, dev_queries=20, test_queries=30)
+    simulate(path, pairs=60, dev_queries=5, test_queries=8)
     return path
 
 

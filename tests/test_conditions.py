@@ -223,7 +223,7 @@ def tables(draw):
     return columns, n
 
 
-@settings(max_examples=4 * settings().max_examples)
+@settings(max_examples=2 * settings().max_examples)
 @given(tables(), written_conditions())
 def test_a_condition_means_what_an_evaluator_of_our_own_says(table, written):
     columns, n = table

@@ -11,6 +11,22 @@ from evidence import DOCS, MEASURED, ROOT, files_of, fingerprint, page_of, prose
 from pages import sections_of
 
 
+@pytest.fixture(scope="module", autouse=True)
+def code_by_text():
+    """Files that are the same in several trees are parsed once."""
+    codes, whole = {}, evidence.code_of.__wrapped__
+
+    def code_of(path):
+        text = path.read_bytes()
+        if text not in codes:
+            codes[text] = whole(path)
+        return codes[text]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(evidence, "code_of", code_of)
+        yield
+
+
 def test_every_result_page_is_measured_by_a_script_that_exists():
     assert {page_of(name) for name in MEASURED} >= {*(DOCS / "results").glob("*.md")}
     assert all(page_of(name).exists() for name in MEASURED)
@@ -78,17 +94,7 @@ def test_a_number_that_was_not_measured_is_noticed():
     assert unmeasured("A gain of 0.98765 over `0.98764` by arXiv 1502.06922.") == ["0.98765"]
 
 
-def test_code_makes_a_measurement_stale_and_comments_do_not(tmp_path, monkeypatch):
-    codes = {}  # by text: files that are the same in both trees are read once
-
-    def code_of(path):
-        text = path.read_bytes()
-        if text not in codes:
-            codes[text] = whole.__wrapped__(path)
-        return codes[text]
-
-    whole = evidence.code_of
-    monkeypatch.setattr(evidence, "code_of", code_of)
+def test_code_makes_a_measurement_stale_and_comments_do_not(tmp_path):
     for folder in ("src", "cli", "benchmarks"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     names = ("ranking", "serve-speed")

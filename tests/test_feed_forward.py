@@ -130,6 +130,7 @@ def test_kinks_of_max_pooling_are_left_out_and_counted(window, monkeypatch):
     # Coarse steps only, so that some go over a kink.
     monkeypatch.setattr(differences, "STEPS", (1e-2, 5e-3))
     sizes = {"cells": 4, "hidden": 12, "entries": 40, "lengths": (8, 13, 20), "n_negatives": 1}
+    sizes["n_texts"] = 0
     report = sentemb.gradcheck("clsm", window=window, **sizes, tolerance=1e-5)
     assert report.passed and sum(block.kinks for block in report.blocks) > 0
     assert sum(block.checked for block in report.blocks) > 200
@@ -150,7 +151,7 @@ def test_gradients_of_long_texts(variant):
 def test_gradients_of_texts_of_one_word(variant):
     """The outer slices of a convolution have none then, and the checker is not to miss one."""
     name, settings = variant
-    report = sentemb.gradcheck(name, cells=3, lengths=(1, 1), entries=8, **settings)
+    report = sentemb.gradcheck(name, cells=3, lengths=(1, 1), entries=8, n_texts=0, **settings)
     assert report.passed
     middle = f"Wc{settings.get('window', 1) // 2 + 1}"
     for block in report.blocks:

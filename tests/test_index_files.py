@@ -127,7 +127,7 @@ MADE = {}  # catalogues by type of the vectors; no example changes their arrays
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in cast", "ignore:overflow")
-@settings(max_examples=12 * settings().max_examples)
+@settings(max_examples=6 * settings().max_examples)
 @given(st.data())
 def test_no_kernel_reads_beyond_arrays_that_are_accepted(data):
     titles = ["red hat", "blue", "x7 x7", "", "coat bag red"]

@@ -493,7 +493,7 @@ def test_the_two_forms_of_the_twins_agree():
 def test_a_batch_as_large_as_in_training(variant, workers):
     """Full blocks, several of them a chunk, and a last one that is not full."""
     rng = np.random.default_rng(10)
-    texts = made_up_batch((), 520, rng)
+    texts = made_up_batch((), 300, rng)
     model = made_up_model(variant, texts[:30])
     texts[17] = texts[-1] = ""
     weights = model.weights["query"]
@@ -555,8 +555,9 @@ def candidates_of(pairs, n_titles, listed):
     return BatchCandidates(queries, clicked, offsets, excluded=titles)
 
 
+@pytest.mark.usefixtures("fine_parts")
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
-@pytest.mark.parametrize(("n_queries", "n_titles", "n_pairs"), [(13, 17, 40), (90, 300, 200)])
+@pytest.mark.parametrize(("n_queries", "n_titles", "n_pairs"), [(13, 17, 40), (60, 300, 80)])
 def test_loss_and_its_gradient_at_the_embeddings(
     n_queries, n_titles, n_pairs, dtype, tolerance, workers
 ):
@@ -575,8 +576,9 @@ def test_loss_and_its_gradient_at_the_embeddings(
         assert np.all(found[1][2] == 0) and np.all(found[2][3] == 0)
 
 
+@pytest.mark.usefixtures("fine_parts")
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
-@pytest.mark.parametrize(("n_queries", "n_titles", "n_pairs"), [(13, 17, 40), (90, 300, 200)])
+@pytest.mark.parametrize(("n_queries", "n_titles", "n_pairs"), [(13, 17, 40), (60, 300, 80)])
 def test_loss_with_a_teacher_and_its_gradient(
     n_queries, n_titles, n_pairs, dtype, tolerance, workers
 ):

@@ -28,7 +28,8 @@ from sentemb.training.objectives.pair_losses import PairObjective
 
 CASES = [(name, settings) for name, one in PAIR_MODELS.items() for settings in one.variants]
 SMALL = {"embedding": 3, "mlp": 6, "max_words": 9}
-QUICK = {"lengths": (3, 9), "n_negatives": 2}
+# A batch as large as in training has a test of its own.
+QUICK = {"lengths": (3, 9), "n_negatives": 2, "n_texts": 0}
 # They sum up words.
 ORDER_FREE = "wordembed", "deepmatch"
 # Two texts are longer than what is read.

@@ -107,7 +107,7 @@ def test_an_error_beside_the_next_runs_is_raised_once(threads):
 
 
 SETTINGS = {
-    "separate towers": {"hard_negatives": 1, "shared_towers": False, "group_size": 1},
+    "separate towers": {"hard_negatives": 1, "shared_towers": False, "group_size": 1, "epochs": 3},
     "bilstm beside a bag": {"model": "bilstm", "bag_dim": 8, "shared_towers": True},
     "the paper": {"preset": "paper"},
     "hinge": {"objective": "hinge", "model": "irnn"},
@@ -124,6 +124,6 @@ def test_threads_change_no_bit_of_a_training(name):
     for _ in range(150):
         query, title = (" ".join(rng.choice(words, rng.integers(1, most))) for most in (4, 9))
         builder.add(query, title, clicks=1)
-    settings = {"cells": 12, "epochs": 3, "batch_size": 64} | SETTINGS[name]
+    settings = {"cells": 12, "epochs": 2, "batch_size": 64} | SETTINGS[name]
     models = [train(builder.build(), threads=threads, **settings) for threads in THREADS]
     assert len({model.saved().model.fingerprint() for model in models}) == 1

@@ -8,6 +8,7 @@ package and the commands name variables and modules.
 """
 
 import ast
+import functools
 import io
 import json
 import re
@@ -160,11 +161,7 @@ def _pieces(path):
                 else:
                     comments.append((comment, number))
         yield from comments
-        tree = ast.parse(text)
-        for node in ast.walk(tree):
-            is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-            if is_text:
-                yield node.value, node.lineno
+        yield from _parsed(text)[0]
     else:
         yield text, 1
 
@@ -220,9 +217,30 @@ def test_no_merge_is_half_done(room):
     assert not [path for path in ROOMS[room] if marks.search(path.read_text("utf-8"))]
 
 
+@functools.cache
+def _parsed(code):
+    """Strings, empty names and docstrings of Python: parsed once for all tests."""
+    nodes = [*ast.walk(ast.parse(code))]
+    texts = [
+        (node.value, node.lineno)
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    return texts, [*_empty_names(nodes)], [*_whats(nodes)]
+
+
 def empty_names(code):
     """(line, name) of every function, class, parameter, variable or attribute in `EMPTY_NAMES`."""
-    for node in ast.walk(ast.parse(code)):
+    return _parsed(code)[1]
+
+
+def whats(code):
+    """Docstrings, and descriptions in them, that begin with "What" instead of their object."""
+    return _parsed(code)[2]
+
+
+def _empty_names(nodes):
+    for node in nodes:
         match node:
             case (
                 ast.FunctionDef(name=name)
@@ -234,9 +252,8 @@ def empty_names(code):
                 yield node.lineno, name
 
 
-def whats(code):
-    """Docstrings, and descriptions in them, that begin with "What" instead of their object."""
-    for node in ast.walk(ast.parse(code)):
+def _whats(nodes):
+    for node in nodes:
         if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):
             docstring = ast.get_docstring(node) or ""
             if docstring.startswith("What"):

@@ -356,7 +356,8 @@ def test_the_best_titles_are_those_of_all_pairs_to_the_bit(
     for k in (1, 4, 100):
         expected = [pairs[:k] for pairs in ordered]
         assert as_pairs(*ranker.find(queries, k)) == expected
-        assert [as_pairs(*ranker.find([query], k))[0] for query in queries] == expected
+        if k == 4:  # one by one
+            assert [as_pairs(*ranker.find([query], k))[0] for query in queries] == expected
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8"])

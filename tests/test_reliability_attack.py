@@ -18,12 +18,8 @@ from sentemb import SentembError, train
 # One process each: to begin one takes longer than the few cases, and other tests run meanwhile.
 
 
-def test_past_escapes():
-    held(fuzz.escapes())
-
-
-def test_some_mutations():
-    held(fuzz.fuzz(150, seed=0, repaired=30, workers=1))
+def test_past_escapes_and_some_mutations():
+    held(fuzz.escapes(150, repaired=30))
 
 
 def test_some_crafted_folders():

@@ -116,9 +116,10 @@ def test_a_part_of_a_log_has_the_vectors_of_its_texts():
 @pytest.mark.usefixtures("two_steps")
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_gradients_against_differences(share):
-    report = sentemb.gradcheck("lstm", teacher_share=share, lengths=(1, 2, 4), entries=8)
+    sizes = {"entries": 8, "n_texts": 0}
+    report = sentemb.gradcheck("lstm", teacher_share=share, lengths=(1, 2, 4), **sizes)
     assert report.passed and report.settings["teacher_share"] == share
-    assert sentemb.gradcheck("bag", shared_towers=True, teacher_share=share, entries=8).passed
+    assert sentemb.gradcheck("bag", shared_towers=True, teacher_share=share, **sizes).passed
     with pytest.raises(SentembError, match="teacher_share is for the objective softmax"):
         sentemb.gradcheck("bag", objective="hinge", teacher_share=share)
     with pytest.raises(SentembError, match="arc1 has no teacher_share"):

@@ -190,7 +190,7 @@ def test_a_part_has_the_pairs_of_its_queries(shared):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_threads_and_a_stop_do_not_change_the_bits(way, tmp_path):
-    log = made_up_log(240, skipped=True)
+    log = made_up_log(120, skipped=True)
     settings = TINY | WAYS[way]
     whole = bits(train(log, **settings))
     assert bits(train(log, **settings | {"threads": 2})) == whole
