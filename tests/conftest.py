@@ -2,7 +2,9 @@
 
 import gc
 import os
+import shutil
 import signal
+import tempfile
 
 import numpy as np
 import pytest
@@ -131,3 +133,21 @@ def pytest_configure(config):
     """Under nohup SIGHUP is ignored, by this process and its children; tests send it to servers."""
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    _have_files_in_memory(config)
+
+
+def _have_files_in_memory(config):
+    """Quick tests make 200,000 small files: on a disk each takes ten times as long.
+
+    They are gone at the end; with TMPDIR they are on the disk, and stay as those of pytest do.
+    """
+    quick, memory = config.option.markexpr, "/dev/shm"
+    if "TMPDIR" in os.environ or not quick or not os.path.isdir(memory):
+        return
+    about = os.statvfs(memory)
+    if not about.f_flag & os.ST_NOEXEC and about.f_bavail * about.f_frsize > 2e9:
+        folder = f"{memory}/t{os.getpid()}"  # short: messages that name files are cut off
+        os.mkdir(folder)
+        os.environ["TMPDIR"], tempfile.tempdir = folder, None
+        config.option.basetemp = f"{folder}/p"
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))

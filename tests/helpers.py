@@ -1,13 +1,16 @@
 """Models and texts that several test files make up."""
 
 import contextlib
+import gc
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
 import time
+import traceback
 from unittest import mock
 
 import numpy as np
@@ -253,6 +256,48 @@ def run_python(code, *arguments, check=False, **environment):
         check=check,
         timeout=300,
     )
+
+
+def forked(code, *arguments, **settings):
+    """A `Popen` that runs ``code`` as ``python -c`` would, in a fork that has Numba already.
+
+    To start another interpreter and import Numba takes half a second of a processor.
+    """
+
+    def run():
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        gc.freeze()
+        for number, handler in FRESH_HANDLERS.items():
+            signal.signal(number, handler)
+        sys.stdin, sys.stdout, sys.stderr = map(open, range(3), "rww")
+        sys.argv, status = ["-c", *map(str, arguments)], 1
+        try:
+            exec(code, {"__name__": "__main__"})
+            status = 0
+        except SystemExit as end:
+            status = end.code or 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable], preexec_fn=run, **pipes | settings)
+
+
+FRESH_HANDLERS = {
+    signal.SIGINT: signal.default_int_handler,
+    **dict.fromkeys((signal.SIGTERM, signal.SIGALRM, signal.SIGHUP), signal.SIG_DFL),
+}
+
+
+def run_forked(code, *arguments):
+    """Run ``code`` to its end as `forked` does: its exit code, and what it said."""
+    with forked(code, *arguments) as process:
+        said, complained = process.communicate(timeout=300)
+        return subprocess.CompletedProcess(code, process.returncode, said, complained)
 
 
 def write_any_tensors(path, tensors, metadata):

@@ -2,11 +2,10 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from helpers import run_python
+from helpers import forked, run_python
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
@@ -30,13 +29,11 @@ for line in sys.stdin:
 def run():
     """A function that runs code in a process of its own and returns what it prints.
 
-    Names such as `pages` and `floor` stay out of other tests. It is one process for the whole file:
-    importing Numba, SciPy and PyTorch takes longer than what the tests do with them.
+    Names such as `pages` and `floor` stay out of other tests. It is one process for the whole file,
+    a fork: importing Numba, SciPy and PyTorch takes longer than what the tests do with them.
     """
-    with subprocess.Popen(
-        [sys.executable, "-c", _RUNNER, FOLDER, Path(__file__).parent],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+    places = FOLDER, Path(__file__).parent
+    with forked(_RUNNER, *places, stdin=subprocess.PIPE, stderr=None) as process:
 
         def run(code, *arguments):
             print(json.dumps([code, ["-c", *map(str, arguments)]]), file=process.stdin, flush=True)
@@ -137,9 +134,11 @@ print("done")
 
 
 @pytest.mark.ci
-def test_losses_of_all_contenders_agree(run, tmp_path):
+def test_losses_of_all_contenders_agree(tmp_path):
+    """In a fresh process: a fork has not the threads that PyTorch may have begun."""
     pytest.importorskip("torch")
-    assert run(_RACE, tmp_path).endswith("done\n")
+    done = run_python(_RACE, tmp_path, PYTHONPATH=str(FOLDER))
+    assert done.stdout.endswith("done\n"), done.stderr
 
 
 _RECORD = """

@@ -5,14 +5,13 @@ import errno
 import gzip
 import re
 import signal
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from helpers import run_forked
 from hypothesis import given
 from hypothesis import strategies as st
 from reliability.samples import ALL_PARTS
@@ -420,7 +419,7 @@ def test_a_killed_run_leaves_what_was_there(command, left, model_dir, tmp_path):
     assert CliRunner().invoke(main, arguments).exit_code == 0
     before = contents_of(tmp_path)
     arguments.append("--force")
-    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
+    killed = run_forked(KILLED, *arguments)
     assert killed.returncode == -signal.SIGKILL
     after = contents_of(tmp_path)
     assert all(re.fullmatch(left, name) for name in after.keys() - before.keys())

@@ -8,7 +8,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from types import SimpleNamespace
@@ -17,7 +16,7 @@ import naive
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import failing_calls, full_disk, made_up_judged_set, made_up_log, tree
+from helpers import failing_calls, forked, full_disk, made_up_judged_set, made_up_log, tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -485,13 +484,14 @@ sentemb.train(sys.argv[1], output=sys.argv[2], cells=6, epochs=4, batch_size=16,
 def test_a_killed_training_goes_on(prepared, tmp_path):
     whole = weights_of(prepared.path, tmp_path / "whole", threads=1)
     output = tmp_path / "m"
-    run = subprocess.Popen([sys.executable, "-c", TRAIN_IN_A_CHILD, prepared.out, output])
+    run = forked(TRAIN_IN_A_CHILD, prepared.out, output)
     known = set()
     while run.poll() is None and len(known) < 12:
         known |= {path.name for path in output.glob("checkpoints/*")}
         time.sleep(0.001)
     run.kill()
-    assert run.wait() == -signal.SIGKILL, "the kill is to fall into the training"
+    run.communicate()
+    assert run.returncode == -signal.SIGKILL, "the kill is to fall into the training"
     assert weights_of(prepared.out, output, threads=1, resume=True) == whole
 
 

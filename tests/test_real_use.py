@@ -5,15 +5,13 @@ import multiprocessing
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from helpers import made_up_log, made_up_model, run_python
+from helpers import forked, made_up_log, made_up_model, run_python
 from reliability import faces
 from reliability.count import held
 from reliability.faces import TEXTS, answers, in_a_fork, model_of, scorer_of
@@ -443,21 +441,8 @@ def test_a_command_that_is_stopped_leaves_nothing_behind(tmp_path, number, code)
     (tmp_path / "out").mkdir()
     # Standard input never ends.
     reader, writer = os.pipe()
-    run = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            INTERRUPTED_ENCODE,
-            tmp_path / "m",
-            number,
-            "2",
-            tmp_path / "out/v.npy",
-        ],
-        stdin=reader,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    named = tmp_path / "m", number, "0.5", tmp_path / "out/v.npy"
+    run = forked(INTERRUPTED_ENCODE, *named, stdin=reader)
     _, said = run.communicate(timeout=60)
     os.close(writer)
     assert run.returncode == code, said

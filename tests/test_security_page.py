@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers import run_python
+from helpers import run_forked
 from packaging.requirements import Requirement
 from reliability.faces import in_a_fork
 
@@ -162,7 +162,7 @@ def test_no_command_opens_a_socket(tmp_path):
         ["evaluate", model, judged],
         ["report", model, judged, "-o", page],
     ]
-    done = run_python(_OFFLINE, json.dumps([list(map(str, one)) for one in commands]))
+    done = run_forked(_OFFLINE, json.dumps([list(map(str, one)) for one in commands]))
     assert done.returncode == 0, done.stderr
     assert all(path.is_file() for path in (vectors, ranking, page))
     during, in_all = json.loads(done.stdout.splitlines()[-1])

@@ -21,7 +21,7 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import made_up_texts, with_slow_function
+from helpers import forked, made_up_texts, with_slow_function
 from waitress.channel import HTTPChannel
 
 from sentemb import Index, SentembError
@@ -581,17 +581,25 @@ def folder(index, tmp_path_factory):
 
 
 @contextlib.contextmanager
-def command(*arguments, start=(sys.executable, "-m", "sentemb")):
-    """A process of ``sentemb serve`` and its address."""
-    process = subprocess.Popen(
-        [*start, "serve", *map(str, arguments)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+def command(*arguments, start=(sys.executable, "-m", "sentemb"), code=None):
+    """A process of ``sentemb serve`` and its address; a fork that runs ``code`` if it is given."""
+    arguments = ["serve", *map(str, arguments)]
+    if code is None:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen([*start, *arguments], text=True, **pipes)
+    else:
+        process = forked(code, *arguments)
     try:
         yield process, process.stdout.readline().strip()
     finally:
         process.kill()
         process.communicate()
+
+
+_MAIN = """
+from sentemb.cli import main
+main()
+"""
 
 
 def fetched(address, path):
@@ -629,7 +637,7 @@ def test_the_command_serves_reads_again_and_ends(folder, index):
 def test_the_command_takes_over_the_index_of_a_shop(index, tmp_path):
     index.save(tmp_path / "index")
     (tmp_path / "titles.tsv").write_text("made by start\n")
-    with command(tmp_path, "--port", 0) as (process, address):
+    with command(tmp_path, "--port", 0, code=_MAIN) as (process, address):
         smaller = Index.open(tmp_path / "index")
         for left in (1, 2):
             smaller.remove([str(left)])
@@ -637,6 +645,7 @@ def test_the_command_takes_over_the_index_of_a_shop(index, tmp_path):
             end = time.monotonic() + 20
             while fetched(address, "/health")[1]["titles"] != len(TITLES) - left:
                 assert fetched(address, "/search?q=hotels+3")[0] == 200  # none is refused
+                time.sleep(0.005)
                 assert time.monotonic() < end
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=20)
@@ -671,8 +680,7 @@ def test_a_hangup_while_the_command_starts_and_files_overwritten_under_it(index,
     """The hangup is dealt with later, and an index in memory answers without its files."""
     path = tmp_path / "index"
     index.save(path)
-    code = [sys.executable, "-c", _HUNG_UP]
-    with command(path, "--port", 0, "--in-memory", start=code) as (process, address):
+    with command(path, "--port", 0, "--in-memory", code=_HUNG_UP) as (process, address):
         said = {process.stderr.readline(), process.stderr.readline()}
         assert said == {"Ctrl-C ends the server\n", f"{path}: read again\n"}
         overwritten(path)
@@ -749,7 +757,7 @@ def test_too_few_open_files_are_refused_before_the_address_is_printed(folder):
 def test_a_server_ends_when_mapped_files_of_its_index_are_overwritten(index, tmp_path):
     """docs/serve.md says so."""
     index.save(tmp_path / "index")
-    with command(tmp_path / "index", "--port", 0) as (process, address):
+    with command(tmp_path / "index", "--port", 0, code=_MAIN) as (process, address):
         overwritten(tmp_path / "index")
         with pytest.raises((ConnectionError, http.client.HTTPException)):
             fetched(address, "/search?q=hotels+3&k=4")

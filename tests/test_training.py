@@ -17,7 +17,7 @@ from helpers import (
     full_disk,
     made_up_judged_set,
     made_up_log,
-    run_python,
+    run_forked,
     write_any_tensors,
 )
 
@@ -644,7 +644,7 @@ def test_resuming_after_kills_at_random_moments_gives_the_same_bits(tmp_path):
     log, output = made_up_log(), tmp_path / "m"
     dev = made_up_judged_set(log)
     expected = whole_run(tmp_path / "whole", log, epochs=30, dev=dev)
-    done = run_python(KILLED_TRAININGS, Path(__file__).parent, output)
+    done = run_forked(KILLED_TRAININGS, Path(__file__).parent, output)
     assert not done.returncode, done.stderr
     updates = done.stdout.split("\n")[:-1]
     assert len(updates) == 3 and updates == sorted(updates)

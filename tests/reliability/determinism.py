@@ -36,7 +36,7 @@ from sentemb.search.index_tuning import calibrate, tune
 
 TESTS = Path(__file__).parents[1]
 # Where other processes find the tests and the laboratory of the papers.
-_PLACES = os.pathsep.join(map(str, (TESTS, TESTS.parent / "benchmarks")))
+PLACES = os.pathsep.join(map(str, (TESTS, TESTS.parent / "benchmarks")))
 SETTINGS = {"cells": 24, "epochs": 3, "batch_size": 64}
 TRAININGS = {
     "adam": {"hard_negatives": 2},
@@ -105,7 +105,7 @@ def matrix(
             target, n_threads, hash_seed, core = cell
             path = Path(folder) / "arrays.npz"
             environment = {"PYTHONHASHSEED": str(hash_seed), "OPENBLAS_CORETYPE": core}
-            environment |= {"PYTHONPATH": _PLACES} | TARGETS[target]
+            environment |= {"PYTHONPATH": PLACES} | TARGETS[target]
             ended = run_python(CHILD, path, n_threads, **environment)
             count.tried += 1
             place = f"{target}, {n_threads} threads, hash seed {hash_seed}, BLAS {core}"

@@ -17,8 +17,6 @@ import os
 import resource
 import shutil
 import signal
-import subprocess
-import sys
 import time
 import traceback
 import unicodedata
@@ -29,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from helpers import forked
 
 from reliability import mutations
 from reliability.count import Count
@@ -229,10 +228,9 @@ class _Worker:
 
 
 def _start(home, request):
-    """A fresh process that does `_work`."""
-    command = [sys.executable, "-m", __name__, json.dumps(request)]
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
-    return subprocess.Popen(command, cwd=home, env=environment)
+    """A process of its own that does `_work`."""
+    code = "import json, sys; from reliability import fuzz; fuzz._work(json.loads(sys.argv[1]))"
+    return forked(code, json.dumps(request), cwd=home, stdout=None, stderr=None)
 
 
 def _work(request):
@@ -746,10 +744,3 @@ def vectors_of(model):
         index = np.indices((len(TEXTS), len(TEXTS))).reshape(2, -1)
         return model.score_pairs(TEXTS, TEXTS, *index)
     return np.concatenate([model.encode_query(TEXTS), model.encode_document(TEXTS)])
-
-
-if __name__ == "__main__":
-    # As the module that others import, not as a second copy of it.
-    from reliability import fuzz as itself
-
-    itself._work(json.loads(sys.argv[1]))
