@@ -258,10 +258,11 @@ def run_python(code, *arguments, check=False, **environment):
     )
 
 
-def forked(code, *arguments, **settings):
+def forked(code, *arguments, cache=None, **settings):
     """A `Popen` that runs ``code`` as ``python -c`` would, in a fork that has Numba already.
 
-    To start another interpreter and import Numba takes half a second of a processor.
+    To start another interpreter and import Numba takes half a second of a processor. With ``cache``
+    the fork imports the package again, which keeps its kernels in that folder; "" is the usual one.
     """
 
     def run():
@@ -271,11 +272,18 @@ def forked(code, *arguments, **settings):
             signal.signal(number, handler)
         sys.stdin, sys.stdout, sys.stderr = map(open, range(3), "rww")
         sys.argv, status = ["-c", *map(str, arguments)], 1
+        if cache is not None:
+            os.environ["NUMBA_CACHE_DIR"] = str(cache) or os.environ.get("NUMBA_CACHE_DIR", "")
+            for name in [name for name in sys.modules if name.split(".")[0] == "sentemb"]:
+                del sys.modules[name]
         try:
             exec(code, {"__name__": "__main__"})
             status = 0
         except SystemExit as end:
-            status = end.code or 0
+            if isinstance(end.code, str):
+                print(end.code, file=sys.stderr)
+            else:
+                status = end.code or 0
         except BaseException:
             traceback.print_exc()
         finally:
@@ -293,9 +301,9 @@ FRESH_HANDLERS = {
 }
 
 
-def run_forked(code, *arguments):
+def run_forked(code, *arguments, cache=None):
     """Run ``code`` to its end as `forked` does: its exit code, and what it said."""
-    with forked(code, *arguments) as process:
+    with forked(code, *arguments, cache=cache) as process:
         said, complained = process.communicate(timeout=300)
         return subprocess.CompletedProcess(code, process.returncode, said, complained)
 

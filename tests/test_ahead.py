@@ -5,7 +5,7 @@ import time
 
 import pytest
 from click.testing import CliRunner
-from helpers import made_up_log, run_python
+from helpers import made_up_log, run_forked
 
 from sentemb import Index
 from sentemb.cli import main
@@ -21,8 +21,10 @@ from sentemb.training.towers.settings import Settings
 
 # `begin` forks a process that works; `sum_rows` prints hits and misses of the cache.
 BEGIN = """
-import os, sys, time
+import _thread, os, sys, time
 import numpy as np
+count, of_the_parent = _thread._count, _thread._count()
+_thread._count = lambda: count() - of_the_parent
 from sentemb.kernels.compiling import ahead
 from sentemb.kernels.input_layer import sum_rows
 from sentemb.kernels.compiling.jit import kernel
@@ -52,7 +54,7 @@ linux = pytest.mark.skipif("sys.platform != 'linux'", reason="forks on Linux alo
 
 
 def use(code, cache, *arguments):
-    done = run_python(BEGIN + code, *arguments, NUMBA_CACHE_DIR=str(cache))
+    done = run_forked(BEGIN + code, *arguments, cache=cache)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -121,7 +123,7 @@ with limited_threads(2), ahead.compiling_ahead(lambda: time.sleep(1000)):
     time.sleep(.1)
     os.kill(os.getpid(), 9)
 """
-    done = run_python(BEGIN + code, tmp_path / "lock", NUMBA_CACHE_DIR=str(tmp_path))
+    done = run_forked(BEGIN + code, tmp_path / "lock", cache=tmp_path)
     assert done.returncode == -9
     with open(tmp_path / "lock") as file:
         for _ in range(600):
@@ -267,7 +269,7 @@ OF_THE_FIRST_PROCESS = {
 
 
 def not_rehearsed(*arguments):
-    done = run_python(NOT_REHEARSED, *arguments, check=True)
+    done = run_forked(NOT_REHEARSED, *arguments, cache="")
     return set(done.stdout.splitlines()[-1].split())
 
 

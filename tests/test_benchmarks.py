@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from helpers import forked, run_python
+from helpers import forked, run_forked, run_python
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
@@ -172,7 +172,7 @@ speed_record.committed()
 
 
 def test_the_record_of_speed_has_a_row_for_every_commit_and_only_for_commits(tmp_path):
-    done = run_python(_RECORD, FOLDER, tmp_path)
+    done = run_forked(_RECORD, FOLDER, tmp_path)
     assert done.returncode == 1
     assert "commit these first" in done.stderr and "speed.md" in done.stderr
 

@@ -1,13 +1,11 @@
 """docs/extending.md: its code, added to a copy of the package, does what the page says."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from helpers import run_forked
 
 from sentemb.kernels.compiling.jit import CACHE_FOLDER
 
@@ -42,20 +40,12 @@ def package(tmp_path_factory):
 
 
 def sentemb(package, *arguments):
-    return python(package, "-m", "sentemb", *map(str, arguments))
+    return python(package, "from sentemb.cli import main\nmain()", *arguments)
 
 
-def python(package, *arguments):
-    environment = os.environ | {"PYTHONPATH": str(package), "NUMBA_CACHE_DIR": str(package)}
-    return subprocess.run(
-        [sys.executable, *arguments],
-        env=environment,
-        cwd=package,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+def python(package, code, *arguments):
+    code = f"import os, sys\nos.chdir({str(package)!r})\nsys.path.insert(0, os.getcwd())\n{code}"
+    return run_forked(code, *arguments, cache=package)
 
 
 def test_the_page_adds_files_and_a_registration_each():
@@ -157,6 +147,6 @@ print(sorted(fitted.dev["figures"]))
 
 
 def test_the_part_of_the_page_is_searched_stored_and_fitted(package):
-    found = python(package, "-c", _PART)
+    found = python(package, _PART)
     assert found.returncode == 0, found.stdout + found.stderr
     assert "first_word" in found.stdout

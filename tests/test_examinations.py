@@ -236,7 +236,7 @@ def test_an_index_reads_a_record(bag, tmp_path):
 
 
 def test_a_shop_starts_with_a_record_and_counts_it_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(example_shop, "_PAIRS", 500)
+    monkeypatch.setattr(example_shop, "_PAIRS", 300)
     shop, record = tmp_path / "shop", str(tmp_path / "r.sqlite")
 
     def run(*arguments):

@@ -5,13 +5,11 @@ import gc
 import os
 import pickle
 import shutil
-import subprocess
-import sys
 
 import numba
 import numpy as np
 import pytest
-from helpers import full_disk, run_python
+from helpers import forked, full_disk, run_forked, run_python
 from numba import types
 from numba.core.registry import cpu_target
 
@@ -236,11 +234,12 @@ print(C.tolist(), sum(called.stats.cache_hits.values()))
 """
 
 
-def test_a_kernel_compiled_around_one_from_the_cache_finds_the_tiles(tmp_path):
+def test_a_kernel_compiled_around_one_from_the_cache_finds_the_tiles(multiplied, tmp_path):
     """The symbol of the inner kernel is provided when the outer one comes from the cache."""
+    folder = shutil.copytree(multiplied, tmp_path / "cache")
 
     def use(name):
-        done = run_python(NESTED, name, NUMBA_CACHE_DIR=str(tmp_path))
+        done = run_python(NESTED, name, NUMBA_CACHE_DIR=str(folder))
         assert done.returncode == 0, (done.returncode, done.stderr)
         return done.stdout
 
@@ -454,8 +453,8 @@ def test_without_sources_nothing_tells_versions_apart(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("module", ["cache", "inner"])
 def test_a_numba_that_the_cache_or_inner_kernels_cannot_be_built_on(tmp_path, module):
-    code = f"import sys; sys.modules['sentemb.kernels.{module}'] = None" + USE_KERNEL
-    assert run_python(code, NUMBA_CACHE_DIR=str(tmp_path), check=True).stdout == COMPILED
+    code = f"import sys; sys.modules['sentemb.kernels.compiling.{module}'] = None" + USE_KERNEL
+    assert run_forked(code, cache=tmp_path).stdout == COMPILED
 
 
 @pytest.mark.parametrize("name", ["_reduce", "_rebuild"])
@@ -513,13 +512,8 @@ def test_a_file_of_another_user_does_not_run(folder, planted):
 
 
 def test_two_processes_fill_the_cache_at_once(tmp_path):
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", USE_KERNEL]
-    both = [
-        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
+    both = [forked(USE_KERNEL, cache=tmp_path) for _ in range(2)]
     answers = [process.communicate(timeout=300)[0] for process in both]
     assert set(answers) <= {COMPILED, CACHED} and COMPILED in answers
-    assert run_python(USE_KERNEL, NUMBA_CACHE_DIR=str(tmp_path)).stdout == CACHED
+    assert run_forked(USE_KERNEL, cache=tmp_path).stdout == CACHED
     assert all(path.suffix == ".kernel" for path in tmp_path.rglob("*") if path.is_file())

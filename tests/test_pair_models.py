@@ -106,7 +106,7 @@ def test_every_gradient_agrees_with_differences(case):
 
 @each_case
 def test_a_batch_as_large_as_in_training(case):
-    (forms,) = problem_of(case).whole_batch(500)
+    (forms,) = problem_of(case).whole_batch(300)
     for name, ours in forms.at_once.items():
         assert relative_error(ours, forms.otherwise[name]) < 1e-12, name
 

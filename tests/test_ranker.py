@@ -37,7 +37,7 @@ from sentemb.text.words import query_key
 from sentemb.training.dev import DevPlan
 
 # Values that are tried in each place of a description.
-SAMPLE = 6
+SAMPLE = 4
 
 
 def made_judged(log, seed=1, n_queries=12):

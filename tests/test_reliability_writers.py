@@ -21,7 +21,7 @@ def test_some_kills(every_other_writer):
 
 @pytest.mark.parametrize("every_other_writer", [0], indirect=True)
 def test_some_kills_at_random_moments(every_other_writer):
-    held(writers.killed_sometime(len(writers.WRITERS) // 2))
+    held(writers.killed_sometime(len(writers.WRITERS) // 4))
 
 
 @pytest.mark.parametrize("every_other_writer", [1], indirect=True)

@@ -460,7 +460,7 @@ def test_the_time_of_a_request_counts_from_its_first_byte(index):
 
 
 def test_a_server_that_computes_ends_within_two_seconds(folder):
-    with command(folder / "index", "--port", 0) as (process, address):
+    with command(folder / "index", "--port", 0, code=_MAIN) as (process, address):
         port = int(address.rsplit(":", 1)[1])
         bodies = json.dumps({"queries": ["a b c " * 20] * 100, "k": 100, "all": True}).encode()
         head = b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

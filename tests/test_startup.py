@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from click.testing import CliRunner
-from helpers import run_python
+from helpers import run_forked, run_python
 
 import sentemb
 from sentemb.cli import COMMANDS, main
@@ -121,13 +121,13 @@ def test_kernels_run_where_no_cache_can_be_written():
 
 def test_a_command_says_once_that_no_cache_can_be_written(tmp_path):
     (tmp_path / "p.tsv").write_text("a b\tc d\ne f\tg h\n" * 9)
-    nowhere = {"HOME": "/dev/null/x", "NUMBA_CACHE_DIR": "/dev/null/x", "XDG_CACHE_HOME": ""}
     code = (
-        "import sys\n"
+        "import os, sys\n"
+        "os.environ |= {'HOME': '/dev/null/x', 'XDG_CACHE_HOME': ''}\n"
         "from sentemb.cli import main\n"
         "main(['prepare', sys.argv[1] + '/p.tsv', '-o', sys.argv[1] + '/p'])"
     )
-    said = run_python(code, tmp_path, **nowhere).stderr
+    said = run_forked(code, tmp_path, cache="/dev/null/x").stderr
     lines = [line for line in said.splitlines() if "NUMBA_CACHE_DIR" in line]
     assert len(lines) == 1 and lines[0].startswith("warning: compiled kernels cannot be kept")
 

@@ -20,7 +20,8 @@ from sentemb.text.batch import tokenize
 from sentemb.text.word_bytes import edges_of, word_bytes, words_of
 from sentemb.text.words import SPLITTINGS, searched_words, split_words
 
-SPACES = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace()]
+# None is in a higher plane.
+SPACES = [chr(code) for code in range(1 << 16) if chr(code).isspace()]
 # Letters whose lower case depends on their neighbours, or is longer, or takes more bytes; marks
 # that are ignored there; what does not pair up; what ends strings elsewhere.
 ODD = [

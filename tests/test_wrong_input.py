@@ -5,13 +5,11 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import failing_calls, tree
+from helpers import failing_calls, run_forked, tree
 
 import sentemb.comparison.data_folder
 import sentemb.gradients.two_towers
@@ -431,14 +429,9 @@ def test_names_that_are_not_utf8(tmp_path, simulated):
     ]
     # One process for all, and their arguments end with "end": to start each takes a second.
     given = [part for arguments in commands for part in (*map(str, arguments), "end")]
-    done = subprocess.run(
-        [sys.executable, "-c", ONE_BY_ONE, *map(os.fsencode, given)],
-        capture_output=True,
-        timeout=300,
-        check=False,
-    )
-    assert b"Traceback" not in done.stderr, done.stderr
-    assert re.fullmatch(rb"[01]{3}", done.stderr.split()[-1]), done.stderr
+    done = run_forked(ONE_BY_ONE, *given)
+    assert "Traceback" not in done.stderr, done.stderr
+    assert re.fullmatch("[01]{3}", done.stderr.split()[-1]), done.stderr
 
 
 @pytest.mark.parametrize("command", ["simulate", "onet"])
