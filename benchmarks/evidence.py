@@ -80,7 +80,7 @@ def files_of(name, root=ROOT):
     """The script of a measurement, what else it uses, and every file that these import."""
     # The package imports every public name, each on first use; the others measure nothing.
     apart = ("src/sentemb/__init__.py", "src/sentemb/version.py", "benchmarks/pages.py")
-    left_out = {root / path for path in apart} | set((root / "benchmarks").glob("*_charts.py"))
+    left_out = {root / path for path in apart} | set((root / "benchmarks").glob("*charts.py"))
     home, todo, files = _modules(root), [], set()
     for used in [f"benchmarks/{MEASURED[name].get('script')}", *MEASURED[name].get("uses", ())]:
         todo += sorted((root / used).rglob("*.py")) or [root / used]
