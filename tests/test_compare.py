@@ -377,6 +377,8 @@ def test_wrong_input(data, tmp_path, model_dir):
     assert "dev: is missing" in refused(data, *out)
     shutil.rmtree(data / "test")
     assert "test: is missing" in refused(data, *out)
+    (data / "test.tsv").write_text("query\tTitle\n")
+    assert "test.tsv are for `sentemb evaluate MODEL test.tsv --comp" in refused(data, *out)
 
 
 def test_other_data_are_refused(data, tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.data.judged_set import FILES, JudgedSet, read_judged_set
 from sentemb.errors import SentembError
-from sentemb.system.files import is_folder, path_of, reading, status
+from sentemb.system.files import is_file, is_folder, path_of, reading, status
 from sentemb.system.paths import AnyPath
 
 LOGS = ("pairs.tsv", "pairs.tsv.gz")
@@ -60,7 +60,11 @@ def read_data(folder: AnyPath) -> Data:
     if not is_folder(root):
         raise SentembError(f"{root}: no such folder; give one with pairs.tsv, dev/ and test/")
     if not is_folder(root / "test"):
-        raise SentembError(f"{root / 'test'}: is missing; put a judged set there")
+        split = "; the clicks of test.tsv are for `sentemb evaluate MODEL test.tsv --compare-with`"
+        raise SentembError(
+            f"{root / 'test'}: is missing; put a judged set there"
+            f"{split if is_file(root / 'test.tsv') else ''}"
+        )
     path = next((root / name for name in LOGS if status(root / name)), None)
     has_dev = is_folder(root / "dev")
     if path is not None and not has_dev:
