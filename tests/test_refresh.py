@@ -192,6 +192,7 @@ def test_few_searches_bring_titles_and_clicks_alone(shop, tmp_path):
         (["shop", "--record", "none.sqlite"], "none.sqlite"),
         (["shop", "--catalogue", "clicks.csv"], "no column 'name'"),
         (["shop", "--catalogue", "none.csv"], "none.csv"),
+        (["shop", "--catalogue", "-"], "standard input: is not a regular file, and is read twice"),
     ],
 )
 def test_what_cannot_be_read_changes_nothing(shop, made, tmp_path, monkeypatch, arguments, message):

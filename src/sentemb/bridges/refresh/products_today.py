@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sentemb.data.importers.catalogues import CatalogueTitles, catalogue_lines
 from sentemb.data.importers.columns import BadRows, Reading
+from sentemb.data.importers.guessing import check_readable_twice
 from sentemb.data.importers.table_rows import Rows
 from sentemb.data.lines import clean_lines, write_lines
 from sentemb.errors import SentembError
@@ -27,6 +28,7 @@ def read_products(
     The products are written to ``titles``, as `sentemb import` writes them. ``note`` is called with
     what is left out. Raises `SentembError` if the file cannot be read so.
     """
+    check_readable_twice(catalogue)
     table = shop.products
     if _has_titles(catalogue):
         try:

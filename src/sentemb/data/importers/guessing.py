@@ -159,11 +159,7 @@ def names_of(path: AnyPath, how: Reading) -> list[str]:
 
     Raises `SentembError` as `guess_columns`.
     """
-    check_folder(path)
-    if str(path) == "-" or (status(path) is not None and not is_file(path)):
-        raise SentembError(
-            f"{place_name(path)}: is not a regular file, and is read twice; save the table as one"
-        )
+    check_readable_twice(path)
     if is_record(path):
         return list(COLUMNS)
     names: list[str] = []
@@ -175,6 +171,15 @@ def names_of(path: AnyPath, how: Reading) -> list[str]:
     if not names and bad.first is not None:
         raise bad.first
     return names
+
+
+def check_readable_twice(path: AnyPath) -> None:
+    """Refuse a folder, standard input and a pipe: the table in them could not be read twice."""
+    check_folder(path)
+    if str(path) == "-" or (status(path) is not None and not is_file(path)):
+        raise SentembError(
+            f"{place_name(path)}: is not a regular file, and is read twice; save the table as one"
+        )
 
 
 def _is_head(cells: list[str]) -> bool:
