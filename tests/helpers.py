@@ -266,10 +266,11 @@ def forked(code, *arguments, cache=None, **settings):
     """
 
     def run():
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        os.closerange(3, 1 << 16)
         gc.freeze()
-        for number, handler in FRESH_HANDLERS.items():
-            signal.signal(number, handler)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGALRM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
         sys.stdin, sys.stdout, sys.stderr = map(open, range(3), "rww")
         sys.argv, status = ["-c", *map(str, arguments)], 1
         if cache is not None:
@@ -293,12 +294,6 @@ def forked(code, *arguments, cache=None, **settings):
 
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen([sys.executable], preexec_fn=run, **pipes | settings)
-
-
-FRESH_HANDLERS = {
-    signal.SIGINT: signal.default_int_handler,
-    **dict.fromkeys((signal.SIGTERM, signal.SIGALRM, signal.SIGHUP), signal.SIG_DFL),
-}
 
 
 def run_forked(code, *arguments, cache=None):
