@@ -31,7 +31,8 @@ from sentemb.search.ranking.recipe import BM25, CLICKS, EMBEDDING, Recipe
 
 NAME, SEED, DEV = "tldr", 0, 0.05
 RUN, EPOCHS = Run(3e-4, 512, 2), 5
-# Weights of the cosine beside BM25, and one of the clicks of a query that nothing else reaches.
+# Weights of the cosine in a sum with BM25, and one of the clicks of the query, which nothing else
+# reaches.
 WEIGHTS, FIRST = (2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0), 1000.0
 # Rows of the table; README shows two of them.
 ALONE = "all-MiniLM-L6-v2, fine-tuned"

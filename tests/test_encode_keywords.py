@@ -235,7 +235,7 @@ class _Screen(io.StringIO):
         return self._is_terminal
 
 
-def shown(encoder, monkeypatch, show, is_terminal, seconds_per_look=0.0, texts=TEXTS * 1000):
+def shown(encoder, monkeypatch, show, is_terminal, seconds_per_look=0.0, texts=TEXTS * 1800):
     """What standard error shows; the clock advances whenever it is looked at."""
     screen, now = _Screen(is_terminal), [0.0]
 
@@ -251,12 +251,12 @@ def shown(encoder, monkeypatch, show, is_terminal, seconds_per_look=0.0, texts=T
 
 
 def test_progress_is_shown_where_it_is_asked_for(encoder, monkeypatch):
-    assert shown(encoder, monkeypatch, True, False) == "5,000 texts, 0.0 seconds\n"
+    assert shown(encoder, monkeypatch, True, False) == "9,000 texts, 0.0 seconds\n"
     assert shown(encoder, monkeypatch, True, False, texts=TEXTS) == "5 texts, 0.0 seconds\n"
     slow = shown(encoder, monkeypatch, True, False, 20.0)
-    assert slow.startswith("4,096 of 5,000 texts\n5,000 of 5,000 texts\n")
+    assert slow.startswith("8,192 of 9,000 texts\n9,000 of 9,000 texts\n")
     redrawn = shown(encoder, monkeypatch, True, True, 20.0)
-    assert "\r\x1b[K4,096 of 5,000 texts\r\x1b[K5,000 of" in redrawn
+    assert "\r\x1b[K8,192 of 9,000 texts\r\x1b[K9,000 of" in redrawn
     assert redrawn.rstrip().endswith("seconds")
 
 
@@ -266,4 +266,4 @@ def test_nobody_sees_progress_without_asking_but_on_a_terminal(encoder, monkeypa
     assert shown(encoder, monkeypatch, None, True, 20.0, texts=TEXTS) == ""
     assert shown(encoder, monkeypatch, False, True, 20.0) == ""
     long = shown(encoder, monkeypatch, None, True, 20.0)
-    assert "4,096 of 5,000" in long and long.endswith("\r\x1b[K")
+    assert "8,192 of 9,000" in long and long.endswith("\r\x1b[K")

@@ -186,7 +186,7 @@ def read_products(path: AnyPath) -> tuple[list[str], list[str], list[str], list[
     return columns, ids, texts, all_fields
 
 
-class Products(NamedTuple):
+class ProductLines(NamedTuple):
     """Some lines of a file of titles.
 
     first : the number of the first line, counted from 1
@@ -202,7 +202,7 @@ class Products(NamedTuple):
 
 def product_portions(
     path: AnyPath, on_columns: Callable[[list[str]], None] = lambda names: None
-) -> Iterator[Products]:
+) -> Iterator[ProductLines]:
     """Yield the lines ``id<TAB>text`` of a file, some at a time. An id may be repeated.
 
     A first line ``id<TAB>title`` is a header. What it has after that names fields; each line then
@@ -225,7 +225,7 @@ def product_portions(
                     break
         if rows:
             ids, texts, *fields = zip(*rows, strict=True)
-            yield Products(first, ids, texts, fields)
+            yield ProductLines(first, ids, texts, fields)
         if fault is not None:
             raise fault
 

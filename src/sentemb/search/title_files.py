@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from sentemb.data.judged_set import Products, product_portions, repeated_id
+from sentemb.data.judged_set import ProductLines, product_portions, repeated_id
 from sentemb.data.lines import clean_portions
 from sentemb.data.text_array import TextArray, TextsBuilder
 from sentemb.errors import SentembError
@@ -100,7 +100,7 @@ def read_lines(
 
 def _until_fault(
     path: AnyPath, on_columns: Callable[[list[str]], None], faults: list[SentembError]
-) -> Iterator[Products]:
+) -> Iterator[ProductLines]:
     """The lines up to the first that is wrong; its error is appended to ``faults``."""
     try:
         yield from product_portions(path, on_columns)
