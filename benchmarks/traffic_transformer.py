@@ -14,18 +14,20 @@ is kept in build/traffic and build/transformer.
 
 import importlib.util
 import sys
+from functools import cached_property
 
 import numpy as np
 import torch
 from pages import machine, options_for, write_tables
 from traffic import KEPT, OURS, measured, months, of_kinds
-from transformer import BUILD, PACKAGE, FineTuning, Run, Transformer, Vectors, replace
+from transformer import BUILD, PACKAGE, FineTuning, Run, Transformer, replace
 
 import sentemb
 from sentemb.comparison.data_folder import Data
 from sentemb.data.judged_set import JudgedSet
 from sentemb.data.splitting import split_log
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.ranking.embedding import Embedding
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import BM25, CLICKS, EMBEDDING, Recipe
 
@@ -60,19 +62,38 @@ def judged(clicks, titles):
     )
 
 
+class Remembered:
+    """The fine-tuned transformer, which has read some texts before."""
+
+    def __init__(self, path, vectors):
+        self._path, self._of = path, vectors
+
+    def encode_query(self, texts):
+        new = [text for text in dict.fromkeys(texts) if text not in self._of]
+        if new:
+            self._of.update(zip(new, self._transformer.encode(new), strict=True))
+        return np.stack([self._of[text] for text in texts])
+
+    encode_document = encode_query
+
+    @cached_property
+    def _transformer(self):
+        transformer = Transformer()
+        transformer.network.load_state_dict(torch.load(self._path))
+        return transformer
+
+
 def fine_tuned(left, held_out, titles, texts):
-    """The transformer's vectors of all texts after its best epoch."""
-    path = BUILD / f"{NAME}-traffic.npz"
+    """The transformer after its best epoch, with the vectors of all texts."""
+    name = f"{NAME}-traffic"
+    path, best = BUILD / f"{name}.npz", BUILD / f"{name}-{RUN}-best.pt"
     if not path.exists():
         dev = judged(held_out, titles)
-        FineTuning(f"{NAME}-traffic", Data(left, dev, dev, ""), RUN, EPOCHS).run()
-        transformer = Transformer()
-        best = torch.load(BUILD / f"{NAME}-traffic-{RUN}-best.pt")
-        transformer.network.load_state_dict(best)
-        vectors = transformer.encode(texts)
+        FineTuning(name, Data(left, dev, dev, ""), RUN, EPOCHS).run()
+        vectors = Remembered(best, {}).encode_query(texts)
         replace(path, lambda file: np.savez(file, texts=np.array(texts), vectors=vectors))
     with np.load(path) as file:
-        return Vectors(dict(zip(file["texts"].tolist(), file["vectors"], strict=True)))
+        return Remembered(best, dict(zip(file["texts"].tolist(), file["vectors"], strict=True)))
 
 
 def main():
@@ -85,14 +106,15 @@ def main():
     left, held_out, _ = split_log(first, DEV, 0)
     catalogue = list(dict.fromkeys([*titles, *first.titles, *second.titles]))
     texts = list(dict.fromkeys([*first.queries, *second.queries, *catalogue]))
-    vectors = fine_tuned(left, held_out, catalogue, texts)
+    transformer = fine_tuned(left, held_out, catalogue, texts)
+    embedding = Embedding.of(transformer)
     ours = measured(NAME, options.data, SEED, options.threads)
     model = sentemb.load(KEPT / f"{NAME}-{SEED}" / "model", threads=options.threads)
 
     def kinds(weights, clicks=first):
         """The figures by kind of the second month; of held-out queries with fewer clicks."""
         of = ClickedQueries.of(clicks)
-        ranker = HybridRanker(model, Recipe(weights), of, embedding=vectors)
+        ranker = HybridRanker(model, Recipe(weights), of, embedding=embedding)
         tested = second if clicks is first else held_out
         return sentemb.evaluate(ranker, tested, catalogue, log=clicks).kinds
 
@@ -104,7 +126,13 @@ def main():
     print(f"the cosine counts {weight:g} times", flush=True)
     both = {EMBEDDING: weight, BM25: 1.0}
     added = sentemb.fit_ranker(
-        model, first, DEV, catalogue=titles, embedding=vectors, seed=SEED, threads=options.threads
+        model,
+        first,
+        DEV,
+        catalogue=titles,
+        embedding=transformer,
+        seed=SEED,
+        threads=options.threads,
     )
     rows = {
         ALONE: kinds({EMBEDDING: 1.0}),
