@@ -4,7 +4,6 @@ import csv
 import json
 import random
 import shutil
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -207,21 +206,40 @@ def test_what_cannot_be_read_changes_nothing(shop, made, tmp_path, monkeypatch, 
 # -- kills ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def on_disk():
-    """A folder that lists its files by a hash.
+class Killed(BaseException):
+    pass
 
-    A tmpfs lists the newest first: a kill while the old index is removed, its description first,
-    leaves a folder that the next refresh takes for somebody else's.
-    """
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        yield Path(folder)
+
+def test_a_refresh_that_is_killed_while_it_clears_up_stands_in_nobodys_way(
+    made, tmp_path, monkeypatch
+):
+    """A file system may list the descriptions before what they describe."""
+    shop, today = shutil.copytree(made / "shop", tmp_path / "shop"), tmp_path / "today.csv"
+    write_products(today, [*PRODUCTS[1:], ("new", "velvet cushion")])
+
+    work, whole = shop / "refreshing", shutil.rmtree
+
+    def remove(path, ignore_errors=False):
+        if Path(path) not in (work, work / "index"):
+            return whole(path, ignore_errors)
+        for description in Path(path).rglob("*.json"):
+            if description.name != "inputs.json":
+                description.unlink()
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sentemb.bridges.refresh.refreshing.shutil.rmtree", remove)
+        with pytest.raises(Killed):
+            refresh(shop, [], today)
+    assert (work / "index").exists()
+    refresh(shop, [], today)
+    Index.verify(shop / "index")
+    assert not work.exists()
 
 
 @pytest.mark.parametrize("trains", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_a_refresh_that_is_killed_leaves_the_old_shop_or_the_new_one(made, on_disk, trains):
+def test_a_refresh_that_is_killed_leaves_the_old_shop_or_the_new_one(made, tmp_path, trains):
     """After each kill the next refresh finishes, and the result is that of one in one piece."""
-    tmp_path = on_disk
     record, today = tmp_path / "r.sqlite", tmp_path / "today.csv"
     record_month(made / "shop", record, SEARCHES if trains else 40)
     write_products(today, [*PRODUCTS[1:], ("new", "velvet cushion")])

@@ -7,6 +7,7 @@ that is searched has changed.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
@@ -180,7 +181,7 @@ def refresh(
         if dry_run:
             return replace(result, is_dry=True)
         job.put_in_place(result)
-        shutil.rmtree(opened.work, ignore_errors=True)
+        job.remove_work()
     return result
 
 
@@ -403,6 +404,12 @@ class _Refreshing:
 
     def _stored(self) -> Refreshed:
         return Refreshed.of_dict(_read_json(self._work / _RESULT)["result"])
+
+    def remove_work(self) -> None:
+        """Remove the work folder, whose parts are of use to nobody."""
+        with contextlib.suppress(OSError):
+            self._clear()
+            self._work.rmdir()
 
     def _clear(self) -> None:
         """Empty the work folder; without its inputs nothing in it is used again."""
