@@ -18,6 +18,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from embedding import Remembered
 from pages import machine, options_for, write_tables
 from traffic import KEPT, OURS, measured, months, of_kinds
 from transformer import BUILD, PACKAGE, FineTuning, Run, Transformer, replace
@@ -62,19 +63,11 @@ def judged(clicks, titles):
     )
 
 
-class Remembered:
+class FineTuned(Remembered):
     """The fine-tuned transformer, which has read some texts before."""
 
     def __init__(self, path, vectors):
         self._path, self._of = path, vectors
-
-    def encode_query(self, texts):
-        new = [text for text in dict.fromkeys(texts) if text not in self._of]
-        if new:
-            self._of.update(zip(new, self._transformer.encode(new), strict=True))
-        return np.stack([self._of[text] for text in texts])
-
-    encode_document = encode_query
 
     @cached_property
     def _transformer(self):
@@ -90,10 +83,10 @@ def fine_tuned(left, held_out, titles, texts):
     if not path.exists():
         dev = judged(held_out, titles)
         FineTuning(name, Data(left, dev, dev, ""), RUN, EPOCHS).run()
-        vectors = Remembered(best, {}).encode_query(texts)
+        vectors = FineTuned(best, {}).encode_query(texts)
         replace(path, lambda file: np.savez(file, texts=np.array(texts), vectors=vectors))
     with np.load(path) as file:
-        return Remembered(best, dict(zip(file["texts"].tolist(), file["vectors"], strict=True)))
+        return FineTuned(best, dict(zip(file["texts"].tolist(), file["vectors"], strict=True)))
 
 
 def main():

@@ -231,7 +231,7 @@ def product_portions(
 
 
 def _rows(lines: list[str], n_fields: int) -> list[list[str]]:
-    """The columns of some lines; a text may have tabs where there are no fields."""
+    """Split some lines into columns; without fields, a text may contain tabs."""
     most = -1 if n_fields else 1
     return [line.split("\t", most) for line in lines]
 

@@ -169,8 +169,8 @@ def usual_name(meaning: Meaning, names: Sequence[str], name: str) -> str:
         sign = "; if a sign separates columns there, give it with --delimiter"
         raise SentembError(
             f"{name}:1: no column looks like the {meaning.what} among {listed(list(names))}"
-            f"{sign if len(names) == 1 else ''}; name it with --{meaning.what}-column, or give a "
-            "number from 1 if there is no header"
+            f"{sign if len(names) == 1 else ''}; name it with --{meaning.what}-column, or, "
+            "without a header, give its number, counted from 1"
         )
     if names.count(column) > 1:
         raise SentembError(
