@@ -23,8 +23,8 @@ FAMILIES = {
                               "lstm-96-bag", "bilstm-96")),
     "paper's settings": (GREY, "D", ("lstm-96-paper",)),
 }  # fmt: skip
-# Systems of embedding-*.csv that the chart of query costs names, by colour and marker: label, and
-# where it goes.
+# Systems of embedding-NAME-fine-tuned.csv that the chart of query costs names, by colour and
+# marker: label, and where it goes.
 QUERY_COSTS = {
     (ORANGE, "s"): {
         "bm25, titles": ("BM25, titles", (0, 10)),
@@ -40,14 +40,14 @@ QUERY_COSTS = {
         "ranker, --teacher --vectors": ("ranker, taught", (0, 10)),
     },
     (PINK, "D"): {
-        "transformer": ("transformer as published", (0, -11)),
-        "ranker, --embedding": ("ranker + transformer", (0, -11)),
+        "transformer": ("transformer", (0, -11)),
+        "ranker, --embedding": ("ranker + transformer", (0, 10)),
     },
 }
-# Rows of rivals-all-titles.csv: the system here that costs as much at each query, and the label.
-FINE_TUNED = {
-    "minilm-tuned": ("transformer", "transformer, fine-tuned"),
-    "defaults + minilm-tuned": ("ranker, --embedding", "ranker + fine-tuned"),
+# The same of embedding-NAME.csv: the transformer as published.
+PUBLISHED = {
+    "transformer": ("as published", (0, -11)),
+    "ranker, --embedding": ("", (0, 0)),
 }
 # Rows that the cost chart names: label, and where it goes in points from the row's own point.
 NAMED = {
@@ -136,25 +136,25 @@ def draw_cost(pyplot):
 
 def draw_query_cost(pyplot):
     """hit@1 over all titles against the processor time of a query."""
-    tuned = by_row("rivals-all-titles.csv", "set", "rival")
-    of_sets = {name: by_row(f"embedding-{name}.csv", "system") for name in REAL}
-    measured = {name: lines for name, lines in of_sets.items() if lines}
-    size = {"figsize": (1.5 + 4.5 * len(measured), 4.4), "squeeze": False}
-    figure, (axes,) = pyplot.subplots(1, len(measured), layout="constrained", **size)
-    for axis, (name, lines) in zip(axes, measured.items(), strict=True):
+    tables = {name: by_row(f"embedding-{name}-fine-tuned.csv", "system") for name in REAL}
+    tables = {name: lines for name, lines in tables.items() if lines}
+    size = {"figsize": (1.5 + 4.5 * len(tables), 4.4), "squeeze": False}
+    figure, (axes,) = pyplot.subplots(1, len(tables), layout="constrained", **size)
+    for axis, (name, lines) in zip(axes, tables.items(), strict=True):
 
-        def draw(system, line, label, offset, axis=axis, lines=lines, **look):
-            point = float(lines[system,]["CPU ms per query"]), float(line["hit@1"])
+        def draw(line, label, offset, axis=axis, **look):
+            point = float(line["CPU ms per query"]), float(line["hit@1"])
             axis.scatter(*point, **look)
             axis.annotate(label, point, offset, textcoords="offset points", fontsize=8,
                           ha="center", va="center")  # fmt: skip
 
         for (colour, marker), named in QUERY_COSTS.items():
             for system, (label, offset) in named.items():
-                draw(system, lines[system,], label, offset, color=colour, marker=marker)
-        for rival, (system, label) in FINE_TUNED.items():
+                draw(lines[system,], label, offset, color=colour, marker=marker)
+        published = by_row(f"embedding-{name}.csv", "system")
+        for system, (label, offset) in PUBLISHED.items() if published else ():
             look = {"facecolors": "none", "edgecolors": PINK, "marker": "D"}
-            draw(system, tuned[name, rival], label, (0, 10), **look)
+            draw(published[system,], label, offset, **look)
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:g}")
         axis.margins(x=0.25, y=0.1)

