@@ -6,6 +6,7 @@ import decimal
 import gzip
 import html
 import io
+import itertools
 import json
 import os
 import re
@@ -369,6 +370,18 @@ def test_positions_that_may_be_thousands_are_bad(tmp_path):
     path = write_csv(tmp_path / "c.csv", [head, *rows])
     with pytest.raises(SentembError, match=r"c\.csv:3: the position '1,000' may be .* thousand"):
         imported(tmp_path, path, columns=columns)
+
+
+@pytest.mark.parametrize("option", ["-o", "--write-catalogue"])
+@pytest.mark.parametrize("name", ["new.parquet", "new.PQ"])
+def test_no_text_gets_a_name_of_parquet(tmp_path, option, name):
+    """A reader of the file would take it for what its name says."""
+    path = write_csv(tmp_path / "c.csv", [("query", "title"), ("tv", "TV")])
+    outputs = {"-o": tmp_path / "log.tsv", "--write-catalogue": tmp_path / "titles.tsv"}
+    outputs[option] = tmp_path / name
+    code, _, err = run(tmp_path, path, *itertools.chain(*outputs.items()))
+    assert code == 1 and f"{name}: is not written as Parquet; let its name end in .tsv" in err
+    assert [one.name for one in tmp_path.iterdir()] == ["c.csv"]
 
 
 def test_an_output_that_exists_needs_force(tmp_path):

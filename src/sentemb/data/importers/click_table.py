@@ -31,7 +31,7 @@ from sentemb.data.importers.losses import (
     check_losses,
 )
 from sentemb.data.importers.pair_sums import PairSums
-from sentemb.data.importers.table_rows import Rows
+from sentemb.data.importers.table_rows import Rows, format_of_name
 from sentemb.data.lines import write_lines
 from sentemb.data.record_file import is_record
 from sentemb.data.record_merge import one_record
@@ -132,6 +132,7 @@ def import_clicks(
         check_folder(path)
     _check_once(files, catalogue)
     check_outputs(outputs, inputs, force)
+    _check_written(written)
     how = how if since is None else _since(how, files, since)
     bad = BadRows(skip_bad_lines)
     reader = ClickReader(columns, how, bad, Imported(), lower)
@@ -162,6 +163,13 @@ def import_clicks(
             titles_file.writelines(f"{line}\n".encode() for line in job.catalogue_lines())
     reader.done.notes += reader.notes()
     return reader.done
+
+
+def _check_written(paths: Iterable[AnyPath]) -> None:
+    """Refuse a name that says Parquet: what is written is text."""
+    for path in paths:
+        if format_of_name(path) == "parquet":
+            raise SentembError(f"{path}: is not written as Parquet; let its name end in .tsv")
 
 
 def _since(how: Reading, files: Sequence[AnyPath], since: datetime) -> Reading:

@@ -14,6 +14,7 @@ from sentemb.data.importers.delimited_rows import text_rows
 from sentemb.data.importers.parquet_rows import parquet_rows
 from sentemb.data.record_file import is_record
 from sentemb.data.search_record import COLUMNS, record_rows
+from sentemb.system.paths import AnyPath
 
 _FORMAT_OF_SUFFIX = {
     ".csv": "csv",
@@ -76,5 +77,10 @@ class Rows(TableFile):
             return self.how.format
         if is_record(self.path):
             return "record"
-        suffix = re.search(r"\.\w+$", str(self.path).lower().removesuffix(".gz"))
-        return _FORMAT_OF_SUFFIX.get(suffix[0], "auto") if suffix else "auto"
+        return format_of_name(self.path)
+
+
+def format_of_name(path: AnyPath) -> str:
+    """The format that the name of a file says, or "auto"."""
+    suffix = re.search(r"\.\w+$", str(path).lower().removesuffix(".gz"))
+    return _FORMAT_OF_SUFFIX.get(suffix[0], "auto") if suffix else "auto"
