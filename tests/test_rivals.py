@@ -11,6 +11,7 @@ import rivals
 from rival_scores import Lab, Part
 from rivals import ALL, CLICKS, JUDGED, OURS, TUNED, Contest, Matrix
 
+from sentemb.comparison.data_folder import read_data
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import HeldOutClicks
 
@@ -213,10 +214,12 @@ def test_the_transformer_is_read_from_its_files(lab, tmp_path):
     vectors |= {f"{kind}_vectors": rng.normal(size=(len(vectors[kind]), 4)) for kind in (*vectors,)}
     tuned = rival_scores.Tuned(lab)
     assert not tuned.is_there()
+    folder = tmp_path / "transformer" / "shop"
+    folder.mkdir()
     for epoch in (1, 2):
-        np.savez(tmp_path / "transformer" / f"shop-lr1e-4-epoch{epoch}.npz", **vectors)
+        np.savez(folder / f"lr1e-4-epoch{epoch}.npz", **vectors)
     rows = "epoch,loss,dev NDCG@1,CPU s,wall s,sentences/s\n1,2,.4,10,11,400\n2,1,.5,20,22,300\n"
-    (tmp_path / "transformer" / "shop-lr1e-4.csv").write_text(rows)
+    (folder / "lr1e-4.csv").write_text(rows)
     assert tuned.settings == ({"run": "lr1e-4-epoch1"}, {"run": "lr1e-4-epoch2"})
     assert not rival_scores.Transformer(lab).is_there()
     expected = vectors["queries_vectors"] @ vectors["titles_vectors"][:4].T
@@ -264,15 +267,28 @@ def words(embedding, monkeypatch):
 
 
 def test_a_text_is_encoded_once_and_its_vector_kept(embedding, words, tmp_path):
-    path, texts = tmp_path / "shop" / "vectors.npy", ["tap", "a wall", "tap"]
-    first = embedding.Remembered(path, texts)
-    second = embedding.Remembered(path, texts)
+    class Data:
+        log = types.SimpleNamespace(queries=["tap"], titles=["a wall"])
+        dev = test = types.SimpleNamespace(queries=["tap"], titles=["a wall"])
+
+    path = tmp_path / "shop" / "vectors.npy"
+    first, second = embedding.published(path, Data), embedding.published(path, Data)
     assert words.read == ["tap", "a wall"]
     for one in (first, second):
         np.testing.assert_array_equal(one.encode_query(["a wall"]), Words().encode(["a wall"]))
     second.encode_document(["pipe", "pipe"])
     second.encode_query(["pipe"])
     assert words.read == ["tap", "a wall", "pipe"]
+
+
+def test_a_log_without_fine_tuning_has_the_published_transformer_alone(
+    embedding, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(embedding, "published", lambda path, data: "as published")
+    monkeypatch.setattr(embedding, "best_vectors", {"tldr": ({}, "weights")}.get)
+    cases = {name: list(embedding.cases_of(name, None)) for name in embedding.SETS}
+    assert [case.heading for case in cases.pop("tldr")] == ["tldr", "tldr, fine-tuned"]
+    assert not any(cases.values())
 
 
 def test_the_time_of_a_query_and_its_share_in_the_transformer(embedding, monkeypatch):
@@ -301,17 +317,26 @@ def test_the_time_of_a_query_and_its_share_in_the_transformer(embedding, monkeyp
 
 
 def test_all_systems_of_a_log(data, embedding, words, tmp_path, monkeypatch):
-    monkeypatch.setattr(embedding, "KEPT", tmp_path / "kept")
     monkeypatch.setattr(embedding, "BUILD", tmp_path / "systems")
     monkeypatch.setattr(embedding, "ROUNDS", 1)
     small = partial(embedding.trained, model="bag", epochs=2, hard_negatives=0)
     monkeypatch.setattr(embedding, "trained", small)
-    found = embedding.measure(data / "shop", 1)
+    monkeypatch.setattr(embedding, "SEEDS", (0, 1))
+    source = data / "shop"
+    shop = read_data(source)
+    for one in ("TEACHER", "BOTH"):
+        monkeypatch.setattr(embedding, one, getattr(embedding, one)._replace(seeds=(0,)))
+    trainings = (embedding.TEACHER, embedding.BOTH)
+    case = embedding.Case("shop", tmp_path / "kept", embedding.Remembered({}), trainings)
+    found = embedding.measure(source, shop, case, 1)
     head, *rows = embedding.rows_of(found)
     table = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
     assert len(table) == 12 and list(found["weights"]) == [
         "ranker, `--embedding`", "ranker, `--teacher --vectors --embedding`",
     ]  # fmt: skip
+    seeds = {label: figures["seeds"] for label, figures in table.items()}
+    assert seeds["ranker"] == seeds["ranker, `--embedding`"] == 2
+    assert seeds["model, `--teacher`"] == 1 and seeds[embedding.ALONE] == "-"
     for label, figures in found["values"].items():
         assert table[label]["hit@1"] == f"{np.mean(figures['hit@1']):.3f}"
         assert len(figures["hit@1"]) == len(QUERIES)

@@ -155,7 +155,7 @@ def test_a_training_that_was_stopped_continues_to_the_same_bits(tmp_path, measur
         folder = tmp_path / f"{hard} {stops}"
         tuning = trained(run, stops, folder, monkeypatch)
         found[hard, len(stops)] = tuning._transformer.encode(["query 3"])
-        assert len((folder / f"shop-{run}.csv").read_text().splitlines()) == 5
+        assert len((folder / f"shop/{run}.csv").read_text().splitlines()) == 5
     assert np.array_equal(found[2, 1], found[2, 3])
     assert not np.array_equal(found[2, 1], found[0, 1])
     assert str(benchmark.Run(1e-3, 16, 2)) == "lr1e-3-b16-h2"
@@ -164,7 +164,7 @@ def test_a_training_that_was_stopped_continues_to_the_same_bits(tmp_path, measur
 def test_the_vectors_of_all_texts_are_those_of_the_best_epoch(tmp_path, measured, monkeypatch):
     run = benchmark.Run(1e-3, 16, 2)
     tuning = trained(run, [3], tmp_path / "build", monkeypatch)
-    rows = list(csv.DictReader((tmp_path / f"build/shop-{run}.csv").read_text().splitlines()))
+    rows = list(csv.DictReader((tmp_path / f"build/shop/{run}.csv").read_text().splitlines()))
     figures = [float(row["dev MRR@10"]) for row in rows]
     assert len(set(figures)) == 3
     # A training that ended before has the weights of its last epoch.
@@ -172,8 +172,8 @@ def test_the_vectors_of_all_texts_are_those_of_the_best_epoch(tmp_path, measured
     for one in tuning, again:
         one.run()
         one.keep()
-    (path,) = (tmp_path / "build").glob("*.npz")
-    assert path.name == f"shop-{run}-epoch{1 + np.argmax(figures)}.npz"
+    (path,) = (tmp_path / "build/shop").glob("*.npz")
+    assert path.name == f"{run}-epoch{1 + np.argmax(figures)}.npz"
     with np.load(path) as file:
         vectors = dict(file)
     for kind, texts in (
