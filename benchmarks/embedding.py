@@ -54,8 +54,8 @@ from sentemb.search.ranking.embedding import Embedding
 from sentemb.system.tables import markdown_table
 
 SETS = ("tldr", "occupations", "msdocs_index")
-# As published, the transformer is measured on these.
-AS_PUBLISHED = ("tldr",)
+# The transformer as published and `--preset large` are measured on these.
+IN_FULL = ("tldr",)
 KEPT = ROOT / "build" / "embedding"
 TITLES, LETTERS, ALONE = "bm25, titles", "letters-clicks", "transformer"
 SEEDS, LARGE_SEEDS = (0, 1, 2), (0, 1)
@@ -159,16 +159,16 @@ class Timed:
 
 def cases_of(name, data):
     """The transformer as published and fine-tuned, as far as a log has them."""
-    folder = KEPT / name
-    if name in AS_PUBLISHED:
+    folder, trainings = KEPT / name, (TEACHER, BOTH)
+    if name in IN_FULL:
         own = folder / "published"
-        yield Case(name, own, published(own / "vectors.npy", data), (TEACHER, BOTH))
+        yield Case(name, own, published(own / "vectors.npy", data), trainings)
+        trainings += (LARGE,)
     tuned = best_vectors(name)
     if tuned is None:
         say(f"{name}: not fine-tuned; see benchmarks/transformer.py")
     else:
-        heading = f"{name}, fine-tuned"
-        yield Case(heading, folder / "tuned", Remembered(*tuned), (TEACHER, BOTH, LARGE))
+        yield Case(f"{name}, fine-tuned", folder / "tuned", Remembered(*tuned), trainings)
 
 
 def rankers_of(source, data, case, threads):
@@ -281,7 +281,7 @@ def rows_of(found):
         minus = "-" if label == RANKER else with_interval(compare_all([values[0]], base)[0])
         whole, inside = found["times"][label]
         means = [f"{value.mean():.3f}" for value in values]
-        seeds = "-" if label in (TITLES, LETTERS, ALONE) else found["seeds"][label]
+        seeds = "-" if label in (TITLES, LETTERS, ALONE) else str(found["seeds"][label])
         yield [label, seeds, *means, minus, f"{whole:.2f}", f"{inside:.2f}" if inside else "-"]
 
 

@@ -335,8 +335,8 @@ def test_all_systems_of_a_log(data, embedding, words, tmp_path, monkeypatch):
         "ranker, `--embedding`", "ranker, `--teacher --vectors --embedding`",
     ]  # fmt: skip
     seeds = {label: figures["seeds"] for label, figures in table.items()}
-    assert seeds["ranker"] == seeds["ranker, `--embedding`"] == 2
-    assert seeds["model, `--teacher`"] == 1 and seeds[embedding.ALONE] == "-"
+    assert seeds["ranker"] == seeds["ranker, `--embedding`"] == "2"
+    assert seeds["model, `--teacher`"] == "1" and seeds[embedding.ALONE] == "-"
     for label, figures in found["values"].items():
         assert table[label]["hit@1"] == f"{np.mean(figures['hit@1']):.3f}"
         assert len(figures["hit@1"]) == len(QUERIES)
