@@ -85,6 +85,16 @@ READ = {
         "Search term,Item ID,Item name,Event count,Total users\n"
         ",,,1203,130,Grand total\nlamp,0001,Red Lamp,1200,90\nmug,0002,Blue Mug,3,30\n"
     },
+    "GA4, items of events in BigQuery": {
+        "c.jsonl": lines(
+            {"event_name": "select_item", "search_term": "lamp", "event_count": 1200,
+             "items": [{"item_id": "L", "item_name": "Red Lamp"}]},
+            {"event_name": "view_item_list", "search_term": "lamp", "event_count": 9,
+             "items": [{"item_id": "M", "item_name": "Blue Mug"}]},
+            {"event_name": "select_item", "search_term": "mug", "event_count": 3,
+             "items": [{"item_id": "M", "item_name": "Blue Mug"}]},
+        )
+    },
     "GA4, with a total in its first row": {
         "c.csv": "# Start date: 20260101\nSearch term,Item name,Event count\n"
         ",,1203\nlamp,Red Lamp,1200\nmug,Blue Mug,3\n(not set),(not set),0\n"
@@ -209,15 +219,15 @@ def test_esci_is_read_with_ids_of_two_columns(tmp_path, monkeypatch):
 NAMED = {
     "Search Console, queries alone": (
         {"c.csv": "Top queries,Clicks,Impressions,CTR,Position\nlamp,9,90,10%,1\n"},
-        "this is a report of searches alone, which does not say what was clicked: export",
+        "no column looks like the product or page that was clicked, as in a report of searches",
     ),
     "Google Ads, search terms alone": (
         {"c.csv": "Search terms report\nAll time\nSearch term,Campaign,Clicks\nlamp,Home,9\n"},
-        "this is a report of searches alone",
+        "as in a report of searches alone; there are Search",
     ),
     "Shopify, searches alone": (
         {"c.csv": "Search query,Searches\nlamp,9\n"},
-        "this is a report of searches alone",
+        "as in a report of searches alone; there are Search",
     ),
     "Brand Analytics": (
         {
@@ -277,6 +287,18 @@ NAMED = {
     "ORCAS, which has no header": (
         {"orcas.tsv": "1\tblue sky\tD1\thttp://a.example\n2\ttap\tD2\thttp://b.example\n"},
         "clicks of ORCAS, without a header: use `sentemb import --no-header --query-column 2",
+    ),
+    "a report of products under a name of its own": (
+        {"c.csv": "Search Term;Thing clicked;No of Clicks\nlamp;Red Lamp;9\n"},
+        "there are Search Term, Thing clicked, No of Clicks: name it with --title-column or --id",
+    ),
+    "a sign between columns that is not known": (
+        {"c.csv": "query^title\nlamp^Red Lamp\n"},
+        "there are query^title: if a sign separates columns there, give it with --delimiter",
+    ),
+    "names in another encoding": (
+        {"c.csv": "検索キーワード,商品名\nランプ,赤いランプ\n".encode("cp932")},
+        "the names of the columns are in another encoding; name it, such as --encoding",
     ),
     "columns without names": (
         {"c.tsv": "1\tblue sky\tD1\n2\ttap\tD2\n"},

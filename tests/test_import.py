@@ -144,14 +144,14 @@ def test_a_named_pipe_is_read_once_and_whole(tmp_path):
     assert log.read_text() == "".join(rows).replace(",", "\t")
 
 
-def test_a_file_is_asked_once_whether_it_is_a_record(tmp_path, monkeypatch):
+def test_no_row_asks_whether_its_file_is_a_record(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr("sentemb.data.importers.table_rows.is_record", asked.append)
-    path = write_csv(tmp_path / "c.csv", [("query", "title"), ("tv", "TV"), ("a",), ("b",)])
+    path = write_csv(tmp_path / "c.csv", [("query", "title"), ("tv", "TV"), *[("a",)] * 99])
     imported(tmp_path, path, skip_bad_lines=True, max_lost=1)
     path = write_csv(tmp_path / "shown.csv", SHOWN)
     imported(tmp_path, path, columns=Columns(clicks="clicked", search="search"))
-    assert asked == [tmp_path / "c.csv", tmp_path / "shown.csv"]
+    assert set(asked) == {tmp_path / "c.csv", tmp_path / "shown.csv"} and len(asked) < 9
 
 
 def test_an_excerpt_of_several_files_in_other_encodings(tmp_path):

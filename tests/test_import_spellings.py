@@ -408,7 +408,7 @@ def test_nothing_behind_a_list_of_json_is_lost(tmp_path):
 def test_names_of_another_encoding_are_named(tmp_path):
     (tmp_path / "c.csv").write_bytes("Запрос;Название\nлампа;Лампа\n".encode("cp1251"))
     code, said = run(tmp_path / "c.csv", "-o", "-")
-    assert code == 1 and "are not valid utf-8; name the encoding, such as --encoding" in said
+    assert code == 1 and "columns are in another encoding; name it, such as --encoding" in said
     code, said = run(tmp_path / "c.csv", "-o", "-", "--encoding", "cp1251")
     assert code == 0 and said.startswith("лампа\tЛампа\n")
 
@@ -730,3 +730,138 @@ def test_a_sign_between_columns_that_is_not_known_is_asked_for(tmp_path):
     code, said = run(tmp_path / "c.csv", "-o", "-")
     assert code == 1 and "if a sign separates columns there, give it with --delimiter; name" in said
     assert run(tmp_path / "c.csv", "-o", "-", "--delimiter", "^")[1].startswith("tv\tTV\n")
+
+
+# -- what other programs write --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"query,title,n"\n"lamp,Red Lamp,1200"\n"mug,""Mug, 15"""""",3"\n',  # Excel
+        'query,title,n\nlamp,Red Lamp,1200\n"mug,""Mug, 15"""""",3";;\n',
+        '"query"|"title"|"n"\n"lamp"|"Red Lamp"|"1200"\n"mug"|"Mug, 15\\""|"3"\n',  # Spark
+        "'query','title','n'\n'lamp','Red Lamp',1200\n'mug','Mug, 15\"',3\n",  # SQLite
+        '"query"\t"title"\t"n"\n"1"\t"lamp"\t"Red Lamp"\t1200\n"2"\t"mug"\t"Mug, 15\\""\t3\n',  # R
+    ],
+)  # fmt: skip
+def test_a_table_that_another_program_has_quoted(tmp_path, text):
+    (tmp_path / "c.txt").write_text(text)
+    code, said = run(tmp_path / "c.txt", "-o", "-", "--clicks-column", "n")
+    assert code == 0 and said.startswith('lamp\tRed Lamp\t1200\nmug\tMug, 15"\t3\n'), said
+
+
+def test_a_backslash_at_the_end_of_a_text_is_not_for_its_quote(tmp_path):
+    (tmp_path / "c.csv").write_text(
+        'query,title\n"a",C:\\\n"b","C:\\","c"\n"d","C:\\"\n"e","x\\""y"\n'
+    )
+    code, said = run(tmp_path / "c.csv", "-o", "-", "--skip-bad-lines", "--max-lost", 1)
+    assert code == 0 and said.startswith('a\tC:\\\nd\tC:\\\ne\tx\\"y\n') and "1 bad" in said
+
+
+def test_rows_after_a_bad_one_are_read_where_rows_have_numbers(tmp_path):
+    rows = '"1","a","A"\n"2","b","B"\n"3","c","C"x\n"4","d","D"\n'
+    (tmp_path / "c.csv").write_text('"query","title"\n' + rows)
+    _, said = run(tmp_path / "c.csv", "-o", "-", "--skip-bad-lines", "--max-lost", 1)
+    assert said.startswith("a\tA\nb\tB\nd\tD\n") and "left out: 1 bad" in said
+    (tmp_path / "c.csv").write_text("query,title\n1,Lamp,\n2,Mug,\n")
+    assert run(tmp_path / "c.csv", "-o", "-")[1].startswith("1\tLamp\n2\tMug\n")
+
+
+def test_a_query_that_was_cut_from_an_address_is_decoded(tmp_path):
+    queries = {"caf%C3%A9+cup": "café cup", "red+lamp": "red+lamp", "50% off": "50% off",
+               "100%": "100%", "5%ff": "5%ff", "a%20b": "a b"}  # fmt: skip
+    (tmp_path / "c.csv").write_text("query,title\n" + "".join(f"{q},T\n" for q in queries))
+    _, said = run(tmp_path / "c.csv", "-o", "-")
+    assert said.startswith("".join(f"{q}\tT\n" for q in queries.values()))
+
+
+def test_names_of_groups_of_columns_are_not_those_of_columns(tmp_path):
+    (tmp_path / "c.csv").write_text(
+        "Search,,Product,,Metrics,\nterm,locale,id,name,clicks,ctr\nlamp,de,L,Red Lamp,2,0.1\n"
+    )
+    code, said = run(tmp_path / "c.csv", "-o", "-", "--clicks-column", "clicks")
+    assert code == 0 and said.startswith("lamp\tRed Lamp\t2\n")
+    assert "the header is in line 2; before it: 'Search,,Product,,Metrics,'" in said
+
+
+def test_a_row_of_usual_names_is_not_the_header(tmp_path):
+    (tmp_path / "c.csv").write_text(
+        "app,kind,action,label,thing\nshop,search,click,lamp,item\nshop,search,view,lamp,item\n"
+    )
+    with pytest.raises(SentembError, match=r"no column looks like the query.*app, kind, action"):
+        guess_tables(tmp_path / "c.csv", None, Reading(), Columns())
+    code, said = run(tmp_path / "c.csv", "-o", "-")
+    assert code == 1 and "among app, kind, action, label, thing" in said
+
+
+def test_a_column_of_numbers_is_not_the_query(tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_text("Searches,Term,Item Name,Clicks\n9000,lamp,Red Lamp,12\n90,mug,Blue Mug,3\n")
+    code, said = run(path, "-o", "-", "--clicks-column", "Clicks")
+    assert code == 0 and said.startswith("lamp\tRed Lamp\t12\nmug\tBlue Mug\t3\n")
+
+
+def test_ids_in_lists_belong_to_the_titles_next_to_them(tmp_path):
+    rows = [
+        {"query": "a", "items": [{"id": "L", "name": "Lamp"}, {"id": "M", "name": "Mug"}]},
+        {"query": "b", "items": [{"id": "M", "name": "Mug"}]},
+        {"query": "c", "items": [{"id": "NULL", "name": "Vase"}]},
+        {"query": "d", "items": {"id": ["N", "O"], "name": "Table"}},
+    ]
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, said = run(
+        tmp_path / "c.jsonl", "-o", "-", "--query-column", "query", "--title-column", "items.name",
+        "--id-column", "items.id", "--write-catalogue", tmp_path / "t.tsv",
+    )  # fmt: skip
+    log = "a\tLamp\t1\tL\na\tMug\t1\tM\nb\tMug\t1\tM\nc\tVase\nd\tTable\n"
+    assert code == 0 and said.startswith(log)
+    assert (tmp_path / "t.tsv").read_text() == "id\ttitle\nL\tLamp\nM\tMug\n"
+    assert "rows with a title and without an id of its own: 2; they add no title" in said
+
+
+EVENTS = (
+    ("product_click", 1), ("product_hover", 0), ("Search Result Clicked", 1), ("productClick", 1),
+    ("click_search_result", 1), ("search_click", 0), ("Product Added", 0),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("is_stream", [True, False])
+def test_other_kinds_of_events_are_no_clicks_and_are_named(tmp_path, is_stream):
+    rows = [f"{event},q{k},T{k}\n" for k, (event, _) in enumerate(EVENTS)][::-1]
+    text = "kind,query,title\n" + "".join(rows)
+    (tmp_path / "c.csv").write_text(text)
+    file = "-" if is_stream else str(tmp_path / "c.csv")
+    arguments = ["import", file, "-o", "-", "--clicks-column", "kind"]
+    done = CliRunner().invoke(main, arguments, input=text)
+    clicks = [f"q{k}\tT{k}" for k, (_, is_click) in enumerate(EVENTS) if is_click]
+    assert done.stdout.splitlines() == clicks[::-1]
+    assert "kinds of events that were read as no clicks: product added; if one" in done.stderr
+
+
+def test_a_text_among_flags_is_no_kind_of_event(tmp_path):
+    (tmp_path / "c.csv").write_text("query,title,n\na,A,yes\nb,B,perhaps\n")
+    code, said = run(tmp_path / "c.csv", "-o", "-", "--clicks-column", "n")
+    assert code == 1 and "the clicks 'perhaps' are not an integer" in said
+
+
+def test_a_column_of_events_is_found_by_its_cells(tmp_path):
+    path = tmp_path / "c.csv"
+    rows = "product_click,lamp,Lamp\nproduct_hover,lamp,Mug\nload,mug,Mug\n" * 3
+    path.write_text("action_name,query,title\n" + rows)
+    assert guess_tables(path, None, Reading(), Columns()).clicks.counts == ["action_name"]
+    _, said = run(path, "-o", "-")
+    assert "for the clicks in action_name give --clicks-column action_name\n" in said
+    path.write_text("action_name,query,title\n" + "".join(f"click {k},q,Lamp\n" for k in range(9)))
+    assert not guess_tables(path, None, Reading(), Columns()).clicks.counts
+
+
+def test_clicks_in_several_columns_are_not_lost_without_a_word(tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_text("query,title,clicks_2026_01,clicks_2026_02\na,A,5,6\nb,B,3,0\n")
+    guess = guess_tables(path, None, Reading(), Columns())
+    assert guess.guesses[0].endswith("clicks_2026_01; not added to the clicks: clicks_2026_02")
+    path.write_text("query,title,2026-01-01,2026-01-02\na,A,5,6\nb,B,3,0\n")
+    _, said = run(path, "-o", "-")
+    assert "if 2026-01-01 or 2026-01-02 has the number of clicks" in said
+    assert "if each has a part of them, write a row for each\n" in said

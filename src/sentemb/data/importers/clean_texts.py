@@ -2,7 +2,7 @@
 
 import html
 import re
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote_plus
 
 from sentemb.data.click_log import MAX_TEXT_WORDS, clean_text
 from sentemb.data.lines import is_id
@@ -12,6 +12,8 @@ _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]
 # As a spreadsheet is told that a number is a text.
 _FORMULA = re.compile(r'\s*="((?:[^"]|"")*)"\s*')
 _ADDRESS = re.compile(r"\s*(?:https?:/)?/\S*$")
+# A text as addresses have it: no blanks, and some characters as two digits.
+_ENCODED = re.compile(r"[^\s%]*(?:%[0-9A-Fa-f]{2}[^\s%]*)+")
 # The parameters of addresses that say what was searched, the surest first.
 _SEARCHED = (
     *("q", "query", "search", "search_query", "searchterm", "search_term", "keyword", "keywords"),
@@ -61,21 +63,31 @@ def imported_text(text: str, what: str, encoding: str = "utf-8") -> str:
 
 
 def searched_text(address: str) -> str:
-    """The query in the address of a page with search results; else the text as it is.
+    """The query in the address of a page with search results; else the text itself.
 
-    It is empty if nothing was searched.
+    It is empty if nothing was searched. A query that was cut from an address is decoded.
 
     Examples
     --------
     >>> searched_text("https://example.com/search?page=2&q=red+shoes")
     'red shoes'
+    >>> searched_text("caf%C3%A9+cup"), searched_text("red+shoes"), searched_text("50% off")
+    ('café cup', 'red+shoes', '50% off')
     """
     page, mark, parameters = address.partition("?")
     if not mark or not _ADDRESS.match(page):
-        return address
+        return _decoded(address) if "%" in address else address
     values = dict(parse_qsl(parameters.partition("#")[0], keep_blank_values=True))
     searched = [values[name] for name in _SEARCHED if name in values]
     return next(filter(str.strip, searched), "") if searched else address
+
+
+def _decoded(text: str) -> str:
+    """The text that an address has encoded; any other as it is."""
+    try:
+        return unquote_plus(text, errors="strict") if _ENCODED.fullmatch(text.strip()) else text
+    except UnicodeDecodeError:
+        return text
 
 
 def without_formula(cell: str) -> str:

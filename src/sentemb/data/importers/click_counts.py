@@ -8,7 +8,7 @@ other cells of the column decide.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from sentemb.data.click_log import MAX_CLICKS
 from sentemb.data.column_names import is_no_click
@@ -23,8 +23,12 @@ _FLAGS = {
     False: "false no n f off unclicked skipped substitute s complement c irrelevant i falsch nein"
     " faux non falso não nao onwaar nee fałsz nie falskt nej ложь нет いいえ 否 ✗ ✘ ☐ ❌",
 }
-# Kinds of events that are clicks.
+# Kinds of events that are clicks; of names in camel case the words; what was clicked in a search.
 _CLICK = re.compile(r"(?:\w*[ _-])?(?:clicks?|clicked)(?:[ _-]\w*)*|select[ _]item")
+_NEW_WORD = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])")
+_FOUND = re.compile(r"search(?:es)?[ _-]?(?=(?:results?|items?|products?|hits?)(?![a-z]))")
+# A column of events has no more kinds of words, and no larger share of different ones.
+_MOST_KINDS, _DIFFERENT = 50, 0.5
 _YES, _NO = (frozenset(_FLAGS[flag].split()) for flag in (True, False))
 _OTHER = {".": ",", ",": "."}
 # No-break and thin blanks, and other apostrophes.
@@ -45,27 +49,40 @@ class ClickCells:
     """Reads the cells of a column of clicks.
 
     guessed : the first cell that nothing else in the column decides, such as 1.000; or None
+    unknown_kinds : kinds of events that are not known, in a column where others are clicks
+    are_events : whether the column has kinds of events, some of them clicks; once it was looked at
     """
 
     def __init__(self) -> None:
         self.guessed: str | None = None
+        self.unknown_kinds: set[str] = set()
+        self.are_events = False
+        self._kinds: set[str] = set()
         # Whether a sign separates thousands, once the column was looked at; None if it cannot say.
         self._thousands: dict[str, bool | None] | None = None
         self._seen: set[str] = set()
 
     def is_unclear(self, cell: str) -> bool:
         """Whether a cell can only be read once `look_at` has seen its column."""
-        return self._thousands is None and _UNCLEAR.fullmatch(cell.strip()) is not None
+        if self._thousands is not None:
+            return False
+        bare = cell.strip()
+        return _UNCLEAR.fullmatch(bare) is not None or (_is_word(bare) and _is_click(bare) is None)
 
     def notice(self, cells: Iterable[str]) -> None:
         """Keep what cells tell, for a column that can be read only once."""
         if self._thousands is None:
-            self._seen.update(kind for cell in cells for kind in _kinds(cell.strip()))
+            for cell in cells:
+                bare = cell.strip()
+                self._seen.update(_kinds(bare))
+                if len(self._kinds) <= _MOST_KINDS and bare[:1].isalpha():
+                    self._kinds.add(bare)
 
     def look_at(self, cells: Iterable[str]) -> None:
         """Decide from all cells of the column what a point and a comma are."""
         self.notice(cells)
         self._thousands = {mark: _are_thousands(mark, self._seen) for mark in _OTHER}
+        self.are_events = len(self._kinds) <= _MOST_KINDS and any(map(_is_click, self._kinds))
 
     def read(self, cell: str) -> int:
         """The number of clicks in a cell; 0 if it is empty or marks a missing value.
@@ -80,8 +97,13 @@ class ClickCells:
             return 0
         if bare in _YES or bare in _NO:
             return int(bare in _YES)
-        if bare[:1].isalpha() and (is_no_click(bare) or _CLICK.fullmatch(bare)):
-            return int(not is_no_click(bare))
+        if bare[:1].isalpha():
+            is_click = _is_click(cell)
+            if is_click is None and self.are_events:
+                self.unknown_kinds.add(bare)
+                is_click = False
+            if is_click is not None:
+                return int(is_click)
         digits = self._digits(bare.translate(_PLAIN))
         if len(digits) > _MOST_DIGITS or not digits or int(digits) > MAX_CLICKS:
             raise SentembError(
@@ -105,6 +127,27 @@ class ClickCells:
         if match is None or match["mark"] == (match["decimals"] or "x")[0]:
             return ""
         return _NO_DIGIT.sub("", match["whole"])
+
+
+def tells_clicks(cells: Sequence[str]) -> bool:
+    """Whether cells are a few kinds of events, of which some are clicks and some are not."""
+    kinds = {cell.strip() for cell in cells}
+    is_few = len(kinds) <= min(_MOST_KINDS, _DIFFERENT * len(cells))
+    return is_few and {True, False} <= set(map(_is_click, kinds))
+
+
+def _is_word(bare: str) -> bool:
+    """Whether a cell begins with a letter, and is neither a flag nor marks a missing value."""
+    flag = bare.lower()
+    return bare[:1].isalpha() and flag not in _YES and flag not in _NO and not is_missing(bare)
+
+
+def _is_click(kind: str) -> bool | None:
+    """Whether a kind of event is a click; None for any other text."""
+    kind = _NEW_WORD.sub(" ", kind.strip()).lower()
+    if "click" in kind:
+        kind = _FOUND.sub("", kind)
+    return False if is_no_click(kind) else True if _CLICK.fullmatch(kind) else None
 
 
 def _are_thousands(mark: str, seen: set[str]) -> bool | None:

@@ -25,7 +25,7 @@ from sentemb.data.importers.clean_texts import (
 from sentemb.data.importers.click_counts import ClickCells
 from sentemb.data.importers.columns import BadRows, Reading, Row, Wanted, listed, same_names
 from sentemb.data.importers.damaged_ids import DamagedIds
-from sentemb.data.importers.guessing import columns_of_counts
+from sentemb.data.importers.guessing import columns_of_clicks, fitting_columns
 from sentemb.data.importers.lists import listed_in, parts_of
 from sentemb.data.importers.losses import (
     NO_CLICKS,
@@ -136,9 +136,10 @@ class ClickReader:
         self._ids = dict[str, str]()  # of cells, as the catalogue has them
         self._damaged = DamagedIds(())
         self._first_without_title = self._guessed = ""
+        self._unknown_kinds = set[str]()
         self._clicks_columns: list[str] = []
         self._may_count: tuple[AnyPath, list[str], set[str]] | None = None
-        self._escaped = self._missing = self._opened = 0
+        self._escaped = self._missing = self._opened = self._without_id = 0
 
     def read_catalogue(self, path: AnyPath) -> CatalogueTitles:
         """The catalogue that has the titles of the ids."""
@@ -159,7 +160,9 @@ class ClickReader:
         needed += (columns.ids or [ID]) if self._joins else [self._title_column]
         needed += [*columns.counts, columns.search, columns.position]
         needed += columns.ids if self.collects else []
-        chosen = [column for column in needed if column is not None]
+        meant = [column for column in needed if isinstance(column, Meaning)]
+        by_cells = fitting_columns(meant, path, self._how)
+        chosen = [by_cells.get(column, column) for column in needed if column is not None]
 
         def on_names(names: list[str]) -> None:
             self._on_names(names, path)
@@ -169,7 +172,8 @@ class ClickReader:
     def clicks(self, rows: Rows) -> Iterator[Click]:
         """The usable rows of one file; those without clicks only if they belong to a search."""
         n_keys = len(self._columns.ids) if self._joins and self._columns.ids else 1
-        has_extras = self.collects or self._columns.position is not None
+        n_ids = len(self._columns.ids) if self.collects else 0
+        has_extras = n_ids or self._columns.position is not None
         has_totals = bool(self._columns.counts) and not self._joins
         done, ahead, counts = (
             self.done,
@@ -185,7 +189,7 @@ class ClickReader:
                 clicks = self._clicks(extras, ahead, counts, len(named))
                 del extras[1 : len(counts)]
                 if has_extras:
-                    self._check_extras(extras, bool(named[0][1]))
+                    self._check_extras(extras, named)
             except SentembError as error:
                 if is_no_row(cells):  # such as one that says "Totals" where the clicks are
                     done.left_out[TOTALS] += 1
@@ -215,8 +219,10 @@ class ClickReader:
                 usable = self._usable(query, named, clicks, rows.where(number))
             for raw, title, n in usable:
                 self._escaped += "&" in cells[0] + raw and has_entity(cells[0] + raw)
-                yield query, title, n, number, [*extras, self._ids[raw]] if self._joins else extras
+                has_id = self._joins or n_ids
+                yield query, title, n, number, [*extras, self._ids[raw]] if has_id else extras
         self._guessed = next((cells.guessed for cells in counts if cells.guessed), self._guessed)
+        self._unknown_kinds.update(*(cells.unknown_kinds for cells in counts))
 
     def _query(self, raw: str) -> str:
         """The text of a query."""
@@ -280,13 +286,22 @@ class ClickReader:
             clicks = [n * of_title for n, of_title in zip(clicks, cycle(read), strict=False)]
         return clicks
 
-    def _check_extras(self, extras: list[str], has_title: bool) -> None:
-        """Refuse a position that is none; put the ids of a log into one."""
+    def _check_extras(self, extras: list[str], named: Sequence[_Named]) -> None:
+        """Refuse a position that is none; take the ids that a log has for its titles."""
         if self._columns.position is not None:
             position_of(extras)
-        n_ids = len(self._columns.ids) if self.collects else 0
-        if n_ids and has_title:
-            extras[-n_ids:] = [imported_id(joined_id(extras[-n_ids:]), self._how.encoding)]
+        if n_ids := len(self._columns.ids) if self.collects else 0:
+            cell = joined_id(extras[-n_ids:])
+            del extras[-n_ids:]
+            values = listed_in(cell) if cell[:1] in _LIST_STARTS else None
+            ids = [cell] if values is None else values
+            if len(ids) != len(named):  # nothing says which id is whose
+                ids = [""] * len(named)
+            self._ids = {
+                raw: imported_id(id, self._how.encoding) if title and not is_missing(id) else ""
+                for (raw, title), id in zip(named, ids, strict=True)
+            }
+            self._without_id += any(title and not self._ids[raw] for raw, title in named)
 
     def _usable(
         self, query: str, named: Sequence[_Named], clicks: Sequence[int], where: str
@@ -334,8 +349,8 @@ class ClickReader:
         texts_and_ids = (self._query_column, self._title_column, *asked.ids)
         used = {name for column in texts_and_ids for name in _meant(column, names)}
         rest = [name for name in names if name not in used]
-        counts = (CLICKS.column(rest), EVENT.column(rest))
-        self._clicks_columns = [name for name in counts if name is not None]
+        named = (CLICKS.column(rest), EVENT.column(rest))
+        self._clicks_columns = [name for name in named if name is not None]
         if not self._may_count and str(path) != "-" and is_file(path):
             self._may_count = path, names, used
 
@@ -344,25 +359,34 @@ class ClickReader:
         """The first id without a title, and what a spreadsheet did to ids; empty without one."""
         return "; ".join([brief(self.unknown_id), *self._damaged.notes()]) * bool(self.unknown_id)
 
-    def _columns_of_counts(self) -> list[str]:
-        if self._may_count is None:
-            return []
-        path, names, used = self._may_count
-        return columns_of_counts(path, self._how, names, used)
-
-    def notes(self) -> Iterator[str]:
-        """Notes for a user on the rows that were read."""
-        if self._clicks_columns:
-            names = self._clicks_columns
+    def _not_counted(self) -> Iterator[str]:
+        """Notes on the columns that have, or may have, clicks and were not asked for."""
+        names, may_be = self._clicks_columns, list[str]()
+        if self._may_count is not None:
+            path, all_names, used = self._may_count
+            names, may_be = columns_of_clicks(path, self._how, all_names, used)
+        if names:
             options = (f"--clicks-column {shlex.quote(name)}" for name in names)
             yield (
                 f"each row was counted as one click; for the clicks in {listed(names)} give "
                 f"{' '.join(options)}"
             )
-        elif may_be := self._columns_of_counts():
+        elif may_be:
+            has = "has the number of clicks, give --clicks-column"
+            parts = "; if each has a part of them, write a row for each" * (len(may_be) > 1)
             yield (
-                f"each row was counted as one click; if {listed(may_be)} has the number of clicks, "
-                f"give --clicks-column {shlex.quote(may_be[0])}"
+                f"each row was counted as one click; if {' or '.join(may_be[:9])} {has} "
+                f"{shlex.quote(may_be[0])}{parts}"
+            )
+
+    def notes(self) -> Iterator[str]:
+        """Notes for a user on the rows that were read."""
+        yield from self._not_counted()
+        if self._unknown_kinds:
+            kinds = listed(sorted(self._unknown_kinds))
+            yield (
+                f"kinds of events that were read as no clicks: {kinds}; if one of them is a click, "
+                "call it click"
             )
         if self._guessed:
             read = ClickCells().read(self._guessed)
@@ -376,6 +400,11 @@ class ClickReader:
             yield (
                 f"rows that name several titles: {self._opened:,}; each title has the clicks of "
                 "the row, or its own where these are a list"
+            )
+        if self._without_id:
+            yield (
+                f"rows with a title and without an id of its own: {self._without_id:,}; they add "
+                "no title to the catalogue that is written"
             )
         if self.unknown_id:
             yield f"the first id without a title: {brief(self.unknown_id)}"

@@ -180,6 +180,17 @@ def usual_name(meaning: Meaning, names: Sequence[str], name: str) -> str:
     return column
 
 
+def check_names(names: Sequence[str], name: str) -> None:
+    """Refuse names of columns with bytes that did not fit the encoding in which they were read."""
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError:
+        raise SentembError(
+            f"{name}: the names of the columns are in another encoding; name it, such as "
+            "--encoding cp1252 or, for Japanese, cp932"
+        ) from None
+
+
 def same_names(column: str, names: Sequence[str]) -> list[str]:
     """Those of ``names`` that are ``column``, else those in other case, else with other signs."""
     exact = [name for name in names if name == column]

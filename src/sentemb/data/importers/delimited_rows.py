@@ -16,13 +16,14 @@ from html.entities import html5
 from io import BufferedIOBase
 from itertools import chain, islice
 from operator import itemgetter
-from typing import Any, Literal, TextIO, cast
+from typing import Any, TextIO, cast
 
 from sentemb.data.importers.clean_texts import without_formula
 from sentemb.data.importers.columns import (
     BadRows,
     Row,
     TableFile,
+    check_names,
     index_of,
     is_number,
     same_names,
@@ -32,6 +33,7 @@ from sentemb.data.importers.file_kinds import check_kind, encoding_in
 from sentemb.data.importers.json_rows import json_rows
 from sentemb.data.importers.known_exports import what_is_lacking
 from sentemb.data.importers.missing import is_no_row
+from sentemb.data.importers.quoted_lines import doubled, numbers_rows, quote_of, unwrapped
 from sentemb.data.importers.table_heads import DELIMITERS, MOST_BEFORE, find_head
 from sentemb.data.spreadsheets import is_header
 from sentemb.errors import SentembError
@@ -79,14 +81,15 @@ def text_rows(table: TableFile, format: str) -> Iterator[Row]:
         if not known_first:
             raise SentembError(f"{table.name}: the input is empty; give a table")
         _check_encoding(known_first[0], table)
-        numbered = chain(known_first, lines)
         opening = next((line.lstrip("\ufeff \t") for line in known_first if line.strip()), "")
         is_json = table.how.delimiter is None and opening.startswith(
             ("{", "[{", "[[", "[\n", "[\r")
         )
         if format == "jsonl" or (format == "auto" and is_json):
-            yield from json_rows(table, enumerate(numbered, 1))
+            yield from json_rows(table, enumerate(chain(known_first, lines), 1))
             return
+        if table.how.quotes:
+            known_first, lines = list(map(unwrapped, known_first)), map(unwrapped, lines)
         before = 0
         known = "\t" if format == "tsv" else table.how.delimiter
         if _SEP.match(known_first[0]):
@@ -98,29 +101,38 @@ def text_rows(table: TableFile, format: str) -> Iterator[Row]:
             first = brief(known_first[before - head.line].strip())
             table.on_note(f"{table.name}: the header is in line {before + 1}; before it: {first}")
         comments = head.line > 0 and opening.startswith("#")
-        rows = _rows(table, islice(numbered, before, None), head.delimiter, before, comments)
+        is_numbered = numbers_rows(known_first[before:], head.delimiter)
+        lines = islice(chain(known_first, lines), before, None)
+        rows = _rows(table, lines, head.delimiter, before, comments, is_numbered)
         if any('="' in line for line in known_first):
             rows = ((number, tuple(map(without_formula, cells))) for number, cells in rows)
         yield from rows
 
 
 def _rows(
-    table: TableFile, lines: Iterator[str], delimiter: str, before: int, comments: bool
+    table: TableFile,
+    lines: Iterator[str],
+    delimiter: str,
+    before: int,
+    comments: bool,
+    is_numbered: bool,
 ) -> Iterator[Row]:
-    """The rows of the table that begins after ``before`` lines, and ends before ``comments``."""
+    """The rows of the table that begins after ``before`` lines, and ends before ``comments``.
+
+    If it ``is_numbered``, the first cell of a row has no name and is left out.
+    """
     # The limit of the csv module is that of the whole process, and too low for descriptions.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
     quotes, name = table.how.quotes, table.name
-    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
-    reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting)
+    reader = _reader(lines, delimiter, quotes)
     try:
-        head = next(reader, [])
+        head: list[str] = next(reader, [])
     except csv.Error as error:
         raise SentembError(f"{name}:{before + 1}: {_csv_fault(error)}") from None
     if not head:
         raise SentembError(f"{name}:{before + 1}: the first line is empty; give a table")
     pick, has_header = _chosen(table, head)
-    rows = reader if has_header else chain([head], reader)
+    rows = _below(reader, is_numbered) if has_header else chain([head], reader)
     names = head if has_header else []
     width, last = len(head), reader.line_num if has_header else 0
     can_join = delimiter == "\t" and quotes
@@ -145,6 +157,20 @@ def _rows(
         except csv.Error as error:  # the reader continues with the next line
             table.bad(f"{name}:{before + last + 1}", _csv_fault(error))
             last = reader.line_num
+
+
+def _reader(lines: Iterator[str], delimiter: str, quotes: bool) -> Any:
+    """A reader of the csv module for a table."""
+    if not quotes:
+        return csv.reader(lines, delimiter=delimiter, strict=True, quoting=csv.QUOTE_NONE)
+    first = next(lines)
+    lines, quote = map(doubled(delimiter), chain([first], lines)), quote_of(first, delimiter)
+    return csv.reader(lines, delimiter=delimiter, strict=True, quotechar=quote)
+
+
+def _below(reader: Iterator[list[str]], is_numbered: bool) -> Iterator[list[str]]:
+    """The rows below the names, without their numbers; they continue after an error of one."""
+    return map(itemgetter(slice(1, None)), reader) if is_numbered else reader
 
 
 def _width_fault(row: list[str], names: list[str], width: int, bad: BadRows) -> str | None:
@@ -210,7 +236,7 @@ def _chosen(
             for column in columns
         ]
     except SentembError:
-        _check_bytes("".join(names), table)
+        check_names(names, table.name)
         raise
     if header is None:
         is_named = bool(named) or are_names
@@ -278,17 +304,6 @@ def _lines(text: TextIO, name: str) -> Iterator[str]:
                 "with shorter lines"
             )
         yield line
-
-
-def _check_bytes(text: str, table: TableFile) -> None:
-    """Refuse names of columns with bytes that do not fit the encoding."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise SentembError(
-            f"{table.name}: the names of the columns are not valid {table.how.encoding}; name the "
-            "encoding, such as --encoding cp1252"
-        ) from None
 
 
 def _check_encoding(first: str, table: TableFile) -> None:

@@ -16,13 +16,14 @@ from sentemb.data.column_names import (
     QUERY,
     ROLES,
     TITLE,
+    Meaning,
     is_usual,
     letters_of,
     says_clicked,
     says_shown,
 )
-from sentemb.data.importers.click_counts import ClickCells
-from sentemb.data.importers.columns import BadRows, Reading, index_of, listed
+from sentemb.data.importers.click_counts import ClickCells, tells_clicks
+from sentemb.data.importers.columns import BadRows, Reading, Wanted, check_names, index_of, listed
 from sentemb.data.importers.known_exports import check_folder, graded_column, what_is_lacking
 from sentemb.data.importers.lists import listed_in, parts_of
 from sentemb.data.importers.missing import is_missing
@@ -73,10 +74,13 @@ class Guess:
         """The column of a role; a `SentembError` if there is none."""
         if role in self.roles:
             return self.roles[role]
+        check_names(self.names, self.name)
         if advice := what_is_lacking(self.names):
             raise SentembError(f"{self.name}: {advice}")
         remedy = f"name it with --{role}-column"
-        if not any(map(is_usual, self.names)):
+        if len(self.names) == 1:
+            remedy = "if a sign separates columns there, give it with --delimiter"
+        elif not any(map(is_usual, self.names)):
             remedy += "; if these are not names, `sentemb import` takes numbers and --no-header"
         raise SentembError(
             f"{self.name}: no column looks like the {role}; there are {listed(self.names)}: "
@@ -121,7 +125,18 @@ class Guess:
         columns = {**self.roles, **self.fields}
         line = f"{self.name}: " + ", ".join(f"{role} = {name}" for role, name in columns.items())
         twice = [name for name in dict.fromkeys(self.names) if self.names.count(name) > 1 and name]
-        return f"{line}; left out, since several are named so: {listed(twice)}" if twice else line
+        if twice:
+            line += f"; left out, since several are named so: {listed(twice)}"
+        if left := self._more_clicks():
+            line += f"; not added to the clicks: {listed(left)}"
+        return line
+
+    def _more_clicks(self) -> list[str]:
+        """Further columns that are named for clicks and have numbers of them."""
+        if "clicks" not in self.roles:
+            return []
+        rest = [name for name in CLICKS.columns(self.names) if name not in self.roles.values()]
+        return [name for name in rest if _fits("clicks", self.cells.get(name, ()))]
 
 
 def guess_columns(
@@ -145,13 +160,39 @@ def guess_columns(
     asked = ("id", "title") if of_products else tuple(_ROLES)
     for role in asked:
         if role not in roles:
-            rest = (name for name in _ROLES[role].columns(names) if name not in roles.values())
-            fitting = next((name for name in rest if _fits(role, cells.get(name, ()))), None)
+            rest = [name for name in names if name not in roles.values()]
+            is_event = role == "event"
+            fitting = _event(rest, cells) if is_event else _fitting(_ROLES[role], rest, cells)
             if fitting is not None:
                 roles[role] = fitting
     roles = _ordered(roles)
     fields = _fields(names, roles, cells) if of_products else {}
     return Guess(place_name(path), names, roles, fields, cells)
+
+
+def fitting_columns(meanings: Sequence[Meaning], path: AnyPath, how: Reading) -> dict[Wanted, str]:
+    """The columns with these meanings where several have usual names: their cells decide.
+
+    Nothing is said of a stream, which is read once, nor of a table that cannot be read.
+    """
+    if how.header is False or str(path) == "-" or not is_file(path):
+        return {}
+    try:
+        names = names_of(path, how)
+        several = [meaning for meaning in meanings if len(meaning.columns(names)) > 1]
+        cells = _first_cells(path, names, how) if several else {}
+    except SentembError:  # said when the table is read
+        return {}
+    by_cells = {meaning: _fitting(meaning, names, cells) for meaning in several}
+    return {meaning: name for meaning, name in by_cells.items() if name is not None}
+
+
+def _fitting(
+    meaning: Meaning, names: Sequence[str], cells: Mapping[str, Sequence[str]]
+) -> str | None:
+    """The surest of ``names`` whose cells can have a meaning."""
+    columns = meaning.columns(names)
+    return next((name for name in columns if _fits(meaning.what, cells.get(name, ()))), None)
 
 
 def names_of(path: AnyPath, how: Reading) -> list[str]:
@@ -165,7 +206,7 @@ def names_of(path: AnyPath, how: Reading) -> list[str]:
     names: list[str] = []
     reading = Reading(how.format, how.delimiter, how.encoding, True, how.quotes)
     bad = BadRows(skip=True)
-    rows = Rows(path, ("1", "2"), reading, bad, names.extend, is_head=_is_head)
+    rows = Rows(path, ("1", "1"), reading, bad, names.extend, is_head=_is_head)
     for _ in islice(rows, 1):
         pass
     if not names and bad.first is not None:
@@ -205,19 +246,32 @@ def _first_cells(path: AnyPath, names: Sequence[str], how: Reading) -> dict[str,
     return {name: column for name, column in cells.items() if name not in unreadable}
 
 
-def columns_of_counts(
+def columns_of_clicks(
     path: AnyPath, how: Reading, names: Sequence[str], used: Collection[str]
-) -> list[str]:
-    """Those of the columns ``names`` that may be numbers of clicks, by their cells.
+) -> tuple[list[str], list[str]]:
+    """The columns of clicks and of kinds of events, and those that may be numbers of clicks.
 
-    They have integers, some of them small unless the name has to do with clicks, are not ``used``,
-    and their names mean nothing else.
+    They are among ``names`` and not ``used``. Those that may be have integers, some of them small
+    unless the name has to do with clicks, and their names mean nothing else.
     """
-    known = (*ROLES, OTHER, *FIELDS)
-    rest = [name for name in names if name and not any(meaning.has(name) for meaning in known)]
-    rest = [name for name in rest if name not in used]
+    rest = [name for name in names if name and name not in used]
     cells = _first_cells(path, names, how) if rest else {}
-    return [name for name in rest if _may_be_counts(name, cells.get(name, ()))]
+    named = [CLICKS.column(rest), _event(rest, cells)]
+    may_be = [name for name in _unnamed(rest) if _may_be_counts(name, cells.get(name, ()))]
+    return [name for name in named if name is not None], may_be
+
+
+def _unnamed(names: Sequence[str]) -> list[str]:
+    """Those of ``names`` that mean nothing."""
+    known = (*ROLES, OTHER, *FIELDS)
+    return [name for name in names if not any(meaning.has(name) for meaning in known)]
+
+
+def _event(names: Sequence[str], cells: Mapping[str, Sequence[str]]) -> str | None:
+    """The column that says what kind of event a row is: by its name, or by its cells alone."""
+    named = _fitting(EVENT, names, cells)
+    by_cells = (name for name in _unnamed(names) if tells_clicks(cells.get(name, ())))
+    return next(by_cells, None) if named is None else named
 
 
 def _may_be_counts(name: str, cells: Sequence[str]) -> bool:
@@ -238,6 +292,7 @@ def _fits(role: str, cells: Sequence[str]) -> bool:
         return not cells
     counts = ClickCells()
     counts.look_at(filled)
+    counts.are_events &= role == "event"
     n_counts = sum(_counts_in(cell, counts) is not None for cell in filled)
     if role in ("clicks", "event"):
         has_numbers = role == "event" and any(map(str.isdigit, filled))

@@ -56,8 +56,9 @@ def what_is_lacking(names: Sequence[str]) -> str:
     has_query, has_product = QUERY.column(names), TITLE.column(names) or ID.column(names)
     if has_query and not has_product:
         return (
-            "this is a report of searches alone, which does not say what was clicked: export the "
-            "searches together with the clicked product or page"
+            "no column looks like the product or page that was clicked, as in a report of searches "
+            f"alone; there are {', '.join(names)[:150]}: name it with --title-column or "
+            "--id-column, or export the searches together with it"
         )
     if has_product and not has_query and SEARCH.column(names):
         return (

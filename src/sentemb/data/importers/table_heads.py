@@ -15,6 +15,8 @@ from sentemb.data.importers.columns import Wanted, is_number, same_names
 DELIMITERS = (",", ";", "\t", "|")
 # Lines among which the table begins.
 MOST_BEFORE = 60
+# What is before a table, such as a date and its name, has no more cells.
+_FEW_CELLS = 3
 
 
 class TableHead(NamedTuple):
@@ -32,17 +34,39 @@ def find_head(
 ) -> TableHead:
     """The first line that has the columns asked for, or the first with as many cells as most lines.
 
-    ``is_head`` decides instead of the columns, for a caller who does not know them yet.
+    ``is_head`` decides instead of the columns, for a caller who does not know them yet. Where no
+    column is asked for by name, two more lines are looked at: the first one, because the cells of
+    a row may be usual names, such as "search" and "click"; and the one below, because the names of
+    groups of columns, with blank cells between them, may be above those of the columns.
     """
     filled = [number for number, line in enumerate(lines) if line.strip()]
     fits = _has(columns) if is_head is None else is_head
     for number in filled:
         fitting = [mark for mark in delimiters if fits(cells_of(lines[number], mark))]
         if fitting:
-            return TableHead(
-                number, max(fitting, key=lambda mark: len(cells_of(lines[number], mark)))
-            )
+            mark = max(fitting, key=lambda mark: len(cells_of(lines[number], mark)))
+            if is_head is not None or all(isinstance(column, Meaning) for column in columns):
+                number = _beside(lines, filled, number, mark, fits)
+            return TableHead(number, mark)
     return _widest(lines, filled, delimiters)
+
+
+def _beside(
+    lines: Sequence[str],
+    filled: Sequence[int],
+    number: int,
+    mark: str,
+    fits: Callable[[list[str]], bool],
+) -> int:
+    """The line ``number``, or the first or the next one if that is more likely to have names."""
+    cells, first = cells_of(lines[number], mark), cells_of(lines[filled[0]], mark)
+    are_names = len(set(first)) > _FEW_CELLS and all(cell[:1].isalpha() for cell in first)
+    if are_names and len(first) == len(set(first)) == len(cells):
+        return filled[0]
+    below = next((line for line in filled if line > number), number)
+    inner = cells_of(lines[below], mark)
+    is_group = "" in cells and len(inner) == len(cells) and "" not in inner
+    return below if is_group and fits(inner) else number
 
 
 def cells_of(line: str, delimiter: str) -> list[str]:
