@@ -865,3 +865,11 @@ def test_clicks_in_several_columns_are_not_lost_without_a_word(tmp_path):
     _, said = run(path, "-o", "-")
     assert "if 2026-01-01 or 2026-01-02 has the number of clicks" in said
     assert "if each has a part of them, write a row for each\n" in said
+
+
+def test_the_margins_of_pivots_and_the_end_of_a_dump_are_no_pairs(tmp_path):
+    rows = "lamp\tRed Lamp\t2\nlamp\t(all)\t2\nall\tall in one\t5\nAll\tAll\t9\n\\.\n"
+    (tmp_path / "c.tsv").write_text("query\ttitle\tn\n" + rows)
+    code, said = run(tmp_path / "c.tsv", "-o", "-", "--clicks-column", "n")
+    assert code == 0 and said.startswith("lamp\tRed Lamp\t2\nall\tall in one\t5\n")
+    assert "2 of totals" in said and "lost: 2 without a title" in said

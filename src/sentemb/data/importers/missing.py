@@ -8,14 +8,14 @@ _WORDS = r"""null|none|nil|undefined|nan|n/a|not[ ]set"""
 _ALONE = rf"{_WORDS}|nat|n\.a\.|n\\a|n/d|k\.[ ]?a\.|\\n|keine[ ]angabe"
 _BRACKETED = (
     rf"{_WORDS}|na|(?:data[ ])?(?:not|no|nicht|kein|keine|non|sin|pas)[ ][\w ]+|empty|blank|missing"
-    r"|unknown|other(?:[ ].*)?|object[ ]object|leer|vide|vacío|vuoto|vazio|leeg"
+    r"|unknown|all|other(?:[ ].*)?|object[ ]object|leer|vide|vacío|vuoto|vazio|leeg"
 )
 _MISSING = re.compile(
     rf"""
     (?i:{_ALONE}) | NA
     | [\[({{<] \s* (?i:{_BRACKETED})? \s* [\])}}>]
     | \#N/?[ABDTV] | \#[¿¡]?[^\W\d_a-zà-ÿ]+(?:/0)?[!?]    # errors of spreadsheets
-    | [-–—_.…?*:=]+ | '' | ""
+    | [-–—_.…?*:=]+ | \\\. | '' | ""
     """,
     re.VERBOSE,
 )
@@ -31,13 +31,13 @@ _TOTAL = re.compile(
         (?:[ ](?:général|general|geral))?
       | gesamt(?:summe|zahl|ergebnis)? | insgesamt | summen? | somme | ensemble | suma | totales
       | total[ei](?:[ ](?:generale|complessivo))? | somma | soma | (?:eind|sub)?totaal | razem
-      | summa | sum | i[ ]alt | yhteensä | összesen | celkem | toplam | итого | всего
+      | all | summa | sum | i[ ]alt | yhteensä | összesen | celkem | toplam | итого | всего
       | [合总総總小][計计] | 합계 | 총계 )
     (?:\s*[:(–-].*)?
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-_TOTAL_STARTS = frozenset("tgsrocieyöив合总総總小합총")
+_TOTAL_STARTS = frozenset("atgsrocieyöив合总総總小합총")
 _FIGURE = re.compile(r"[-+<>~]?[0-9][0-9.,'’\s\u00a0\u202f]*%?")
 # What reports print below a table, and the consoles of databases around one.
 _RULED = re.compile(r"[-+=|:─┼│╪═\s]+")
