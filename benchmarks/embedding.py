@@ -54,40 +54,34 @@ from sentemb.search.ranking.embedding import Embedding
 from sentemb.system.tables import markdown_table
 
 SETS = ("tldr", "occupations", "msdocs_index")
-# The transformer as published and `--preset large` are measured on these.
-IN_FULL = ("tldr",)
+# As published, the transformer is measured on these.
+AS_PUBLISHED = ("tldr",)
 KEPT = ROOT / "build" / "embedding"
 TITLES, LETTERS, ALONE = "bm25, titles", "letters-clicks", "transformer"
-SEEDS, LARGE_SEEDS = (0, 1, 2), (0, 1)
+SEEDS = (0, 1, 2)
 # Queries of one turn, all different from those of other turns; turns; titles that are found.
 ASKED, ROUNDS, K = 40, 9, 10
 HEADS = ("hit@1", "MRR@10", "recall@10")
 
 
 class Training(NamedTuple):
-    """How towers are trained: options as a table has them, the folder, seeds, and settings."""
+    """How towers are trained: options as a table has them, the folder, with word vectors or not."""
 
     options: str
     folder: str
-    seeds: tuple[int, ...]
     vectors: bool
-    settings: dict[str, str]
 
 
-TEACHER = Training("`--teacher`", "taught", SEEDS, False, {})
-BOTH = Training("`--teacher --vectors`", "taught-with-vectors", SEEDS, True, {})
-LARGE = Training(
-    "`--preset large --teacher --vectors`", "large", LARGE_SEEDS, True, {"preset": "large"}
-)
+TEACHER = Training("`--teacher`", "taught", False)
+BOTH = Training("`--teacher --vectors`", "taught-with-vectors", True)
 
 
 class Case(NamedTuple):
-    """One transformer on one log: heading of its table, folder, and the trainings with it."""
+    """One transformer on one log: heading of its table, folder, the transformer."""
 
     heading: str
     folder: Path
     embedding: object
-    trainings: tuple[Training, ...]
 
 
 class Remembered:
@@ -159,16 +153,15 @@ class Timed:
 
 def cases_of(name, data):
     """The transformer as published and fine-tuned, as far as a log has them."""
-    folder, trainings = KEPT / name, (TEACHER, BOTH)
-    if name in IN_FULL:
+    folder = KEPT / name
+    if name in AS_PUBLISHED:
         own = folder / "published"
-        yield Case(name, own, published(own / "vectors.npy", data), trainings)
-        trainings += (LARGE,)
+        yield Case(name, own, published(own / "vectors.npy", data))
     tuned = best_vectors(name)
     if tuned is None:
         say(f"{name}: not fine-tuned; see benchmarks/transformer.py")
     else:
-        yield Case(f"{name}, fine-tuned", folder / "tuned", Remembered(*tuned), trainings)
+        yield Case(f"{name}, fine-tuned", folder / "tuned", Remembered(*tuned))
 
 
 def rankers_of(source, data, case, threads):
@@ -187,12 +180,11 @@ def rankers_of(source, data, case, threads):
         for system, ranker in systems_of(ranker_of(own, log, dev, threads), log).items():
             yield system, seed, ranker
         yield f"{RANKER}, `--embedding`", seed, with_part(load(own, threads))
-    for training in case.trainings:
+    for training in (TEACHER, BOTH):
         vectors = words if training.vectors else None
-        for seed in training.seeds:
+        for seed in SEEDS:
             own = case.folder / f"{training.folder}-{seed}"
-            more = {"teacher": embedding, "vectors": vectors, **training.settings}
-            trained(own, log, dev, seed, threads, **more)
+            trained(own, log, dev, seed, threads, teacher=embedding, vectors=vectors)
             taught = systems_of(ranker_of(own, log, dev, threads), log)
             for system in (MODEL, RANKER):
                 yield f"{system}, {training.options}", seed, taught[system]

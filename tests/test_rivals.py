@@ -324,10 +324,7 @@ def test_all_systems_of_a_log(data, embedding, words, tmp_path, monkeypatch):
     monkeypatch.setattr(embedding, "SEEDS", (0, 1))
     source = data / "shop"
     shop = read_data(source)
-    for one in ("TEACHER", "BOTH"):
-        monkeypatch.setattr(embedding, one, getattr(embedding, one)._replace(seeds=(0,)))
-    trainings = (embedding.TEACHER, embedding.BOTH)
-    case = embedding.Case("shop", tmp_path / "kept", embedding.Remembered({}), trainings)
+    case = embedding.Case("shop", tmp_path / "kept", embedding.Remembered({}))
     found = embedding.measure(source, shop, case, 1)
     head, *rows = embedding.rows_of(found)
     table = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
@@ -335,8 +332,7 @@ def test_all_systems_of_a_log(data, embedding, words, tmp_path, monkeypatch):
         "ranker, `--embedding`", "ranker, `--teacher --vectors --embedding`",
     ]  # fmt: skip
     seeds = {label: figures["seeds"] for label, figures in table.items()}
-    assert seeds["ranker"] == seeds["ranker, `--embedding`"] == "2"
-    assert seeds["model, `--teacher`"] == "1" and seeds[embedding.ALONE] == "-"
+    assert seeds["ranker"] == seeds["model, `--teacher`"] == "2" and seeds[embedding.ALONE] == "-"
     for label, figures in found["values"].items():
         assert table[label]["hit@1"] == f"{np.mean(figures['hit@1']):.3f}"
         assert len(figures["hit@1"]) == len(QUERIES)
