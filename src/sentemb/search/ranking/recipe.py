@@ -42,7 +42,7 @@ PARTS = {
 # What each part measures, for readers who know nothing of models.
 MEANINGS = {
     COSINE: "how near the model puts query and title, from -1 to 1",
-    MEMORY: "how often the title was clicked for this query and queries like it, from 0 to 1",
+    MEMORY: "how near the query is to the title or to a query it was clicked for, from -1 to 1",
     EMBEDDING: "how near another embedding puts query and title, from -1 to 1",
     BM25: "words of the query that are in the title, rare ones more",
     CLICKED_BM25: "words of the query that are in queries clicked on the title",
