@@ -271,13 +271,20 @@ def all_titles_table():
 
 
 def short_table():
-    """BM25 with clicks, the strongest rival with it and with our parts, and ours."""
+    """BM25 with clicks, the strongest rival alone and with them, ours, and ours with the rival."""
     ours, rivals = "ranking-{}-all-titles.csv", "rivals-all-titles.csv"
+
+    def with_it(system):
+        return lines_of("embedding-{}-fine-tuned.csv", system, keys=("system",))
+
     sources = {
         "BM25 with clicks": rivals_of(rivals, "bm25-clicks"),
+        TUNED: with_it("transformer"),
         f"{TUNED}, + BM25 with clicks": rivals_of(rivals, "minilm-tuned + bm25-clicks"),
         "the same with all parts of our ranker": rivals_of(rivals, "minilm-tuned with our parts"),
         "**sentemb**": lines_of(ours, "defaults", "ranker"),
+        "sentemb that learned from it": with_it("ranker, --teacher --vectors"),
+        "sentemb to which it is added": with_it("ranker, --embedding"),
     }
     return table_of(sources, OVER_ALL_TITLES)
 
