@@ -57,8 +57,8 @@ def what_is_lacking(names: Sequence[str]) -> str:
     if has_query and not has_product:
         return (
             "no column looks like the product or page that was clicked, as in a report of searches "
-            f"alone; there are {', '.join(names)[:150]}: name it with --title-column or "
-            "--id-column, or export the searches together with it"
+            f"alone; there are {', '.join(names)[:60]}: name it with --title-column or "
+            "--id-column, or export it too"
         )
     if has_product and not has_query and SEARCH.column(names):
         return (
