@@ -327,7 +327,7 @@ def test_pandas_and_pyarrow_write_the_same_columns(run, tmp_path):
 
 # The package that is a contender, and the benchmarks that import it.
 CONTENDERS = {
-    "torch": ("torch_models", "pair_speed", "transformer", "embedding"),
+    "torch": ("torch_models", "pair_speed", "transformer", "embedding", "traffic_transformer"),
     "faiss": ("index_speed",),
     "jax": ("jax_models",),
     "tantivy": ("large_index",),
