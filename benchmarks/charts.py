@@ -283,8 +283,8 @@ def short_table():
         f"{TUNED}, + BM25 with clicks": rivals_of(rivals, "minilm-tuned + bm25-clicks"),
         "the same with all parts of our ranker": rivals_of(rivals, "minilm-tuned with our parts"),
         "**sentemb**": lines_of(ours, "defaults", "ranker"),
-        "sentemb that learned from it": with_it("ranker, --teacher --vectors"),
-        "sentemb to which it is added": with_it("ranker, --embedding"),
+        "sentemb, taught by it": with_it("ranker, --teacher --vectors"),
+        "sentemb with it as a part": with_it("ranker, --embedding"),
     }
     return table_of(sources, OVER_ALL_TITLES)
 
